@@ -1,0 +1,84 @@
+# Needs GNU make and Python 3.11 or newer; everything else is installed into .venv.
+
+# The first of these that really runs (a shim may exist and fail), is new enough
+# and can create environments. Choose another with: make PYTHON=/path/to/python
+PYTHON ?= $(shell for candidate in python3.13 python3.12 python3.11 python3; do \
+	if "$$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
+		>/dev/null 2>&1; then echo "$$candidate"; break; fi; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+ARGS ?=
+
+# Stamps say which lock the environment was installed from.
+RUNTIME := $(VENV)/.installed-runtime
+DEV := $(VENV)/.installed-dev
+
+COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-header --quiet
+# mypy refuses paths that do not exist.
+TYPED := $(wildcard src tests bench)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run test lint format check bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(DEV) ## Install everything for development into .venv
+
+run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)
+	@$(BIN)/duetime dev $(ARGS)
+
+test: $(DEV) ## Run the tests (ARGS="tests/unit -k name" selects some)
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(DEV) ## Check style, formatting, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports
+
+format: $(DEV) ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+check: lint test ## Run exactly what CI runs: lint, then test
+
+bench: $(DEV) ## Run the benchmarks (ARGS="..." is passed on)
+	$(BIN)/python -m bench $(ARGS)
+
+lock: $(BIN)/uv ## Regenerate requirements/*.txt (ARGS=--upgrade for new versions)
+	@echo "Resolving requirements/runtime.txt and requirements/dev.txt ..."
+	@$(COMPILE) $(ARGS) --output-file requirements/runtime.txt >/dev/null
+	@$(COMPILE) $(ARGS) --extra dev --constraint requirements/runtime.txt \
+		--output-file requirements/dev.txt >/dev/null
+
+clean: ## Remove .venv, caches and build artefacts (databases stay)
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "Duetime needs Python 3.11 or newer with venv:" \
+		"install one, or name it with make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(RUNTIME): requirements/runtime.txt pyproject.toml | $(VENV)/.created
+	@echo "Installing duetime and its pinned dependencies into $(VENV) ..."
+	@$(PIP) install --require-hashes -r requirements/runtime.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The development lock contains the runtime lock, so it satisfies both stamps.
+$(DEV): requirements/dev.txt requirements/runtime.txt pyproject.toml | $(VENV)/.created
+	@echo "Installing duetime and its pinned development tools into $(VENV) (a minute or so) ..."
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $(RUNTIME) $@
+
+$(BIN)/uv:
+	@$(MAKE) --no-print-directory install
