@@ -1,0 +1,1 @@
+"""Pure values and rules: timers, callbacks, retries, transitions. Imports nothing of ours."""

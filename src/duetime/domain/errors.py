@@ -1,0 +1,89 @@
+"""The errors a caller can meet. Each knows its kind; a front door turns kinds into its codes."""
+
+from enum import Enum
+
+from duetime.domain.keys import TimerKey
+from duetime.domain.timer import TimerStatus
+
+
+class ErrorKind(Enum):
+    INVALID_INPUT = "invalid input"
+    TOO_LARGE = "too large"
+    UNAUTHORIZED = "unauthorized"
+    NAMESPACE_NOT_FOUND = "namespace not found"
+    TIMER_NOT_FOUND = "timer not found"
+    TIMER_NOT_PENDING = "timer not pending"
+    TIMER_CONFLICT = "timer conflict"
+    UNAVAILABLE = "unavailable"
+
+
+class DuetimeError(Exception):
+    """Base of everything Duetime raises on purpose. `message` is fit to be shown."""
+
+    kind: ErrorKind
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidInput(DuetimeError):
+    """A value that cannot be accepted. `field` is its name in the door's own spelling."""
+
+    kind = ErrorKind.INVALID_INPUT
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class TooLarge(InvalidInput):
+    kind = ErrorKind.TOO_LARGE
+
+
+class Unauthorized(DuetimeError):
+    kind = ErrorKind.UNAUTHORIZED
+
+
+class NamespaceNotFound(DuetimeError):
+    kind = ErrorKind.NAMESPACE_NOT_FOUND
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(f"namespace '{namespace}' does not exist")
+
+
+class TimerNotFound(DuetimeError):
+    kind = ErrorKind.TIMER_NOT_FOUND
+
+    def __init__(self, key: TimerKey) -> None:
+        super().__init__("timer not found")
+        self.key = key
+
+
+class TimerNotPending(DuetimeError):
+    """The timer could not be changed or canceled because of the status it has."""
+
+    kind = ErrorKind.TIMER_NOT_PENDING
+
+    def __init__(self, verb: str, status: TimerStatus) -> None:
+        super().__init__(f"cannot {verb} timer with status '{status.label}'")
+        self.status = status
+
+
+class TimerConflict(DuetimeError):
+    """A timer with this key exists and was asked for in other words."""
+
+    kind = ErrorKind.TIMER_CONFLICT
+
+
+class StoreUnavailable(DuetimeError):
+    """The store could not do its work now. Nothing was written."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+class SettingsError(DuetimeError):
+    """Start-up is refused. The message has one line per problem."""
+
+    kind = ErrorKind.INVALID_INPUT

@@ -1,0 +1,70 @@
+"""Instants and durations.
+
+An `Instant` is a whole number of microseconds since 1970-01-01T00:00:00Z. Integers compare,
+sort, store and travel exactly; `datetime` appears only where text is read or written.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+Instant = NewType("Instant", int)
+
+MICROSECONDS_PER_MS = 1_000
+MICROSECONDS_PER_SECOND = 1_000_000
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
+_LENGTH_WITH_MICROSECONDS = len("1970-01-01T00:00:00.000000")
+
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+", re.ASCII)
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def instant_of(moment: datetime) -> Instant:
+    """The instant of an aware datetime. A naive one is a programming error."""
+    delta = moment - EPOCH
+    return Instant(
+        (delta.days * 86_400 + delta.seconds) * MICROSECONDS_PER_SECOND + delta.microseconds
+    )
+
+
+def datetime_of(instant: Instant) -> datetime:
+    return EPOCH + timedelta(microseconds=instant)
+
+
+def format_instant(instant: Instant) -> str:
+    """ISO 8601 in UTC, with as many decimals as the instant needs: none, three or six."""
+    text = (_NAIVE_EPOCH + timedelta(microseconds=instant)).isoformat()
+    if len(text) == _LENGTH_WITH_MICROSECONDS and text.endswith("000"):
+        text = text[:-3]
+    return text + "Z"
+
+
+def plus_ms(instant: Instant, duration_ms: float) -> Instant:
+    return Instant(instant + round(duration_ms * MICROSECONDS_PER_MS))
+
+
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of a duration such as "500ms", "30s", "10m", "24h" or "1h30m".
+
+    Raises ValueError, with a message for the person who wrote it, on anything else.
+    """
+    if len(text) > 32 or not _DURATION.fullmatch(text):
+        raise ValueError('must be a duration such as "500ms", "30s", "10m" or "1h30m"')
+    return round(
+        sum(float(number) * _UNIT_MS[unit] for number, unit in _DURATION_PART.findall(text))
+    )
+
+
+def format_duration(duration_ms: int) -> str:
+    """Text in descending units, such as "1m30s", that `parse_duration_ms` reads back."""
+    if duration_ms == 0:
+        return "0s"
+    parts = []
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, duration_ms = divmod(duration_ms, _UNIT_MS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)

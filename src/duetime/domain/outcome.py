@@ -1,0 +1,35 @@
+"""How one attempt ended."""
+
+from msgspec import Struct
+
+from duetime.domain.instants import Instant
+
+
+class Completed(Struct, frozen=True, kw_only=True):
+    """The endpoint accepted the callback."""
+
+    sent_at: Instant
+    answered_at: Instant
+
+
+class Rescheduled(Struct, frozen=True, kw_only=True):
+    """The endpoint asked to be called again at another instant: a new firing."""
+
+    sent_at: Instant
+    answered_at: Instant
+    next_execute_at: Instant
+
+
+class Failed(Struct, frozen=True, kw_only=True):
+    """The endpoint refused, did not answer in time, or could not be reached.
+
+    `error` tells a person why. `retry_after_ms` is what the endpoint asked for, if it did.
+    """
+
+    sent_at: Instant
+    answered_at: Instant
+    error: str
+    retry_after_ms: int | None = None
+
+
+Outcome = Completed | Rescheduled | Failed

@@ -1,0 +1,40 @@
+"""When a failed attempt is tried again."""
+
+from msgspec import Struct
+
+JITTER = 0.2
+"""A delay is stretched by up to this share, so that timers that failed together come back
+spread out. It never shrinks: a retry is never earlier than its interval."""
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often, how long and at which intervals a failing callback is tried again.
+
+    `max_interval_ms` bounds an interval before jitter. No retry is planned later than
+    `max_duration_ms` after the instant the timer was first due.
+    """
+
+    max_retries: int = 3
+    max_duration_ms: int = 86_400_000
+    initial_interval_ms: int = 30_000
+    backoff_multiplier: float = 2.0
+    max_interval_ms: int = 600_000
+
+    def interval_ms(self, failures: int) -> float:
+        """The wait after the given number of failures (1 or more), before jitter."""
+        try:
+            grown = self.initial_interval_ms * self.backoff_multiplier ** (failures - 1)
+        except OverflowError:
+            return self.max_interval_ms
+        return min(grown, self.max_interval_ms)
+
+    def delay_ms(self, failures: int, chance: float, retry_after_ms: int | None = None) -> float:
+        """The wait before the next attempt.
+
+        `chance` is a random number from 0 up to 1. `retry_after_ms`, what the endpoint asked
+        for, is honoured when it is longer than the interval, up to `max_interval_ms`.
+        """
+        interval = self.interval_ms(failures)
+        if retry_after_ms is not None:
+            interval = max(interval, min(retry_after_ms, self.max_interval_ms))
+        return interval * (1 + JITTER * chance)

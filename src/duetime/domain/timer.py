@@ -1,0 +1,103 @@
+"""The timer and what is remembered of its attempts."""
+
+from enum import IntEnum
+
+from msgspec import Raw, Struct
+
+from duetime.domain.callback import Callback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.retry import RetryPolicy
+
+MAX_ATTEMPTS_REMEMBERED = 20
+
+
+class TimerStatus(IntEnum):
+    """Where a timer is in its life. The numbers are stored; they never change meaning."""
+
+    PENDING = 0
+    EXECUTING = 1
+    COMPLETED = 2
+    FAILED = 3
+    CANCELED = 4
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @property
+    def is_finished(self) -> bool:
+        return self >= TimerStatus.COMPLETED
+
+
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One try to deliver. `error` is absent when it succeeded.
+
+    An attempt that the service did not live to see answered has neither `sent_at` nor
+    `answered_at`, because nobody is left who knows.
+    """
+
+    number: int
+    due_at: Instant
+    claimed_at: Instant
+    sent_at: Instant | None = None
+    answered_at: Instant | None = None
+    error: str | None = None
+
+
+class Timer(Struct, frozen=True, kw_only=True):
+    """A promise for an instant, as the store keeps it.
+
+    `execute_at` is the instant the client asked for. `due_at` is when the next attempt is to
+    be made: the same instant at first, later ones while retries are waited for. `delivery_id`
+    names this firing: it stays through retries and crash repeats and changes when the timer
+    is rescheduled or its callback or instant is changed. `attempt` counts the attempts of this
+    firing, `failures` those of them that failed. `epoch` and `claimed_at` are
+    those of the claim while the timer is executing. `updated_at` of a finished timer is the
+    instant it finished.
+    """
+
+    key: TimerKey
+    shard: ShardNumber
+    timer_uuid: bytes
+    delivery_id: str
+    execute_at: Instant
+    due_at: Instant
+    callback: Callback
+    created_at: Instant
+    updated_at: Instant
+    status: TimerStatus = TimerStatus.PENDING
+    attempt: int = 0
+    failures: int = 0
+    retry_policy: RetryPolicy | None = None
+    metadata: Raw | None = None
+    correlation_id: str | None = None
+    fingerprint: bytes | None = None
+    attempts: tuple[Attempt, ...] = ()
+    last_error: str | None = None
+    executed_at: Instant | None = None
+    epoch: Epoch = Epoch(0)
+    claimed_at: Instant | None = None
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """What the engine gets of a timer that it claimed: enough to deliver and to settle it.
+
+    `(namespace, id, attempt, epoch)` is the guard of the settlement: a store applies it only
+    while the timer is executing under exactly that attempt and epoch.
+    """
+
+    namespace: str
+    id: str
+    shard: ShardNumber
+    epoch: Epoch
+    attempt: int
+    failures: int
+    execute_at: Instant
+    due_at: Instant
+    claimed_at: Instant
+    delivery_id: str
+    callback: Callback
+    retry_policy: RetryPolicy | None = None
+    correlation_id: str | None = None
+    attempts: tuple[Attempt, ...] = ()

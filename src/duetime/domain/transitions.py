@@ -1,0 +1,253 @@
+"""Every change of a timer's state, as pure functions.
+
+    pending -> executing            claimed
+    executing -> completed|failed   settlement_of
+    executing -> pending            settlement_of (retry, reschedule), hand_back, recovered
+    pending -> pending              changed
+    pending -> canceled             canceled
+
+Finished states never change again.
+"""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
+
+from duetime.domain.callback import Callback
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
+from duetime.domain.keys import Epoch
+from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
+
+INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """The state that an executing timer gets, and the guard under which it gets it.
+
+    It applies only while the timer is executing under `claimed_attempt` and `epoch`; otherwise
+    somebody else has taken over, and nothing is written.
+    """
+
+    namespace: str
+    id: str
+    claimed_attempt: int
+    epoch: Epoch
+    status: TimerStatus
+    execute_at: Instant
+    due_at: Instant
+    delivery_id: str
+    attempt: int
+    failures: int
+    attempts: tuple[Attempt, ...]
+    last_error: str | None
+    executed_at: Instant | None
+    updated_at: Instant
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a client wants different. A field left unset stays as it is.
+
+    `delivery_id` is the name of the new firing, used if the change makes one.
+    """
+
+    updated_at: Instant
+    delivery_id: str
+    execute_at: Instant | UnsetType = UNSET
+    callback: Callback | UnsetType = UNSET
+    metadata: Raw | UnsetType | None = UNSET
+    retry_policy: RetryPolicy | UnsetType | None = UNSET
+
+
+def settlement_of(
+    claim: Claim, outcome: Outcome, *, chance: float, new_delivery_id: Callable[[], str]
+) -> Settlement:
+    """The settlement of an attempt that was made. `chance` feeds the jitter of a retry."""
+    attempts = (*claim.attempts, _attempt(claim, outcome))[-MAX_ATTEMPTS_REMEMBERED:]
+    match outcome:
+        case Completed():
+            return _settlement(
+                claim, outcome, TimerStatus.COMPLETED, attempts, executed_at=outcome.answered_at
+            )
+        case Rescheduled(next_execute_at=next_execute_at):
+            return replace(
+                _settlement(claim, outcome, TimerStatus.PENDING, attempts),
+                execute_at=next_execute_at,
+                due_at=next_execute_at,
+                delivery_id=new_delivery_id(),
+                attempt=0,
+                failures=0,
+            )
+        case Failed(error=error):
+            failures = claim.failures + 1
+            due_at = _next_due_at(claim, outcome, failures, chance)
+            if due_at is None:
+                failed = _settlement(
+                    claim, outcome, TimerStatus.FAILED, attempts, executed_at=outcome.answered_at
+                )
+                return replace(failed, failures=failures, last_error=error)
+            retry = _settlement(claim, outcome, TimerStatus.PENDING, attempts)
+            return replace(retry, failures=failures, last_error=error, due_at=due_at)
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def hand_back(claim: Claim, *, due_at: Instant, now: Instant) -> Settlement:
+    """The settlement of a claim that was never sent: the attempt does not count."""
+    return Settlement(
+        namespace=claim.namespace,
+        id=claim.id,
+        claimed_attempt=claim.attempt,
+        epoch=claim.epoch,
+        status=TimerStatus.PENDING,
+        execute_at=claim.execute_at,
+        due_at=due_at,
+        delivery_id=claim.delivery_id,
+        attempt=claim.attempt - 1,
+        failures=claim.failures,
+        attempts=claim.attempts,
+        last_error=claim.attempts[-1].error if claim.attempts else None,
+        executed_at=None,
+        updated_at=now,
+    )
+
+
+def claimed(timer: Timer, *, epoch: Epoch, now: Instant) -> Timer:
+    return replace(
+        timer,
+        status=TimerStatus.EXECUTING,
+        attempt=timer.attempt + 1,
+        epoch=epoch,
+        claimed_at=now,
+    )
+
+
+def claim_of(timer: Timer) -> Claim:
+    """What the engine is handed of an executing timer."""
+    assert timer.claimed_at is not None
+    return Claim(
+        namespace=timer.key.namespace,
+        id=timer.key.id,
+        shard=timer.shard,
+        epoch=timer.epoch,
+        attempt=timer.attempt,
+        failures=timer.failures,
+        execute_at=timer.execute_at,
+        due_at=timer.due_at,
+        claimed_at=timer.claimed_at,
+        delivery_id=timer.delivery_id,
+        callback=timer.callback,
+        retry_policy=timer.retry_policy,
+        correlation_id=timer.correlation_id,
+        attempts=timer.attempts,
+    )
+
+
+def settled(timer: Timer, settlement: Settlement) -> Timer:
+    return replace(
+        timer,
+        status=settlement.status,
+        execute_at=settlement.execute_at,
+        due_at=settlement.due_at,
+        delivery_id=settlement.delivery_id,
+        attempt=settlement.attempt,
+        failures=settlement.failures,
+        attempts=settlement.attempts,
+        last_error=settlement.last_error,
+        executed_at=settlement.executed_at,
+        updated_at=settlement.updated_at,
+        claimed_at=None,
+    )
+
+
+def recovered(timer: Timer) -> Timer:
+    """What a dead owner left executing, pending again. Its attempt is remembered as lost."""
+    assert timer.claimed_at is not None
+    lost = Attempt(
+        number=timer.attempt, due_at=timer.due_at, claimed_at=timer.claimed_at, error=INTERRUPTED
+    )
+    return replace(
+        timer,
+        status=TimerStatus.PENDING,
+        claimed_at=None,
+        attempts=(*timer.attempts, lost)[-MAX_ATTEMPTS_REMEMBERED:],
+        last_error=INTERRUPTED,
+    )
+
+
+def changed(timer: Timer, change: Change) -> Timer:
+    """A pending timer with the change applied.
+
+    A new instant or a new callback makes a new firing: attempts start over under a new
+    delivery id. Without them a retry that is being waited for stays planned as it was.
+    """
+    result = replace(timer, updated_at=change.updated_at)
+    if change.metadata is not UNSET:
+        result = replace(result, metadata=change.metadata)
+    if change.retry_policy is not UNSET:
+        result = replace(result, retry_policy=change.retry_policy)
+    if change.execute_at is UNSET and change.callback is UNSET:
+        return result
+    execute_at = timer.execute_at if change.execute_at is UNSET else change.execute_at
+    return replace(
+        result,
+        execute_at=execute_at,
+        due_at=timer.due_at if change.execute_at is UNSET else execute_at,
+        callback=timer.callback if change.callback is UNSET else change.callback,
+        delivery_id=change.delivery_id,
+        attempt=0,
+        failures=0,
+    )
+
+
+def canceled(timer: Timer, now: Instant) -> Timer:
+    return replace(timer, status=TimerStatus.CANCELED, updated_at=now)
+
+
+def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
+    return Attempt(
+        number=claim.attempt,
+        due_at=claim.due_at,
+        claimed_at=claim.claimed_at,
+        sent_at=outcome.sent_at,
+        answered_at=outcome.answered_at,
+        error=outcome.error if isinstance(outcome, Failed) else None,
+    )
+
+
+def _settlement(
+    claim: Claim,
+    outcome: Outcome,
+    status: TimerStatus,
+    attempts: tuple[Attempt, ...],
+    executed_at: Instant | None = None,
+) -> Settlement:
+    return Settlement(
+        namespace=claim.namespace,
+        id=claim.id,
+        claimed_attempt=claim.attempt,
+        epoch=claim.epoch,
+        status=status,
+        execute_at=claim.execute_at,
+        due_at=claim.due_at,
+        delivery_id=claim.delivery_id,
+        attempt=claim.attempt,
+        failures=claim.failures,
+        attempts=attempts,
+        last_error=None,
+        executed_at=executed_at,
+        updated_at=outcome.answered_at,
+    )
+
+
+def _next_due_at(claim: Claim, failure: Failed, failures: int, chance: float) -> Instant | None:
+    policy = claim.retry_policy
+    if policy is None or failures > policy.max_retries:
+        return None
+    delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)
+    due_at = plus_ms(failure.answered_at, delay_ms)
+    latest = claim.execute_at + policy.max_duration_ms * MICROSECONDS_PER_MS
+    return due_at if due_at <= latest else None

@@ -1,0 +1,185 @@
+"""The store: the only truth about timers.
+
+Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
+full when it returns, and a crash at any point before that leaves either all of it or nothing.
+Methods raise `StoreUnavailable` when the store cannot do its work now; then it is unknown only
+to the caller, never to the store, whether the write took place.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from msgspec import Struct
+
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+
+Leases = Mapping[ShardNumber, Epoch]
+"""The shards an engine owns, each with the epoch under which it owns it."""
+
+
+class OnExisting(Enum):
+    """What a create does when a timer of the same key exists."""
+
+    KEEP = "keep"
+    """Leave it alone."""
+
+    REPLACE = "replace"
+    """Take its place if it is pending, else leave it alone."""
+
+
+class Existence(Enum):
+    CREATED = "created"
+    REPLACED = "replaced"
+    EXISTING = "existing"
+
+
+class CreateRequest(Struct, frozen=True):
+    timer: Timer
+    on_existing: OnExisting
+
+
+class CreateResult(Struct, frozen=True):
+    """`timer` is what the store now holds under the key: the new one or the existing one."""
+
+    existence: Existence
+    timer: Timer
+
+
+class ConditionalResult(Struct, frozen=True):
+    """`timer` is what the store holds afterwards; its status tells why a write did not apply."""
+
+    applied: bool
+    timer: Timer
+
+
+class SortField(Enum):
+    CREATED_AT = "created_at"
+    EXECUTE_AT = "execute_at"
+
+
+class PageQuery(Struct, frozen=True, kw_only=True):
+    """Timers of one namespace, in the order of (sort field, timer_uuid)."""
+
+    namespace: str
+    status: TimerStatus | None = None
+    sort: SortField = SortField.CREATED_AT
+    descending: bool = True
+    limit: int = 50
+    offset: int = 0
+
+
+class Page(Struct, frozen=True):
+    """`total` counts all timers that match, not only those on the page."""
+
+    timers: list[Timer]
+    total: int
+
+
+class ClaimBatch(Struct, frozen=True):
+    """`next_due_at` is the earliest due instant left pending in the leased shards, if any.
+
+    After a batch that reached its limit it may be in the past.
+    """
+
+    claims: Sequence[Claim]
+    next_due_at: Instant | None
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What differs between stores and matters to the caller."""
+
+    name: str
+    durable: bool
+    shared_by_nodes: bool
+
+
+class TimerStore(Protocol):
+    """Timers, kept durably. One contract suite (`duetime.testing`) defines it in practice."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date. Raises `StoreUnavailable` with a message
+        that says what to do when that is impossible, for example because another process
+        holds an exclusive store or because the schema is newer than this release."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was submitted, then let go. Idempotent."""
+        ...
+
+    async def ping(self) -> None:
+        """Prove that the store answers."""
+        ...
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        """Create the namespace and its shards if it is absent; answer what the store holds.
+
+        The number of shards of an existing namespace never changes: the caller compares.
+        """
+        ...
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        """Create a batch of timers, all in one durable write; one result per request, in order.
+
+        A key counts as existing whether its timer is live or finished. Requests for the same
+        key within a batch take effect one after the other. A replaced timer keeps the
+        `created_at` it had.
+        """
+        ...
+
+    async def get(self, key: TimerKey) -> Timer | None: ...
+
+    async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        """Apply `transitions.changed` if the timer is pending. None when there is no timer."""
+        ...
+
+    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        """Apply `transitions.canceled` if the timer is pending. None when there is no timer.
+
+        Once this returns `applied`, no claim can ever return the timer.
+        """
+        ...
+
+    async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        """Forget the timer if it is pending; `timer` is then what it was. None when there is
+        no timer."""
+        ...
+
+    async def page(self, query: PageQuery) -> Page: ...
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        """Turn up to `limit` timers due at or before `until_inclusive` from pending to executing.
+
+        Takes them in the order of (due_at, timer_uuid), from shards whose current epoch is the
+        leased one only. Each gets `attempt + 1`, the lease's epoch and `claimed_at = now`.
+        """
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Apply a batch of settlements; one answer per settlement: whether it applied.
+
+        Each applies only if the timer is executing under its attempt and epoch and the epoch
+        is still the shard's. Those that do not apply change nothing and do not hinder others.
+        """
+        ...
+
+    async def recover(self, leases: Leases) -> list[Instant]:
+        """Apply `transitions.recovered` to every timer of the leased shards that is executing
+        under an older epoch than the lease's; answers their due instants."""
+        ...
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        """Forget up to `limit` timers that finished before the instant; answers how many."""
+        ...
+
+    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        """How many timers have each status, in one namespace or in all."""
+        ...
