@@ -1,0 +1,213 @@
+"""The store and lease ports on plain Python structures."""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
+
+from msgspec.structs import replace
+
+from duetime.domain import transitions
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.leases import ShardState
+from duetime.ports.store import (
+    Capabilities,
+    ClaimBatch,
+    ConditionalResult,
+    CreateRequest,
+    CreateResult,
+    Existence,
+    Leases,
+    OnExisting,
+    Page,
+    PageQuery,
+    SortField,
+)
+from duetime.stores.memory.due_queue import DueEntry
+from duetime.stores.memory.shard import Shard
+from duetime.stores.memory.timer_table import TimerTable
+
+
+class MemoryStore:
+    """Implements `TimerStore` and `LeaseStore`.
+
+    Every method is atomic because none awaits: nothing else runs on the event loop meanwhile.
+    Closing forgets nothing; the timers live as long as this object.
+    """
+
+    def __init__(self) -> None:
+        self._timers = TimerTable()
+        self._namespaces: dict[str, Namespace] = {}
+        self._num_shards = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(name="memory", durable=False, shared_by_nodes=False)
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def ping(self) -> None:
+        pass
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        kept = self._namespaces.setdefault(namespace.name, namespace)
+        self._num_shards = max(self._num_shards, kept.num_shards)
+        return kept
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        return [self._create(request) for request in requests]
+
+    async def get(self, key: TimerKey) -> Timer | None:
+        return self._timers.get(key)
+
+    async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        timer = self._timers.get(key)
+        if timer is None or timer.status is not TimerStatus.PENDING:
+            return _refused(timer)
+        changed = transitions.changed(timer, change)
+        self._timers.put(changed)
+        return ConditionalResult(applied=True, timer=changed)
+
+    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        timer = self._timers.get(key)
+        if timer is None or timer.status is not TimerStatus.PENDING:
+            return _refused(timer)
+        canceled = transitions.canceled(timer, now)
+        self._timers.put(canceled)
+        return ConditionalResult(applied=True, timer=canceled)
+
+    async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        timer = self._timers.get(key)
+        if timer is None or timer.status is not TimerStatus.PENDING:
+            return _refused(timer)
+        self._timers.remove(key)
+        return ConditionalResult(applied=True, timer=timer)
+
+    async def page(self, query: PageQuery) -> Page:
+        matching = [
+            timer
+            for timer in self._timers.of_namespace(query.namespace)
+            if query.status is None or timer.status is query.status
+        ]
+        if query.sort is SortField.CREATED_AT:
+            matching.sort(key=lambda timer: (timer.created_at, timer.timer_uuid))
+        else:
+            matching.sort(key=lambda timer: (timer.execute_at, timer.timer_uuid))
+        if query.descending:
+            matching.reverse()
+        timers = matching[query.offset : query.offset + query.limit]
+        return Page(timers=timers, total=len(matching))
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        heads = [
+            (entry, number)
+            for number, shard in self._leased(leases)
+            if (entry := shard.pending.first()) is not None
+        ]
+        heapify(heads)
+        claims: list[Claim] = []
+        while heads and len(claims) < limit:
+            entry, number = heads[0]
+            if entry.due_at > until_inclusive:
+                break
+            claims.append(self._claim(entry, leases[number], now))
+            following = self._timers.shards[number].pending.first()
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following, number))
+        return ClaimBatch(claims=claims, next_due_at=heads[0][0].due_at if heads else None)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return [self._settle(settlement) for settlement in settlements]
+
+    async def recover(self, leases: Leases) -> list[Instant]:
+        left_behind = [
+            timer
+            for _, shard in self._leased(leases)
+            for key in shard.executing
+            if (timer := self._timers.executing(key)) is not None and timer.epoch < shard.epoch
+        ]
+        for timer in left_behind:
+            self._timers.put(transitions.recovered(timer))
+        return [timer.due_at for timer in left_behind]
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        return self._timers.prune(finished_before, limit)
+
+    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        return self._timers.counts(namespace)
+
+    async def shards(self) -> Sequence[ShardState]:
+        numbers = [ShardNumber(number) for number in range(self._num_shards)]
+        shards = self._timers.shards
+        return [
+            ShardState(number, shards[number].epoch, shards[number].owner) for number in numbers
+        ]
+
+    async def claim_shard(
+        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
+    ) -> Epoch | None:
+        held = self._timers.shards[shard]
+        if held.epoch != seen_epoch:
+            return None
+        held.epoch = Epoch(seen_epoch + 1)
+        held.owner = owner
+        return held.epoch
+
+    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
+        held = self._timers.shards[shard]
+        if held.epoch != epoch:
+            return False
+        held.owner = None
+        return True
+
+    def _create(self, request: CreateRequest) -> CreateResult:
+        timer = request.timer
+        existing = self._timers.get(timer.key)
+        if existing is None:
+            self._timers.put(timer)
+            return CreateResult(Existence.CREATED, timer)
+        if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
+            return CreateResult(Existence.EXISTING, existing)
+        replacement = replace(timer, created_at=existing.created_at)
+        self._timers.put(replacement)
+        return CreateResult(Existence.REPLACED, replacement)
+
+    def _leased(self, leases: Leases) -> list[tuple[ShardNumber, Shard]]:
+        """The shards of the leases that still hold."""
+        return [
+            (number, shard)
+            for number, epoch in leases.items()
+            if (shard := self._timers.shards[number]).epoch == epoch
+        ]
+
+    def _claim(self, entry: DueEntry, epoch: Epoch, now: Instant) -> Claim:
+        timer = self._timers.get(entry.key)
+        assert timer is not None
+        claimed = transitions.claimed(timer, epoch=epoch, now=now)
+        self._timers.put(claimed)
+        return transitions.claim_of(claimed)
+
+    def _settle(self, settlement: Settlement) -> bool:
+        timer = self._timers.executing(TimerKey(settlement.namespace, settlement.id))
+        if (
+            timer is None
+            or timer.attempt != settlement.claimed_attempt
+            or timer.epoch != settlement.epoch
+            or self._timers.shards[timer.shard].epoch != settlement.epoch
+        ):
+            return False
+        self._timers.put(transitions.settled(timer, settlement))
+        return True
+
+
+def _refused(timer: Timer | None) -> ConditionalResult | None:
+    return None if timer is None else ConditionalResult(applied=False, timer=timer)

@@ -1,0 +1,74 @@
+"""Moving the write-ahead log into the database file, beside the writer."""
+
+import threading
+from pathlib import Path
+
+import apsw
+
+from duetime.stores.sqlite.connections import connect
+
+LOG_PAGES_BEFORE_CHECKPOINT = 8_192
+"""32 MiB of log. Less would mean more stalls, more a longer recovery after a crash."""
+
+_CACHE_KIB = 1_024
+
+
+class Checkpointer:
+    """Copies the log in two steps, so that the writer is stalled for the second, short one only.
+
+    The thread copies everything that is in the log while the writer goes on. Then the writer,
+    between two commits, copies the little that it added meanwhile: the log is then wholly
+    copied, and the next commit starts it from its beginning. Without the second step the log
+    would grow for as long as the writer is busy.
+    """
+
+    def __init__(self, path: Path, writing: apsw.Connection) -> None:
+        self._connection = connect(path, _CACHE_KIB)
+        self._writing = writing
+        self._log_pages = 0
+        self._due = threading.Event()
+        self._running = False
+        self._copied = False
+        self._closed = False
+        writing.set_wal_hook(self._on_commit)
+        self._thread = threading.Thread(target=self._run, name="duetime-sqlite-checkpointer")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def between_commits(self) -> None:
+        """Called by the writer's thread while no transaction is open."""
+        if self._copied:
+            self._copied = False
+            _checkpoint(self._writing)
+            self._log_pages = 0
+            self._running = False
+        elif self._log_pages >= LOG_PAGES_BEFORE_CHECKPOINT and not self._running:
+            self._running = True
+            self._due.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._due.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _on_commit(self, _connection: apsw.Connection, _name: str, log_pages: int) -> int:
+        self._log_pages = log_pages
+        return int(apsw.SQLITE_OK)
+
+    def _run(self) -> None:
+        while True:
+            self._due.wait()
+            self._due.clear()
+            if self._closed:
+                return
+            _checkpoint(self._connection)
+            self._copied = True
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:
+        # Somebody else checkpoints at this moment; the log is copied next time.
+        return

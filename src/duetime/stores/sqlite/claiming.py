@@ -1,0 +1,107 @@
+"""Claiming what is due, and recovering what a dead owner left executing."""
+
+from collections import Counter
+
+import msgspec
+
+from duetime.domain.instants import Instant
+from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
+from duetime.domain.transitions import INTERRUPTED
+from duetime.ports.store import ClaimBatch, Leases
+from duetime.stores.sqlite.transaction import Transaction
+
+# The leased shards whose epoch is still the leased one.
+_VALID_SHARDS = """
+    SELECT shards.shard FROM json_each(?1) AS leased
+    JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
+"""
+
+# Due timers as one JSON text of claim rows, and their row ids as another. The stored JSON is put
+# together as text: SQLite's JSON functions would read and reword the client's payload.
+_FIND_DUE = f"""
+    WITH due AS (
+        SELECT * FROM live_timers INDEXED BY live_timers_due
+        WHERE status = 0 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
+        ORDER BY due_at, timer_uuid LIMIT ?3
+    )
+    SELECT '[' || group_concat('[' || concat_ws(',',
+               json_quote(due.namespace), json_quote(timers.id), due.shard, shards.epoch,
+               due.attempt + 1, due.failures, due.execute_at, due.due_at, ?4,
+               json_quote(timers.delivery_id), timers.callback,
+               coalesce(timers.retry_policy, 'null'), json_quote(timers.correlation_id),
+               coalesce(due.attempts, '[]')) || ']') || ']',
+           json_group_array(due.row_id)
+    FROM due
+    CROSS JOIN timers ON timers.row_id = due.row_id
+    CROSS JOIN shards ON shards.shard = due.shard
+"""
+
+_MARK_EXECUTING = """
+    UPDATE live_timers
+    SET status = 1, attempt = attempt + 1, claimed_at = ?2,
+        epoch = (SELECT epoch FROM shards WHERE shards.shard = live_timers.shard)
+    WHERE row_id IN (SELECT value FROM json_each(?1))
+"""
+
+_NEXT_DUE = f"""
+    SELECT due_at FROM live_timers INDEXED BY live_timers_due
+    WHERE status = 0 AND shard IN ({_VALID_SHARDS})
+    ORDER BY due_at, timer_uuid LIMIT 1
+"""
+
+_FIND_ABANDONED = """
+    SELECT live.row_id, live.namespace, live.due_at
+    FROM json_each(?1) AS leased
+    CROSS JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
+    CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
+        ON live.status = 1 AND live.shard = shards.shard AND live.epoch < shards.epoch
+"""
+
+# The attempt is remembered as lost: nobody is left who knows whether it arrived.
+_MARK_RECOVERED = f"""
+    UPDATE live_timers
+    SET status = 0, claimed_at = NULL, last_error = ?2,
+        attempts = json_insert(
+            CASE WHEN json_array_length(attempts) >= {MAX_ATTEMPTS_REMEMBERED}
+                 THEN json_remove(attempts, '$[0]') ELSE coalesce(attempts, '[]') END,
+            '$[#]', json_object(
+                'number', attempt, 'due_at', due_at, 'claimed_at', claimed_at, 'error', ?2))
+    WHERE row_id IN (SELECT value FROM json_each(?1))
+"""
+
+
+class _ClaimRow(Claim, frozen=True, array_like=True):
+    """A claim as `_FIND_DUE` writes it: an array in the order of the fields."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
+
+
+def claim_due(
+    transaction: Transaction, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
+) -> ClaimBatch:
+    leased = _leases_text(leases)
+    found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
+    claims = [] if found is None else _decode_claims(found)
+    if claims:
+        transaction.execute(_MARK_EXECUTING, row_ids, now)
+        for namespace, timers in Counter([claim.namespace for claim in claims]).items():
+            transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
+    next_due = transaction.first(_NEXT_DUE, leased)
+    return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
+
+
+def recover(transaction: Transaction, leases: Leases) -> list[Instant]:
+    abandoned = list(transaction.execute(_FIND_ABANDONED, _leases_text(leases)))
+    if not abandoned:
+        return []
+    row_ids = str([row_id for row_id, _, _ in abandoned])
+    transaction.execute(_MARK_RECOVERED, row_ids, INTERRUPTED)
+    for namespace, timers in Counter(namespace for _, namespace, _ in abandoned).items():
+        transaction.moved(namespace, TimerStatus.EXECUTING, TimerStatus.PENDING, timers)
+    return [Instant(due_at) for _, _, due_at in abandoned]
+
+
+def _leases_text(leases: Leases) -> str:
+    return _encode(list(leases.items())).decode()

@@ -1,0 +1,95 @@
+"""Opening connections to the file, for writing, reading and checkpointing."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.stores.sqlite.reading import Reader
+
+Result = TypeVar("Result")
+
+WRITER_CACHE_KIB = 65_536
+READER_CACHE_KIB = 4_096
+_BUSY_TIMEOUT_MS = 5_000
+
+
+def connect(path: Path, cache_kib: int) -> apsw.Connection:
+    """A connection on which every commit is on disk when it returns (WAL, synchronous=FULL).
+
+    Automatic checkpoints are off: they would run inside commits and stall creates for as long
+    as they take. The checkpointer does them beside the writer.
+    """
+    connection = apsw.Connection(str(path), statementcachesize=128)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", 0)
+    connection.pragma("cache_size", -cache_kib)
+    connection.pragma("temp_store", "memory")
+    return connection
+
+
+def store_error(error: Exception) -> Exception:
+    """Driver errors become ours here; a fault in our own code stays what it is."""
+    if isinstance(error, apsw.Error):
+        return StoreUnavailable(f"the SQLite database could not do this: {error}")
+    return error
+
+
+class _ReadConnection:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, *values: Any) -> apsw.Cursor:
+        return self._connection.execute(statement, values)
+
+    def first(self, statement: str, *values: Any) -> Any:
+        cursor = self._connection.execute(statement, values)
+        row = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Readers:
+    """Threads that read beside the writer. Each read sees one consistent state of the file."""
+
+    def __init__(self, path: Path, threads: int = 2) -> None:
+        self._idle: SimpleQueue[_ReadConnection] = SimpleQueue()
+        for _ in range(threads):
+            self._idle.put(_ReadConnection(connect(path, READER_CACHE_KIB)))
+        self._threads = threads
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="duetime-sqlite-reader")
+
+    async def run(self, read: Callable[[Reader], Result]) -> Result:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._executor, self._read, read)
+        except RuntimeError as error:
+            raise StoreUnavailable("the store is closed") from error
+
+    def _read(self, read: Callable[[Reader], Result]) -> Result:
+        connection = self._idle.get()
+        try:
+            connection.execute("BEGIN")
+            try:
+                return read(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise store_error(error) from error
+        finally:
+            self._idle.put(connection)
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        for _ in range(self._threads):
+            self._idle.get().close()

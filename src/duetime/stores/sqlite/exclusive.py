@@ -1,0 +1,33 @@
+"""One process per database file."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from duetime.domain.errors import StoreUnavailable
+
+
+class ExclusiveLock:
+    """A lock beside the database file, held for as long as the store is open.
+
+    The operating system lets go of it when the process dies, however it dies. It guards against
+    a second process that would claim the same timers.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._path = database.with_name(database.name + ".lock")
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._descriptor, 32).decode(errors="replace").strip()
+            os.close(self._descriptor)
+            raise StoreUnavailable(
+                f"{database} is in use by another duetime process (pid {holder or 'unknown'});"
+                " a SQLite database serves one process"
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        os.close(self._descriptor)

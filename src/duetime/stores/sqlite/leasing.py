@@ -1,0 +1,53 @@
+"""Namespaces, shards and who owns them."""
+
+from duetime.domain.keys import Epoch, Namespace, ShardNumber
+from duetime.ports.leases import ShardState
+from duetime.stores.sqlite.reading import Reader
+from duetime.stores.sqlite.transaction import Transaction
+
+_ADD_NAMESPACE = "INSERT INTO namespaces (name, num_shards) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+_GET_NAMESPACE = "SELECT name, num_shards FROM namespaces WHERE name = ?"
+
+_ADD_SHARDS = """
+    WITH RECURSIVE numbers (shard) AS (
+        SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1)
+    INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM numbers WHERE true
+    ON CONFLICT DO NOTHING
+"""
+
+_SHARDS = "SELECT shard, epoch, owner FROM shards ORDER BY shard"
+
+_CLAIM_SHARD = """
+    UPDATE shards SET epoch = epoch + 1, owner = ?2 WHERE shard = ?1 AND epoch = ?3
+    RETURNING epoch
+"""
+
+_RELEASE_SHARD = """
+    UPDATE shards SET owner = NULL WHERE shard = ?1 AND epoch = ?2 RETURNING epoch
+"""
+
+
+def add_namespace(transaction: Transaction, namespace: Namespace) -> Namespace:
+    transaction.execute(_ADD_NAMESPACE, namespace.name, namespace.num_shards)
+    name, num_shards = transaction.first(_GET_NAMESPACE, namespace.name)
+    transaction.execute(_ADD_SHARDS, num_shards)
+    return Namespace(name, num_shards)
+
+
+def read_shards(reader: Reader) -> list[ShardState]:
+    return [
+        ShardState(ShardNumber(shard), Epoch(epoch), owner)
+        for shard, epoch, owner in reader.execute(_SHARDS)
+    ]
+
+
+def claim_shard(
+    transaction: Transaction, shard: ShardNumber, owner: str, seen_epoch: Epoch
+) -> Epoch | None:
+    row = transaction.first(_CLAIM_SHARD, shard, owner, seen_epoch)
+    return None if row is None else Epoch(row[0])
+
+
+def release_shard(transaction: Transaction, shard: ShardNumber, epoch: Epoch) -> bool:
+    return transaction.first(_RELEASE_SHARD, shard, epoch) is not None

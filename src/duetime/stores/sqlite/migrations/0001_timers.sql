@@ -1,0 +1,90 @@
+-- A timer has two rows. Its row in `timers` says what was asked for; it is large, written once and
+-- left alone while the timer runs. Its small row in `live_timers` or `finished_timers` says where
+-- it stands: what is live stays small and hot, what is finished is only appended, read and pruned.
+-- So the writes of a firing fall on few pages. Instants are microseconds since 1970 UTC.
+
+CREATE TABLE namespaces (
+    name       TEXT PRIMARY KEY,
+    num_shards INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE shards (
+    shard INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    owner TEXT
+) STRICT;
+
+CREATE TABLE counts (
+    namespace TEXT NOT NULL,
+    status    INTEGER NOT NULL,
+    count     INTEGER NOT NULL,
+    PRIMARY KEY (namespace, status)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE timers (
+    row_id         INTEGER PRIMARY KEY,
+    namespace      TEXT NOT NULL,
+    id             TEXT NOT NULL,
+    shard          INTEGER NOT NULL,
+    timer_uuid     BLOB NOT NULL,
+    created_at     INTEGER NOT NULL,
+    delivery_id    TEXT NOT NULL,
+    callback       TEXT NOT NULL,
+    retry_policy   TEXT,
+    metadata       TEXT,
+    correlation_id TEXT,
+    fingerprint    BLOB
+) STRICT;
+
+CREATE UNIQUE INDEX timers_key ON timers (namespace, id);
+
+CREATE TABLE live_timers (
+    row_id     INTEGER PRIMARY KEY,
+    namespace  TEXT NOT NULL,
+    shard      INTEGER NOT NULL,
+    timer_uuid BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    execute_at INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    status     INTEGER NOT NULL DEFAULT 0 CHECK (status IN (0, 1)),
+    attempt    INTEGER NOT NULL DEFAULT 0,
+    failures   INTEGER NOT NULL DEFAULT 0,
+    epoch      INTEGER NOT NULL DEFAULT 0,
+    claimed_at INTEGER,
+    attempts   TEXT,
+    last_error TEXT
+) STRICT;
+
+-- Claims read this one from its beginning; executing timers are not in it.
+CREATE INDEX live_timers_due ON live_timers (due_at, timer_uuid) WHERE status = 0;
+-- Timers whose next attempt is not at the instant the client asked for: lists sorted by that
+-- instant read all others from the index above.
+CREATE INDEX live_timers_deferred
+    ON live_timers (execute_at, timer_uuid) WHERE status = 0 AND due_at <> execute_at;
+CREATE INDEX live_timers_executing ON live_timers (shard, epoch) WHERE status = 1;
+CREATE INDEX live_timers_created ON live_timers (namespace, created_at, timer_uuid);
+
+CREATE TABLE finished_timers (
+    row_id      INTEGER PRIMARY KEY,
+    namespace   TEXT NOT NULL,
+    timer_uuid  BLOB NOT NULL,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    execute_at  INTEGER NOT NULL,
+    due_at      INTEGER NOT NULL,
+    status      INTEGER NOT NULL CHECK (status IN (2, 3, 4)),
+    attempt     INTEGER NOT NULL,
+    failures    INTEGER NOT NULL,
+    epoch       INTEGER NOT NULL,
+    executed_at INTEGER,
+    attempts    TEXT,
+    last_error  TEXT
+) STRICT;
+
+CREATE INDEX finished_timers_created
+    ON finished_timers (namespace, status, created_at, timer_uuid);
+CREATE INDEX finished_timers_execute
+    ON finished_timers (namespace, status, execute_at, timer_uuid);
+-- Pruning reads this one from its beginning.
+CREATE INDEX finished_timers_updated ON finished_timers (updated_at);

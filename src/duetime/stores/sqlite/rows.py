@@ -1,0 +1,89 @@
+"""Between rows and timers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from duetime.domain.callback import Callback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Attempt, Timer, TimerStatus
+
+Row = tuple[Any, ...]
+
+_SHARED = (
+    "timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,"
+    " timers.delivery_id, timers.callback, timers.retry_policy, timers.metadata,"
+    " timers.correlation_id, timers.fingerprint, state.updated_at, state.execute_at,"
+    " state.due_at, state.status, state.attempt, state.failures, state.epoch, state.attempts,"
+    " state.last_error"
+)
+
+SELECT_LIVE = (
+    f"SELECT timers.row_id, {_SHARED}, state.claimed_at, NULL"
+    " FROM timers CROSS JOIN live_timers AS state ON state.row_id = timers.row_id"
+)
+SELECT_FINISHED = (
+    f"SELECT timers.row_id, {_SHARED}, NULL, state.executed_at"
+    " FROM timers CROSS JOIN finished_timers AS state ON state.row_id = timers.row_id"
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode_callback = msgspec.json.Decoder(Callback).decode
+_decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
+_decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
+
+
+def asked_values(timer: Timer) -> Row:
+    """What a client asked for and may ask to be different, as `timers` holds it.
+
+    In the order delivery_id, callback, retry_policy, metadata, correlation_id, fingerprint.
+    """
+    policy, metadata = timer.retry_policy, timer.metadata
+    return (
+        timer.delivery_id,
+        _encode(timer.callback).decode(),
+        None if policy is None else _encode(policy).decode(),
+        None if metadata is None else bytes(metadata).decode(),
+        timer.correlation_id,
+        timer.fingerprint,
+    )
+
+
+def attempts_text(attempts: Sequence[Attempt]) -> str | None:
+    return _encode(attempts).decode() if attempts else None
+
+
+def timer_of(row: Row) -> Timer:
+    """The timer of a row of SELECT_LIVE or SELECT_FINISHED."""
+    (
+        _, namespace, id, shard, timer_uuid, created_at, delivery_id, callback, retry_policy,
+        metadata, correlation_id, fingerprint, updated_at, execute_at, due_at, status, attempt,
+        failures, epoch, attempts, last_error, claimed_at, executed_at,
+    ) = row  # fmt: skip
+    return Timer(
+        key=TimerKey(namespace, id),
+        shard=ShardNumber(shard),
+        timer_uuid=timer_uuid,
+        delivery_id=delivery_id,
+        status=TimerStatus(status),
+        execute_at=Instant(execute_at),
+        due_at=Instant(due_at),
+        created_at=Instant(created_at),
+        updated_at=Instant(updated_at),
+        attempt=attempt,
+        failures=failures,
+        epoch=Epoch(epoch),
+        callback=_decode_callback(callback),
+        retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),
+        metadata=None if metadata is None else Raw(metadata.encode()),
+        correlation_id=correlation_id,
+        fingerprint=fingerprint,
+        attempts=() if attempts is None else _decode_attempts(attempts),
+        last_error=last_error,
+        claimed_at=claimed_at,
+        executed_at=executed_at,
+    )

@@ -1,0 +1,179 @@
+"""The SQLite store: the ports' methods, each handed to the writer or to a reader."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.leases import ShardState
+from duetime.ports.store import (
+    Capabilities,
+    ClaimBatch,
+    ConditionalResult,
+    CreateRequest,
+    CreateResult,
+    Leases,
+    Page,
+    PageQuery,
+)
+from duetime.stores.sqlite import (
+    changing,
+    claiming,
+    creating,
+    leasing,
+    paging,
+    pruning,
+    reading,
+    settling,
+)
+from duetime.stores.sqlite.checkpointer import Checkpointer
+from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
+from duetime.stores.sqlite.exclusive import ExclusiveLock
+from duetime.stores.sqlite.schema import migrate
+from duetime.stores.sqlite.writer import Writer
+
+
+class SqliteStore:
+    """Implements the timer store and lease store ports on one file, for one process."""
+
+    capabilities = Capabilities(name="sqlite", durable=True, shared_by_nodes=False)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: _Opened | None = None
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        lock, connection = await loop.run_in_executor(None, _open_file, self._path)
+        self._opened = _Opened(self._path, lock, connection)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            await opened.close()
+
+    async def ping(self) -> None:
+        await self._readers.run(lambda reader: reader.first("SELECT 1"))
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        return await self._writer.submit(partial(leasing.add_namespace, namespace=namespace))
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        return await self._writer.submit(partial(creating.create_timers, requests=requests))
+
+    async def get(self, key: TimerKey) -> Timer | None:
+        return await self._readers.run(partial(reading.get_timer, key=key))
+
+    async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        return await self._writer.submit(
+            partial(changing.change_if_pending, key=key, change=change)
+        )
+
+    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        return await self._writer.submit(partial(changing.cancel_if_pending, key=key, now=now))
+
+    async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        return await self._writer.submit(partial(changing.remove_if_pending, key=key))
+
+    async def page(self, query: PageQuery) -> Page:
+        return await self._readers.run(partial(paging.read_page, query=query))
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        return await self._writer.submit(
+            partial(
+                claiming.claim_due,
+                leases=leases,
+                now=now,
+                until_inclusive=until_inclusive,
+                limit=limit,
+            )
+        )
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._writer.submit(partial(settling.settle, settlements=settlements))
+
+    async def recover(self, leases: Leases) -> list[Instant]:
+        return await self._writer.submit(partial(claiming.recover, leases=leases))
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        return await self._writer.submit(
+            partial(pruning.prune, finished_before=finished_before, limit=limit)
+        )
+
+    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        return await self._readers.run(partial(reading.read_counts, namespace=namespace))
+
+    async def shards(self) -> Sequence[ShardState]:
+        return await self._readers.run(leasing.read_shards)
+
+    async def claim_shard(
+        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
+    ) -> Epoch | None:
+        return await self._writer.submit(
+            partial(leasing.claim_shard, shard=shard, owner=owner, seen_epoch=seen_epoch)
+        )
+
+    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
+        return await self._writer.submit(partial(leasing.release_shard, shard=shard, epoch=epoch))
+
+    @property
+    def _writer(self) -> Writer:
+        return self._require_opened().writer
+
+    @property
+    def _readers(self) -> Readers:
+        return self._require_opened().readers
+
+    def _require_opened(self) -> "_Opened":
+        if self._opened is None:
+            raise StoreUnavailable("the store is closed")
+        return self._opened
+
+
+class _Opened:
+    """Everything that exists only while the file is open."""
+
+    def __init__(self, path: Path, lock: ExclusiveLock, connection: apsw.Connection) -> None:
+        self._lock = lock
+        self._connection = connection
+        self._checkpointer = Checkpointer(path, connection)
+        self.readers = Readers(path)
+        self.writer = Writer(connection, self._checkpointer.between_commits)
+
+    async def close(self) -> None:
+        await self.writer.close()
+        await asyncio.to_thread(self._close_rest)
+
+    def _close_rest(self) -> None:
+        self._checkpointer.close()
+        self.readers.close()
+        # The last connection to close copies the log and removes it.
+        self._connection.close()
+        self._lock.release()
+
+
+def _open_file(path: Path) -> tuple[ExclusiveLock, apsw.Connection]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = ExclusiveLock(path)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
+    try:
+        connection = connect(path, WRITER_CACHE_KIB)
+        migrate(connection)
+    except apsw.Error as error:
+        lock.release()
+        raise StoreUnavailable(f"cannot open {path} as a SQLite database: {error}") from error
+    except BaseException:
+        lock.release()
+        raise
+    return lock, connection

@@ -1,0 +1,51 @@
+"""What an operation of the writer works on."""
+
+from collections import defaultdict
+from typing import Any
+
+import apsw
+
+from duetime.domain.timer import TimerStatus
+
+_ADD_TO_COUNT = (
+    "INSERT INTO counts (namespace, status, count) VALUES (?1, ?2, ?3)"
+    " ON CONFLICT DO UPDATE SET count = count + ?3"
+)
+
+
+class Transaction:
+    """An open write transaction.
+
+    Statements that work on many timers take them as one JSON text and hand back one row, so
+    that a batch is a single step of SQLite. A step runs without Python's interpreter lock; one
+    step per timer would mean waiting for that lock, in competition with a busy event loop, as
+    many times as there are timers.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
+
+    def execute(self, statement: str, *values: Any) -> apsw.Cursor:
+        return self._connection.execute(statement, values)
+
+    def first(self, statement: str, *values: Any) -> Any:
+        """The first row, or None. The statement is finished afterwards."""
+        cursor = self._connection.execute(statement, values)
+        row = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def count(self, namespace: str, status: TimerStatus, change: int) -> None:
+        """Note that so many timers more (or fewer) have the status."""
+        self._count_changes[namespace, status] += change
+
+    def moved(self, namespace: str, before: TimerStatus, after: TimerStatus, timers: int) -> None:
+        self.count(namespace, before, -timers)
+        self.count(namespace, after, timers)
+
+    def write_counts(self) -> None:
+        for (namespace, status), change in self._count_changes.items():
+            if change:
+                self.execute(_ADD_TO_COUNT, namespace, status, change)
+        self._count_changes.clear()
