@@ -1,0 +1,5 @@
+"""The engine: claims what is due, delivers it on time, settles how it went."""
+
+from duetime.engine.engine import Engine, EngineOptions
+
+__all__ = ["Engine", "EngineOptions"]

@@ -1,0 +1,88 @@
+"""What every background loop of the engine has in common: it starts, recovers and stops."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from contextlib import suppress
+
+import structlog
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.ports.clock import Clock
+
+_log = structlog.get_logger()
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+class BackgroundLoop(ABC):
+    """A loop that takes one step after the other until it is stopped.
+
+    A step that fails is logged and taken again after a pause that grows up to five seconds: a
+    store that is away for a while must not end the engine. `stop` never interrupts a step, so
+    that no answer of the store is lost between the store and the loop.
+    """
+
+    name: str
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._stop_asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._pause_seconds = FIRST_PAUSE_SECONDS
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def stop(self) -> None:
+        self._stop_asked.set()
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+
+    def wake(self) -> None:
+        """End the current or the next `wait`."""
+        self._wake.set()
+
+    @abstractmethod
+    async def step(self) -> None:
+        """Do one piece of work, or wait for some with `wait`."""
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stop_asked.is_set()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until woken or until the time is over."""
+        await _set_within(self._wake, seconds)
+        self._wake.clear()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            try:
+                await self.step()
+            except StoreUnavailable as error:
+                _log.warning("store.unavailable", loop=self.name, error=error.message)
+                await self._pause()
+            except Exception:
+                _log.exception("engine.step_failed", loop=self.name)
+                await self._pause()
+            else:
+                self._pause_seconds = FIRST_PAUSE_SECONDS
+
+    async def _pause(self) -> None:
+        pause = self._pause_seconds
+        self._pause_seconds = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        await _set_within(self._stop_asked, pause)
+
+
+async def _set_within(event: asyncio.Event, seconds: float | None) -> None:
+    if not event.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()

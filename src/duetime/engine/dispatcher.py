@@ -1,0 +1,191 @@
+"""Holds claims for their last milliseconds and delivers each at its instant."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+import structlog
+import uuid_utils
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
+from duetime.domain.outcome import Failed
+from duetime.domain.timer import Claim
+from duetime.domain.transitions import hand_back, settlement_of
+from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
+from duetime.engine.lateness import Lateness
+from duetime.engine.settler import Settler
+from duetime.ports.clock import Clock
+from duetime.ports.destination import Destination
+
+_log = structlog.get_logger()
+
+MAX_HELD = 1_024
+"""Claims held in memory that are neither sent nor in a lane that stands still."""
+
+LONGEST_TIMER_SECONDS = 1.0
+"""The wall clock is looked at again at least this often, for it may have jumped."""
+
+
+class Dispatcher:
+    """From claim to outcome.
+
+    Nothing is sent before its instant by the wall clock: event loops fire their timers up to
+    half a millisecond early, so the clock is read again before sending. Memory is bounded by
+    what is held and in flight; a backlog stays in the store.
+    """
+
+    def __init__(
+        self, destination: Destination, settler: Settler, clock: Clock, slots: Slots
+    ) -> None:
+        self._destination = destination
+        self._settler = settler
+        self._clock = clock
+        self._slots = slots
+        self._upcoming: list[tuple[Instant, int, Claim]] = []
+        self._sequence = 0
+        self._lanes: dict[str, Lane] = {}
+        self._deliveries: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._caretaker: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._on_room: Callable[[], None] | None = None
+        self._room_wanted = 0
+        self.lateness = Lateness()
+
+    @property
+    def in_flight(self) -> int:
+        return self._slots.used
+
+    def room(self) -> int:
+        """How many more claims can be held now."""
+        return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting)
+
+    def call_when_room(self, wanted: int, on_room: Callable[[], None]) -> None:
+        """Call back, once, when there is room for so many claims."""
+        self._room_wanted, self._on_room = wanted, on_room
+        self._tell_of_room()
+
+    def accept(self, claims: Sequence[Claim]) -> None:
+        now = self._clock.now()
+        for claim in claims:
+            if claim.due_at <= now:
+                self._send(claim, now)
+            else:
+                self._sequence += 1
+                heappush(self._upcoming, (claim.due_at, self._sequence, claim))
+        self._set_timer(now)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Hand back what was not sent; let what was sent finish within the grace.
+
+        What is still unanswered then stays executing in the store, and the next owner of its
+        shard recovers it: whether it arrived is unknown, and so it is tried again.
+        """
+        self._stopping = True
+        for handle in (self._timer, self._caretaker):
+            if handle is not None:
+                handle.cancel()
+        unsent = [claim for _, _, claim in self._upcoming]
+        self._upcoming.clear()
+        for lane in self._lanes.values():
+            unsent.extend(lane.take_waiting())
+        now = self._clock.now()
+        for claim in unsent:
+            self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
+        if self._deliveries:
+            _, abandoned = await asyncio.wait(set(self._deliveries), timeout=grace_seconds)
+            for task in abandoned:
+                task.cancel()
+            if abandoned:
+                _log.warning("engine.deliveries_abandoned", count=len(abandoned))
+                await asyncio.wait(abandoned)
+
+    def _send(self, claim: Claim, now: Instant) -> None:
+        endpoint = self._destination.endpoint_of(claim)
+        lane = self._lanes.get(endpoint)
+        if lane is None:
+            lane = Lane(self._slots, self._start, self._clock.monotonic())
+            self._lanes[endpoint] = lane
+        if not lane.accept(claim):
+            self._hand_back(lane, [claim], now)
+        elif lane.waiting and self._caretaker is None:
+            self._set_caretaker()
+
+    def _start(self, lane: Lane, claim: Claim) -> None:
+        task = asyncio.get_running_loop().create_task(self._deliver(lane, claim))
+        self._deliveries.add(task)
+        task.add_done_callback(self._deliveries.discard)
+
+    async def _deliver(self, lane: Lane, claim: Claim) -> None:
+        self.lateness.record(self._clock.now() - claim.due_at)
+        try:
+            outcome = await self._destination.deliver(claim)
+        except Exception as error:
+            # A destination that breaks its contract must not leave the timer executing forever.
+            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
+            now = self._clock.now()
+            outcome = Failed(sent_at=now, answered_at=now, error=f"internal error: {error}")
+        settlement = settlement_of(
+            claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
+        )
+        self._settler.add(claim.shard, settlement)
+        lane.answered(self._clock.monotonic())
+        if lane.is_idle:
+            self._forget(claim, lane)
+        self._tell_of_room()
+
+    def _forget(self, claim: Claim, lane: Lane) -> None:
+        endpoint = self._destination.endpoint_of(claim)
+        if self._lanes.get(endpoint) is lane:
+            del self._lanes[endpoint]
+
+    def _set_timer(self, now: Instant) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._upcoming and not self._stopping:
+            delay = (self._upcoming[0][0] - now) / MICROSECONDS_PER_SECOND
+            self._timer = asyncio.get_running_loop().call_later(
+                min(max(delay, 0.0), LONGEST_TIMER_SECONDS), self._send_upcoming
+            )
+
+    def _send_upcoming(self) -> None:
+        now = self._clock.now()
+        while self._upcoming and self._upcoming[0][0] <= now:
+            _, _, claim = heappop(self._upcoming)
+            self._send(claim, now)
+        self._timer = None
+        self._set_timer(now)
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
+        if self._on_room is not None and self.room() >= self._room_wanted:
+            on_room, self._on_room = self._on_room, None
+            on_room()
+
+    def _set_caretaker(self) -> None:
+        self._caretaker = asyncio.get_running_loop().call_later(
+            GROW_AFTER_SECONDS, self._look_after_lanes
+        )
+
+    def _look_after_lanes(self) -> None:
+        self._caretaker = None
+        now_seconds, now = self._clock.monotonic(), self._clock.now()
+        any_waiting = False
+        for lane in self._lanes.values():
+            self._hand_back(lane, lane.look_after(now_seconds), now)
+            any_waiting = any_waiting or bool(lane.waiting)
+        if any_waiting and not self._stopping:
+            self._set_caretaker()
+        self._tell_of_room()
+
+    def _hand_back(self, lane: Lane, claims: Sequence[Claim], now: Instant) -> None:
+        if claims:
+            due_at = plus_ms(now, lane.next_deferral_ms())
+            for claim in claims:
+                self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
+
+
+def _new_delivery_id() -> str:
+    return str(uuid_utils.uuid7())

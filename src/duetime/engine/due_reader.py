@@ -1,0 +1,89 @@
+"""Learns from the store what is due, just in time."""
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
+from duetime.domain.keys import ShardNumber
+from duetime.engine.background import BackgroundLoop
+from duetime.engine.dispatcher import MAX_HELD, Dispatcher
+from duetime.ports.clock import Clock
+from duetime.ports.store import Leases, TimerStore
+
+LONGEST_WAIT_SECONDS = 1.0
+"""The wall clock is looked at again at least this often, for it may have jumped."""
+
+
+class DueReader(BackgroundLoop):
+    """Claims what is due within the horizon, as much as the dispatcher has room for.
+
+    In between it sleeps until the earliest of: the next due instant less the horizon, an
+    announcement of something sooner, the fallback poll.
+    """
+
+    name = "due_reader"
+
+    def __init__(
+        self,
+        store: TimerStore,
+        clock: Clock,
+        *,
+        horizon_ms: float,
+        poll_seconds: float,
+        batch_size: int,
+    ) -> None:
+        super().__init__(clock)
+        self._store = store
+        self._horizon_ms = horizon_ms
+        self._poll_seconds = poll_seconds
+        self._batch_size = min(batch_size, MAX_HELD)
+        # A claim costs a commit, however small: wait for room that is worth one.
+        self._smallest_batch = (self._batch_size + 1) // 2
+        self._announced_at: Instant | None = None
+        self._sleeping_for: Instant | None = None
+        self._dispatcher: Dispatcher | None = None
+        self.leases: Leases = {}
+
+    def feed(self, dispatcher: Dispatcher) -> None:
+        """Name the dispatcher that gets the claims. Called once, before `start`."""
+        self._dispatcher = dispatcher
+
+    def announce(self, shard: ShardNumber, due_at: Instant) -> None:
+        """Implements the wake-ups port for what happens in this process."""
+        if self._announced_at is None or due_at < self._announced_at:
+            self._announced_at = due_at
+            if self._sleeping_for is None or due_at < self._sleeping_for:
+                self._wake.set()
+
+    async def step(self) -> None:
+        dispatcher = self._dispatcher
+        assert dispatcher is not None
+        limit = min(dispatcher.room(), self._batch_size)
+        if limit < self._smallest_batch:
+            dispatcher.call_when_room(self._smallest_batch, self.wake)
+            await self.wait(LONGEST_WAIT_SECONDS)
+            return
+        self._announced_at = None
+        now = self._clock.now()
+        batch = await self._store.claim_due(
+            self.leases, now=now, until_inclusive=plus_ms(now, self._horizon_ms), limit=limit
+        )
+        dispatcher.accept(batch.claims)
+        if len(batch.claims) < limit:
+            await self._sleep_until_due(batch.next_due_at)
+
+    async def _sleep_until_due(self, next_due_at: Instant | None) -> None:
+        poll_at_seconds = self._clock.monotonic() + self._poll_seconds
+        while not self._stopping:
+            due_at = _earlier(next_due_at, self._announced_at)
+            seconds = poll_at_seconds - self._clock.monotonic()
+            if due_at is not None:
+                claim_at = plus_ms(due_at, -self._horizon_ms)
+                seconds = min(seconds, (claim_at - self._clock.now()) / MICROSECONDS_PER_SECOND)
+            if seconds <= 0:
+                return
+            self._sleeping_for = due_at
+            await self.wait(min(seconds, LONGEST_WAIT_SECONDS))
+
+
+def _earlier(one: Instant | None, other: Instant | None) -> Instant | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,34 @@
+"""Forgets finished timers when their retention is over."""
+
+import structlog
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.engine.background import BackgroundLoop
+from duetime.ports.clock import Clock
+from duetime.ports.store import TimerStore
+
+_log = structlog.get_logger()
+
+BATCH_SIZE = 500
+PAUSE_BETWEEN_BATCHES_SECONDS = 0.05
+PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
+
+
+class Pruner(BackgroundLoop):
+    """Small batches with pauses in between, so that nobody waits for a long lock."""
+
+    name = "pruner"
+
+    def __init__(self, store: TimerStore, clock: Clock, retention_seconds: float) -> None:
+        super().__init__(clock)
+        self._store = store
+        self._retention = round(retention_seconds * MICROSECONDS_PER_SECOND)
+
+    async def step(self) -> None:
+        finished_before = Instant(self._clock.now() - self._retention)
+        pruned = await self._store.prune(finished_before=finished_before, limit=BATCH_SIZE)
+        if pruned:
+            _log.debug("timers.pruned", count=pruned)
+        await self.wait(
+            PAUSE_BETWEEN_BATCHES_SECONDS if pruned == BATCH_SIZE else PAUSE_BETWEEN_ROUNDS_SECONDS
+        )
