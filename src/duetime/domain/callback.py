@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 DEFAULT_TIMEOUT_MS = 30_000
+"""How long an attempt may take where nobody has set anything else."""
 
 Payload = Raw | UnsetType
 """The client's JSON, to the letter; unset when there is none, which is not the same as null."""
@@ -24,12 +25,15 @@ class CallbackProtocol(StrEnum):
 class HttpCallback(
     Struct, frozen=True, kw_only=True, tag="http", tag_field="type", omit_defaults=True
 ):
-    """A POST to `url`. Header names and values have been checked to be safe on the wire."""
+    """A POST to `url`. Header names and values have been checked to be safe on the wire.
+
+    Here and in the other callbacks, no `timeout_ms` means the one that the service is set to.
+    """
 
     url: str
     headers: dict[str, str] | None = None
     payload: Payload = UNSET
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    timeout_ms: int | None = None
     protocol: CallbackProtocol = CallbackProtocol.STATUS
 
 
@@ -42,7 +46,7 @@ class NatsCallback(
     key: str | None = None
     headers: dict[str, str] | None = None
     payload: Payload = UNSET
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    timeout_ms: int | None = None
 
 
 class BusCallback(
@@ -50,7 +54,7 @@ class BusCallback(
 ):
     """A `DueTimeReached` event on the bus this service is connected to."""
 
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    timeout_ms: int | None = None
 
 
 Callback = HttpCallback | NatsCallback | BusCallback

@@ -52,9 +52,9 @@ class Timer(Struct, frozen=True, kw_only=True):
     be made: the same instant at first, later ones while retries are waited for. `delivery_id`
     names this firing: it stays through retries and crash repeats and changes when the timer
     is rescheduled or its callback or instant is changed. `attempt` counts the attempts of this
-    firing, `failures` those of them that failed. `epoch` and `claimed_at` are
-    those of the claim while the timer is executing. `updated_at` of a finished timer is the
-    instant it finished.
+    firing, `failures` those of them that failed. `claim_number` counts every claim of the timer
+    and never goes back, so it names one claim. `epoch` and `claimed_at` are those of the claim
+    while the timer is executing. `updated_at` of a finished timer is the instant it finished.
     """
 
     key: TimerKey
@@ -69,6 +69,7 @@ class Timer(Struct, frozen=True, kw_only=True):
     status: TimerStatus = TimerStatus.PENDING
     attempt: int = 0
     failures: int = 0
+    claim_number: int = 0
     retry_policy: RetryPolicy | None = None
     metadata: Raw | None = None
     correlation_id: str | None = None
@@ -83,14 +84,16 @@ class Timer(Struct, frozen=True, kw_only=True):
 class Claim(Struct, frozen=True, kw_only=True):
     """What the engine gets of a timer that it claimed: enough to deliver and to settle it.
 
-    `(namespace, id, attempt, epoch)` is the guard of the settlement: a store applies it only
-    while the timer is executing under exactly that attempt and epoch.
+    `(namespace, id, claim_number, epoch)` is the guard of the settlement: a store applies it
+    only while the timer is executing under exactly that claim and epoch. The attempt would not
+    do: its number repeats after a claim was handed back.
     """
 
     namespace: str
     id: str
     shard: ShardNumber
     epoch: Epoch
+    claim_number: int
     attempt: int
     failures: int
     execute_at: Instant

@@ -3,7 +3,7 @@
     pending -> executing            claimed
     executing -> completed|failed   settlement_of
     executing -> pending            settlement_of (retry, reschedule), hand_back, recovered
-    pending -> pending              changed
+    pending -> pending              changed, replaced
     pending -> canceled             canceled
 
 Finished states never change again.
@@ -28,13 +28,13 @@ INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
 class Settlement(Struct, frozen=True, kw_only=True):
     """The state that an executing timer gets, and the guard under which it gets it.
 
-    It applies only while the timer is executing under `claimed_attempt` and `epoch`; otherwise
+    It applies only while the timer is executing under `claim_number` and `epoch`; otherwise
     somebody else has taken over, and nothing is written.
     """
 
     namespace: str
     id: str
-    claimed_attempt: int
+    claim_number: int
     epoch: Epoch
     status: TimerStatus
     execute_at: Instant
@@ -100,7 +100,7 @@ def hand_back(claim: Claim, *, due_at: Instant, now: Instant) -> Settlement:
     return Settlement(
         namespace=claim.namespace,
         id=claim.id,
-        claimed_attempt=claim.attempt,
+        claim_number=claim.claim_number,
         epoch=claim.epoch,
         status=TimerStatus.PENDING,
         execute_at=claim.execute_at,
@@ -120,6 +120,7 @@ def claimed(timer: Timer, *, epoch: Epoch, now: Instant) -> Timer:
         timer,
         status=TimerStatus.EXECUTING,
         attempt=timer.attempt + 1,
+        claim_number=timer.claim_number + 1,
         epoch=epoch,
         claimed_at=now,
     )
@@ -133,6 +134,7 @@ def claim_of(timer: Timer) -> Claim:
         id=timer.key.id,
         shard=timer.shard,
         epoch=timer.epoch,
+        claim_number=timer.claim_number,
         attempt=timer.attempt,
         failures=timer.failures,
         execute_at=timer.execute_at,
@@ -203,6 +205,11 @@ def changed(timer: Timer, change: Change) -> Timer:
     )
 
 
+def replaced(existing: Timer, timer: Timer) -> Timer:
+    """The new timer in place of a pending one of the same key."""
+    return replace(timer, created_at=existing.created_at, claim_number=existing.claim_number)
+
+
 def canceled(timer: Timer, now: Instant) -> Timer:
     return replace(timer, status=TimerStatus.CANCELED, updated_at=now)
 
@@ -228,7 +235,7 @@ def _settlement(
     return Settlement(
         namespace=claim.namespace,
         id=claim.id,
-        claimed_attempt=claim.attempt,
+        claim_number=claim.claim_number,
         epoch=claim.epoch,
         status=status,
         execute_at=claim.execute_at,

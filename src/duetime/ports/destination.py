@@ -30,8 +30,9 @@ class Destination(Protocol):
         """Make one attempt and tell how it ended.
 
         Everything that the other side or the network can do wrong is an outcome, not an
-        exception. The attempt takes no longer than the callback's `timeout_ms`. When the
-        awaiting task is cancelled the attempt is abandoned; whether it arrived is unknown.
+        exception. The attempt takes no longer than the callback's `timeout_ms`, or the
+        service's if it has none. When the awaiting task is cancelled the attempt is abandoned;
+        whether it arrived is unknown.
         """
         ...
 

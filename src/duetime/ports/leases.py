@@ -39,5 +39,7 @@ class LeaseStore(Protocol):
         ...
 
     async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        """Give the shard up if the epoch is still current. The epoch stays as it is."""
+        """Give the shard up if the epoch is still current.
+
+        The epoch stays as it is: it fences former owners, not the one that releases."""
         ...

@@ -62,7 +62,7 @@ class SortField(Enum):
 
 
 class PageQuery(Struct, frozen=True, kw_only=True):
-    """Timers of one namespace, in the order of (sort field, timer_uuid)."""
+    """Timers of one namespace, in the order of (sort field, timer_uuid), or wholly reversed."""
 
     namespace: str
     status: TimerStatus | None = None
@@ -82,7 +82,8 @@ class Page(Struct, frozen=True):
 class ClaimBatch(Struct, frozen=True):
     """`next_due_at` is the earliest due instant left pending in the leased shards, if any.
 
-    After a batch that reached its limit it may be in the past.
+    Only leases whose epoch is current count. After a batch that reached its limit it may be in
+    the past.
     """
 
     claims: Sequence[Claim]
@@ -128,8 +129,8 @@ class TimerStore(Protocol):
         """Create a batch of timers, all in one durable write; one result per request, in order.
 
         A key counts as existing whether its timer is live or finished. Requests for the same
-        key within a batch take effect one after the other. A replaced timer keeps the
-        `created_at` it had.
+        key within a batch take effect one after the other. What takes the
+        place of another is `transitions.replaced`.
         """
         ...
 
@@ -159,15 +160,15 @@ class TimerStore(Protocol):
         """Turn up to `limit` timers due at or before `until_inclusive` from pending to executing.
 
         Takes them in the order of (due_at, timer_uuid), from shards whose current epoch is the
-        leased one only. Each gets `attempt + 1`, the lease's epoch and `claimed_at = now`.
+        leased one only. Each becomes `transitions.claimed` under its lease's epoch.
         """
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Apply a batch of settlements; one answer per settlement: whether it applied.
 
-        Each applies only if the timer is executing under its attempt and epoch and the epoch
-        is still the shard's. Those that do not apply change nothing and do not hinder others.
+        Each applies only if the timer is executing under its claim number and epoch and the
+        epoch is still the shard's. Those that do not apply change nothing and do not hinder others.
         """
         ...
 
@@ -177,9 +178,10 @@ class TimerStore(Protocol):
         ...
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:
-        """Forget up to `limit` timers that finished before the instant; answers how many."""
+        """Forget up to `limit` timers that finished before the instant, the earliest first;
+        answers how many."""
         ...
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        """How many timers have each status, in one namespace or in all."""
+        """How many timers have each status, none left out, in one namespace or in all."""
         ...

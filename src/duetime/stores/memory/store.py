@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
-from msgspec.structs import replace
-
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
@@ -177,7 +175,7 @@ class MemoryStore:
             return CreateResult(Existence.CREATED, timer)
         if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
             return CreateResult(Existence.EXISTING, existing)
-        replacement = replace(timer, created_at=existing.created_at)
+        replacement = transitions.replaced(existing, timer)
         self._timers.put(replacement)
         return CreateResult(Existence.REPLACED, replacement)
 
@@ -200,7 +198,7 @@ class MemoryStore:
         timer = self._timers.executing(TimerKey(settlement.namespace, settlement.id))
         if (
             timer is None
-            or timer.attempt != settlement.claimed_attempt
+            or timer.claim_number != settlement.claim_number
             or timer.epoch != settlement.epoch
             or self._timers.shards[timer.shard].epoch != settlement.epoch
         ):

@@ -24,9 +24,9 @@ _UPDATE_STATE = """
 _COPY_CANCELED = """
     INSERT INTO finished_timers (
         row_id, namespace, timer_uuid, created_at, updated_at, execute_at, due_at, status,
-        attempt, failures, epoch, attempts, last_error)
+        attempt, failures, claim_number, epoch, attempts, last_error)
     SELECT row_id, namespace, timer_uuid, created_at, ?2, execute_at, due_at, 4, attempt,
-           failures, epoch, attempts, last_error
+           failures, claim_number, epoch, attempts, last_error
     FROM live_timers WHERE row_id = ?1
 """
 

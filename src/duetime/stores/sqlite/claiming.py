@@ -26,7 +26,7 @@ _FIND_DUE = f"""
     )
     SELECT '[' || group_concat('[' || concat_ws(',',
                json_quote(due.namespace), json_quote(timers.id), due.shard, shards.epoch,
-               due.attempt + 1, due.failures, due.execute_at, due.due_at, ?4,
+               due.claim_number + 1, due.attempt + 1, due.failures, due.execute_at, due.due_at, ?4,
                json_quote(timers.delivery_id), timers.callback,
                coalesce(timers.retry_policy, 'null'), json_quote(timers.correlation_id),
                coalesce(due.attempts, '[]')) || ']') || ']',
@@ -38,7 +38,7 @@ _FIND_DUE = f"""
 
 _MARK_EXECUTING = """
     UPDATE live_timers
-    SET status = 1, attempt = attempt + 1, claimed_at = ?2,
+    SET status = 1, attempt = attempt + 1, claim_number = claim_number + 1, claimed_at = ?2,
         epoch = (SELECT epoch FROM shards WHERE shards.shard = live_timers.shard)
     WHERE row_id IN (SELECT value FROM json_each(?1))
 """

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import asked_values, timer_of
@@ -39,7 +39,7 @@ _REPLACE_ASKED = """
 """
 _REPLACE_STATE = """
     UPDATE live_timers
-    SET updated_at = ?2, execute_at = ?3, due_at = ?4, attempt = 0, failures = 0,
+    SET updated_at = ?2, execute_at = ?3, due_at = ?4, attempt = 0, failures = 0, epoch = 0,
         attempts = NULL, last_error = NULL
     WHERE row_id = ?1
 """
@@ -121,4 +121,4 @@ def _create_one(transaction: Transaction, request: CreateRequest) -> CreateResul
     row_id = row[0]
     transaction.execute(_REPLACE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
-    return CreateResult(Existence.REPLACED, replace(timer, created_at=existing.created_at))
+    return CreateResult(Existence.REPLACED, replaced(existing, timer))

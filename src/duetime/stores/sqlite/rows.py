@@ -18,8 +18,8 @@ _SHARED = (
     "timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,"
     " timers.delivery_id, timers.callback, timers.retry_policy, timers.metadata,"
     " timers.correlation_id, timers.fingerprint, state.updated_at, state.execute_at,"
-    " state.due_at, state.status, state.attempt, state.failures, state.epoch, state.attempts,"
-    " state.last_error"
+    " state.due_at, state.status, state.attempt, state.failures, state.claim_number,"
+    " state.epoch, state.attempts, state.last_error"
 )
 
 SELECT_LIVE = (
@@ -62,7 +62,7 @@ def timer_of(row: Row) -> Timer:
     (
         _, namespace, id, shard, timer_uuid, created_at, delivery_id, callback, retry_policy,
         metadata, correlation_id, fingerprint, updated_at, execute_at, due_at, status, attempt,
-        failures, epoch, attempts, last_error, claimed_at, executed_at,
+        failures, claim_number, epoch, attempts, last_error, claimed_at, executed_at,
     ) = row  # fmt: skip
     return Timer(
         key=TimerKey(namespace, id),
@@ -76,6 +76,7 @@ def timer_of(row: Row) -> Timer:
         updated_at=Instant(updated_at),
         attempt=attempt,
         failures=failures,
+        claim_number=claim_number,
         epoch=Epoch(epoch),
         callback=_decode_callback(callback),
         retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),

@@ -11,7 +11,7 @@ from duetime.stores.sqlite.rows import attempts_text
 from duetime.stores.sqlite.transaction import Transaction
 
 # Which settlements of the batch apply: pairs of position and row id. A settlement applies while
-# the timer is executing under its attempt and epoch, and the epoch is still the shard's.
+# the timer is executing under its claim number and epoch, and the epoch is still the shard's.
 _FIND_APPLICABLE = """
     SELECT json_group_array(json_array(batch.key, live.row_id))
     FROM json_each(?1) AS batch
@@ -19,18 +19,19 @@ _FIND_APPLICABLE = """
         ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
     CROSS JOIN live_timers AS live ON live.row_id = timers.row_id
     WHERE live.status = 1
-      AND live.attempt = batch.value ->> 2
+      AND live.claim_number = batch.value ->> 2
       AND live.epoch = batch.value ->> 3
       AND live.epoch = (SELECT epoch FROM shards WHERE shards.shard = live.shard)
 """
 
 _COPY_TO_FINISHED = """
     INSERT INTO finished_timers (
-        row_id, namespace, timer_uuid, created_at, execute_at, due_at, attempt, epoch,
-        status, updated_at, failures, attempts, last_error, executed_at)
+        row_id, namespace, timer_uuid, created_at, execute_at, due_at, attempt, claim_number,
+        epoch, status, updated_at, failures, attempts, last_error, executed_at)
     SELECT live.row_id, live.namespace, live.timer_uuid, live.created_at, live.execute_at,
-           live.due_at, live.attempt, live.epoch, batch.value ->> 1, batch.value ->> 2,
-           batch.value ->> 3, batch.value ->> 4, batch.value ->> 5, batch.value ->> 6
+           live.due_at, live.attempt, live.claim_number, live.epoch, batch.value ->> 1,
+           batch.value ->> 2, batch.value ->> 3, batch.value ->> 4, batch.value ->> 5,
+           batch.value ->> 6
     FROM json_each(?1) AS batch
     CROSS JOIN live_timers AS live ON live.row_id = batch.value ->> 0
 """
@@ -60,7 +61,7 @@ _decode_applicable = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 
 def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[bool]:
-    guards = [(s.namespace, s.id, s.claimed_attempt, s.epoch) for s in settlements]
+    guards = [(s.namespace, s.id, s.claim_number, s.epoch) for s in settlements]
     (found,) = transaction.first(_FIND_APPLICABLE, _encode(guards).decode())
     applied = [False] * len(settlements)
     finished: list[tuple[object, ...]] = []

@@ -4,20 +4,20 @@
 -- So the writes of a firing fall on few pages. Instants are microseconds since 1970 UTC.
 
 CREATE TABLE namespaces (
-    name       TEXT PRIMARY KEY,
-    num_shards INTEGER NOT NULL
+    name           TEXT PRIMARY KEY,
+    num_shards     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE shards (
-    shard INTEGER PRIMARY KEY,
-    epoch INTEGER NOT NULL,
-    owner TEXT
+    shard          INTEGER PRIMARY KEY,
+    epoch          INTEGER NOT NULL,
+    owner          TEXT
 ) STRICT;
 
 CREATE TABLE counts (
-    namespace TEXT NOT NULL,
-    status    INTEGER NOT NULL,
-    count     INTEGER NOT NULL,
+    namespace      TEXT NOT NULL,
+    status         INTEGER NOT NULL,
+    count          INTEGER NOT NULL,
     PRIMARY KEY (namespace, status)
 ) STRICT, WITHOUT ROWID;
 
@@ -39,21 +39,22 @@ CREATE TABLE timers (
 CREATE UNIQUE INDEX timers_key ON timers (namespace, id);
 
 CREATE TABLE live_timers (
-    row_id     INTEGER PRIMARY KEY,
-    namespace  TEXT NOT NULL,
-    shard      INTEGER NOT NULL,
-    timer_uuid BLOB NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    execute_at INTEGER NOT NULL,
-    due_at     INTEGER NOT NULL,
-    status     INTEGER NOT NULL DEFAULT 0 CHECK (status IN (0, 1)),
-    attempt    INTEGER NOT NULL DEFAULT 0,
-    failures   INTEGER NOT NULL DEFAULT 0,
-    epoch      INTEGER NOT NULL DEFAULT 0,
-    claimed_at INTEGER,
-    attempts   TEXT,
-    last_error TEXT
+    row_id         INTEGER PRIMARY KEY,
+    namespace      TEXT NOT NULL,
+    shard          INTEGER NOT NULL,
+    timer_uuid     BLOB NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    execute_at     INTEGER NOT NULL,
+    due_at         INTEGER NOT NULL,
+    status         INTEGER NOT NULL DEFAULT 0 CHECK (status IN (0, 1)),
+    attempt        INTEGER NOT NULL DEFAULT 0,
+    failures       INTEGER NOT NULL DEFAULT 0,
+    claim_number   INTEGER NOT NULL DEFAULT 0,
+    epoch          INTEGER NOT NULL DEFAULT 0,
+    claimed_at     INTEGER,
+    attempts       TEXT,
+    last_error     TEXT
 ) STRICT;
 
 -- Claims read this one from its beginning; executing timers are not in it.
@@ -66,20 +67,21 @@ CREATE INDEX live_timers_executing ON live_timers (shard, epoch) WHERE status = 
 CREATE INDEX live_timers_created ON live_timers (namespace, created_at, timer_uuid);
 
 CREATE TABLE finished_timers (
-    row_id      INTEGER PRIMARY KEY,
-    namespace   TEXT NOT NULL,
-    timer_uuid  BLOB NOT NULL,
-    created_at  INTEGER NOT NULL,
-    updated_at  INTEGER NOT NULL,
-    execute_at  INTEGER NOT NULL,
-    due_at      INTEGER NOT NULL,
-    status      INTEGER NOT NULL CHECK (status IN (2, 3, 4)),
-    attempt     INTEGER NOT NULL,
-    failures    INTEGER NOT NULL,
-    epoch       INTEGER NOT NULL,
-    executed_at INTEGER,
-    attempts    TEXT,
-    last_error  TEXT
+    row_id         INTEGER PRIMARY KEY,
+    namespace      TEXT NOT NULL,
+    timer_uuid     BLOB NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    execute_at     INTEGER NOT NULL,
+    due_at         INTEGER NOT NULL,
+    status         INTEGER NOT NULL CHECK (status IN (2, 3, 4)),
+    attempt        INTEGER NOT NULL,
+    failures       INTEGER NOT NULL,
+    claim_number   INTEGER NOT NULL,
+    epoch          INTEGER NOT NULL,
+    executed_at    INTEGER,
+    attempts       TEXT,
+    last_error     TEXT
 ) STRICT;
 
 CREATE INDEX finished_timers_created

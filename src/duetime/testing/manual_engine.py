@@ -1,0 +1,69 @@
+"""An engine without background tasks, for tests that decide themselves when timers fire."""
+
+import asyncio
+from typing import Protocol
+
+import uuid_utils
+
+from duetime.domain.instants import Instant
+from duetime.domain.outcome import Outcome
+from duetime.domain.timer import Claim
+from duetime.domain.transitions import settlement_of
+from duetime.engine.shard_owner import ShardOwner
+from duetime.ports.clock import Clock
+from duetime.ports.destination import Destination
+from duetime.ports.leases import LeaseStore
+from duetime.ports.store import TimerStore
+
+_CLAIM_LIMIT = 1_000
+
+
+class Store(TimerStore, LeaseStore, Protocol):
+    """What a store gives to an engine."""
+
+
+class ManualEngine:
+    """Fires what is due when told to, and at no other time.
+
+    Retries are planned without jitter, so a test can say exactly when they are due.
+    """
+
+    def __init__(self, store: Store, destination: Destination, clock: Clock) -> None:
+        self._store = store
+        self._destination = destination
+        self._clock = clock
+
+    async def tick(self) -> list[tuple[Claim, Outcome]]:
+        """Fire what is due by the clock."""
+        return await self.run_due(self._clock.now())
+
+    async def run_due(self, now: Instant) -> list[tuple[Claim, Outcome]]:
+        """Make one attempt for every timer due at `now`, all at the same time, and settle them.
+
+        Answers the attempts in the order of their instants. What an attempt makes due again,
+        a retry or a reschedule, is left for the next run. When the destination raises, nothing
+        is settled; the next run tries again.
+        """
+        owner = ShardOwner(self._store, self._store, "manual")
+        await owner.take_all()
+        claims: list[Claim] = []
+        while True:
+            batch = await self._store.claim_due(
+                owner.leases, now=now, until_inclusive=now, limit=_CLAIM_LIMIT
+            )
+            claims.extend(batch.claims)
+            if len(batch.claims) < _CLAIM_LIMIT:
+                break
+        outcomes = await asyncio.gather(*map(self._destination.deliver, claims))
+        attempts = list(zip(claims, outcomes, strict=True))
+        await self._store.settle(
+            [
+                settlement_of(claim, outcome, chance=0.0, new_delivery_id=_new_delivery_id)
+                for claim, outcome in attempts
+            ]
+        )
+        return attempts
+
+
+def _new_delivery_id() -> str:
+    return str(uuid_utils.uuid7())

@@ -1,0 +1,49 @@
+"""The contract of the store and lease ports, as one suite that every store runs.
+
+Inherit from `StoreContract` in a test module and give it two fixtures:
+
+- `store`: opened and empty but for the namespace "default" of 16 shards;
+- `reopen`: an async callable that closes the store, opens the same storage again and answers
+  the store to use from then on.
+"""
+
+from pkgutil import iter_modules
+
+import pytest
+
+# The assertions of the suite explain themselves only if pytest rewrites them, and it must be
+# told so before they are imported.
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{subject.name}" for subject in iter_modules(__path__))
+)
+
+from duetime.testing.store_contract.changing import ChangingContract  # noqa: E402
+from duetime.testing.store_contract.claiming import ClaimingContract  # noqa: E402
+from duetime.testing.store_contract.content import ContentContract  # noqa: E402
+from duetime.testing.store_contract.counting import CountingContract  # noqa: E402
+from duetime.testing.store_contract.creating import CreatingContract  # noqa: E402
+from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
+from duetime.testing.store_contract.leasing import LeasingContract  # noqa: E402
+from duetime.testing.store_contract.paging import PagingContract  # noqa: E402
+from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
+from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
+from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
+from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
+
+__all__ = ["Reopen", "Store", "StoreContract"]
+
+
+class StoreContract(
+    CreatingContract,
+    ContentContract,
+    ChangingContract,
+    ClaimingContract,
+    SettlingContract,
+    RecoveringContract,
+    PruningContract,
+    PagingContract,
+    CountingContract,
+    LeasingContract,
+    DurabilityContract,
+):
+    """Everything the ports' docstrings promise."""

@@ -1,0 +1,178 @@
+"""Claiming: in order, within bounds, under the current lease only."""
+
+import pytest
+
+from duetime.domain import transitions
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, shard_of
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.testing.store_contract.steps import (
+    Store,
+    at,
+    claim,
+    completion,
+    create,
+    fields_of,
+    ids_of,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
+
+
+def due_order(timer: Timer) -> tuple[int, bytes]:
+    return timer.due_at, timer.timer_uuid
+
+
+@pytest.mark.asyncio
+class ClaimingContract:
+    async def test_a_claim_makes_the_timer_executing_and_hands_it_out(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timer = make_timer(execute_at=at(5))
+        await create(store, timer)
+        batch = await store.claim_due(leases, now=at(4), until_inclusive=at(5), limit=10)
+        expected = transitions.claimed(timer, epoch=leases[timer.shard], now=at(4))
+        (claimed,) = batch.claims
+        assert fields_of(claimed) == fields_of(transitions.claim_of(expected))
+        assert batch.next_due_at is None
+        assert expected.status is TimerStatus.EXECUTING
+        assert (expected.attempt, expected.claimed_at) == (1, at(4))
+        assert await store.get(timer.key) == expected
+
+    async def test_a_claimed_timer_is_not_claimed_again(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer())
+        assert len(await claim(store, leases)) == 1
+        assert await claim(store, leases) == []
+
+    async def test_claims_come_by_due_instant_then_by_timer_uuid(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n * 7 % 5)) for n in range(200)]
+        await create(store, *timers)
+        expected = [timer.key.id for timer in sorted(timers, key=due_order)]
+        assert ids_of(await claim(store, leases)) == expected
+
+    async def test_order_holds_across_namespaces(self, store: Store) -> None:
+        await store.add_namespace(Namespace("small", 1))
+        await store.add_namespace(Namespace("large", 40))
+        leases = await own_shards(store)
+        timers = [
+            make_timer(f"t{n}", namespace=name, num_shards=num_shards, execute_at=at(n % 3))
+            for name, num_shards in (("default", 16), ("small", 1), ("large", 40))
+            for n in range(50)
+        ]
+        await create(store, *timers)
+        claims = await claim(store, leases)
+        expected = [timer.key for timer in sorted(timers, key=due_order)]
+        assert [(claim.namespace, claim.id) for claim in claims] == expected
+
+    async def test_the_limit_bounds_a_batch_and_the_next_one_goes_on(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n % 4)) for n in range(25)]
+        await create(store, *timers)
+        expected = [timer.key.id for timer in sorted(timers, key=due_order)]
+        claimed: list[str] = []
+        for size in (10, 10, 5, 0):
+            batch = await claim(store, leases, limit=10)
+            assert len(batch) == size
+            claimed += ids_of(batch)
+        assert claimed == expected
+
+    async def test_the_bound_is_inclusive(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(
+            store,
+            make_timer("before", execute_at=at(9.999999)),
+            make_timer("on", execute_at=at(10)),
+            make_timer("after", execute_at=at(10.000001)),
+        )
+        batch = await store.claim_due(leases, now=at(9), until_inclusive=at(10), limit=10)
+        assert ids_of(batch.claims) == ["before", "on"]
+        assert batch.next_due_at == at(10.000001)
+
+    async def test_an_overdue_timer_is_never_too_old(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer("old", execute_at=at(-(10**9))))
+        assert ids_of(await claim(store, leases, until_inclusive=at(0))) == ["old"]
+
+    async def test_next_due_at_is_the_earliest_left_pending(self, store: Store) -> None:
+        leases = await own_shards(store)
+        empty = await store.claim_due(leases, now=at(0), until_inclusive=at(0), limit=10)
+        assert (list(empty.claims), empty.next_due_at) == ([], None)
+
+        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(6)))
+        limited = await store.claim_due(leases, now=at(9), until_inclusive=at(9), limit=2)
+        assert ids_of(limited.claims) == ["t0", "t1"]
+        assert limited.next_due_at == at(2)
+        bounded = await store.claim_due(leases, now=at(3), until_inclusive=at(3), limit=9)
+        assert ids_of(bounded.claims) == ["t2", "t3"]
+        assert bounded.next_due_at == at(4)
+        none_due = await store.claim_due(leases, now=at(3), until_inclusive=at(3), limit=9)
+        assert (list(none_due.claims), none_due.next_due_at) == ([], at(4))
+        rest = await store.claim_due(leases, now=at(9), until_inclusive=at(9), limit=9)
+        assert ids_of(rest.claims) == ["t4", "t5"]
+        assert rest.next_due_at is None
+
+    async def test_only_leased_shards_are_claimed_from(self, store: Store) -> None:
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(64)]
+        await create(store, *timers)
+        all_leases = await own_shards(store)
+        mine = {shard: epoch for shard, epoch in all_leases.items() if shard in (2, 3, 11)}
+        batch = await store.claim_due(mine, now=at(0), until_inclusive=at(30), limit=100)
+        expected = [timer for timer in timers if timer.shard in mine and timer.due_at <= at(30)]
+        later = [timer.due_at for timer in timers if timer.shard in mine and timer.due_at > at(30)]
+        assert ids_of(batch.claims) == [timer.key.id for timer in expected]
+        assert batch.next_due_at == min(later, default=None)
+
+    async def test_without_leases_there_is_nothing_to_claim(self, store: Store) -> None:
+        await own_shards(store)
+        await create(store, make_timer())
+        batch = await store.claim_due({}, now=at(9), until_inclusive=at(9), limit=9)
+        assert (list(batch.claims), batch.next_due_at) == ([], None)
+
+    @pytest.mark.parametrize("difference", [-1, 1])
+    async def test_a_lease_of_another_epoch_claims_nothing(
+        self, store: Store, difference: int
+    ) -> None:
+        await own_shards(store)
+        leases = await own_shards(store)
+        timer = make_timer(execute_at=at(5))
+        await create(store, timer)
+        wrong = {shard: Epoch(epoch + difference) for shard, epoch in leases.items()}
+        assert await claim(store, wrong) == []
+        assert await store.get(timer.key) == timer
+
+    async def test_a_lost_lease_does_not_hinder_the_others(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}") for n in range(64)]
+        await create(store, *timers)
+        lost = shard_of("t0", 16)
+        await own_shards(store, [lost], owner="node-2")
+        claimed = set(ids_of(await claim(store, leases)))
+        assert claimed == {timer.key.id for timer in timers if timer.shard != lost}
+        assert "t0" not in claimed
+
+    async def test_a_lease_of_a_shard_that_does_not_exist_claims_nothing(
+        self, store: Store
+    ) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer())
+        assert await claim(store, {ShardNumber(4_000): Epoch(1)}) == []
+        assert len(await claim(store, {**leases, ShardNumber(4_000): Epoch(1)})) == 1
+
+    async def test_a_big_backlog_is_claimed_in_full(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n % 10)) for n in range(1_500)]
+        await create(store, *timers)
+        claims = await claim(store, leases, limit=2_000)
+        assert ids_of(claims) == [timer.key.id for timer in sorted(timers, key=due_order)]
+        answers = await store.settle([completion(claim) for claim in claims])
+        assert answers == [True] * 1_500
+        assert (await store.counts())[TimerStatus.COMPLETED] == 1_500
+
+    async def test_a_timer_created_after_a_claim_is_found_by_the_next(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer("first", execute_at=at(9)))
+        assert ids_of(await claim(store, leases)) == ["first"]
+        await create(store, make_timer("second", execute_at=at(1)))
+        assert ids_of(await claim(store, leases)) == ["second"]
+        assert (await stored(store, make_timer("second").key)).attempt == 1

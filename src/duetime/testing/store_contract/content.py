@@ -1,0 +1,183 @@
+"""What goes in comes out: every field, to the byte."""
+
+import pytest
+from msgspec import UNSET, Raw
+
+from duetime.domain import transitions
+from duetime.domain.callback import (
+    BusCallback,
+    Callback,
+    CallbackProtocol,
+    HttpCallback,
+    NatsCallback,
+)
+from duetime.domain.instants import Instant
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Timer
+from duetime.domain.transitions import Change
+from duetime.testing.store_contract.steps import (
+    Reopen,
+    Store,
+    at,
+    claim,
+    completion,
+    create,
+    fields_of,
+    own_shards,
+)
+from duetime.testing.timers import make_timer
+
+JSON_TEXTS = [
+    b"null",
+    b"true",
+    b"0",
+    b"-0.0",
+    b'""',
+    b"[]",
+    b"{}",
+    b"123456789012345678901234567890.000000000000000000001",
+    b"1E400",
+    b'{"b":1,"a":2,"b":3}',
+    b'{ "spaces" : [ 1 , 2 ] }',
+    b'"\\u00e9 \\u0000 \\ud83d\\ude00 \\/"',
+    '"é 😀 \u2028"'.encode(),
+    b'"it\'s \\"quoted\\" \\\\ ; -- $1 ? %s"',
+    b"[" * 200 + b"]" * 200,
+    b'{"deep":{"er":[{"and":{"deeper":null}}]}}',
+    b'"' + b"x" * 100_000 + b'"',
+]
+
+CALLBACKS: list[Callback] = [
+    HttpCallback(url="https://example.com"),
+    HttpCallback(
+        url="http://example.com:8080/a?b=c&d='e'#f",
+        headers={"X-One": "1", "x-two": 'a "b" \\ c', "X-Empty": ""},
+        payload=Raw(b'{"a":1}'),
+        timeout_ms=1_234,
+        protocol=CallbackProtocol.ANSWER,
+    ),
+    HttpCallback(url="https://example.com/" + "x" * 2_000, headers={}),
+    NatsCallback(topic="orders.due"),
+    NatsCallback(topic="orders", key="due", headers={"k": "v"}, payload=Raw(b"[1]"), timeout_ms=5),
+    BusCallback(),
+    BusCallback(timeout_ms=7),
+]
+
+POLICIES = [
+    None,
+    RetryPolicy(),
+    RetryPolicy(max_retries=0),
+    RetryPolicy(
+        max_retries=1_000,
+        max_duration_ms=31_536_000_000,
+        initial_interval_ms=1,
+        backoff_multiplier=1.1,
+        max_interval_ms=7,
+    ),
+]
+
+
+async def assert_kept(store: Store, reopen: Reopen, timer: Timer) -> None:
+    """The timer reads the same pending, claimed, finished, and after the store was reopened."""
+    (result,) = await create(store, timer)
+    assert result.timer == timer
+    assert await store.get(timer.key) == timer
+
+    leases = await own_shards(store)
+    expected = transitions.claimed(timer, epoch=leases[timer.shard], now=at(0))
+    (claimed,) = await claim(store, leases)
+    assert fields_of(claimed) == fields_of(transitions.claim_of(expected))
+    assert await store.get(timer.key) == expected
+
+    settlement = completion(claimed)
+    assert await store.settle([settlement]) == [True]
+    expected = transitions.settled(expected, settlement)
+    assert await store.get(timer.key) == expected
+    reopened = await reopen()
+    assert await reopened.get(timer.key) == expected
+
+
+@pytest.mark.asyncio
+class ContentContract:
+    @pytest.mark.parametrize("text", JSON_TEXTS, ids=lambda text: text[:20].decode())
+    async def test_a_payload_is_kept_to_the_byte(
+        self, store: Store, reopen: Reopen, text: bytes
+    ) -> None:
+        callback = HttpCallback(url="https://example.com", payload=Raw(text))
+        await assert_kept(store, reopen, make_timer(callback=callback))
+
+    @pytest.mark.parametrize("text", JSON_TEXTS, ids=lambda text: text[:20].decode())
+    async def test_metadata_is_kept_to_the_byte(
+        self, store: Store, reopen: Reopen, text: bytes
+    ) -> None:
+        await assert_kept(store, reopen, make_timer(metadata=Raw(text)))
+
+    async def test_a_json_null_is_not_the_absence_of_a_value(self, store: Store) -> None:
+        null = Raw(b"null")
+        absent = make_timer("absent", callback=HttpCallback(url="https://a.example"))
+        given = make_timer(
+            "given",
+            callback=HttpCallback(url="https://a.example", payload=null),
+            metadata=null,
+        )
+        nats = make_timer("nats", callback=NatsCallback(topic="t", payload=null))
+        await create(store, absent, given, nats)
+        for timer in (absent, given, nats):
+            assert await store.get(timer.key) == timer
+        claims = {claim.id: claim for claim in await claim(store, await own_shards(store))}
+        for timer in (absent, given, nats):
+            assert claims[timer.key.id].callback == timer.callback
+
+    @pytest.mark.parametrize("callback", CALLBACKS, ids=lambda callback: type(callback).__name__)
+    async def test_every_kind_of_callback_is_kept(
+        self, store: Store, reopen: Reopen, callback: Callback
+    ) -> None:
+        await assert_kept(store, reopen, make_timer(callback=callback))
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    async def test_a_retry_policy_is_kept(
+        self, store: Store, reopen: Reopen, policy: RetryPolicy | None
+    ) -> None:
+        await assert_kept(store, reopen, make_timer(retry_policy=policy))
+
+    @pytest.mark.parametrize("correlation_id", [None, "", "c-1", "'\"\U0001f9ed"])
+    async def test_a_correlation_id_is_kept(
+        self, store: Store, reopen: Reopen, correlation_id: str | None
+    ) -> None:
+        await assert_kept(store, reopen, make_timer(correlation_id=correlation_id))
+
+    @pytest.mark.parametrize("fingerprint", [None, b"\x00\xff" * 16, b"text"])
+    async def test_a_fingerprint_is_kept(
+        self, store: Store, reopen: Reopen, fingerprint: bytes | None
+    ) -> None:
+        await assert_kept(store, reopen, make_timer(fingerprint=fingerprint))
+
+    @pytest.mark.parametrize("execute_at", [0, 1, 1_893_456_000_123_456, 253_402_300_799_999_999])
+    async def test_instants_are_kept_to_the_microsecond(
+        self, store: Store, reopen: Reopen, execute_at: int
+    ) -> None:
+        timer = make_timer(execute_at=Instant(execute_at), created_at=at(0.000001))
+        (result,) = await create(store, timer)
+        assert result.timer == timer
+        assert await (await reopen()).get(timer.key) == timer
+
+    @pytest.mark.parametrize("text", [None, *JSON_TEXTS[:3]])
+    async def test_changed_content_is_kept(
+        self, store: Store, reopen: Reopen, text: bytes | None
+    ) -> None:
+        timer = make_timer(metadata=Raw(b'"old"'), retry_policy=RetryPolicy())
+        await create(store, timer)
+        raw = None if text is None else Raw(text)
+        change = Change(
+            updated_at=at(1),
+            delivery_id="second",
+            execute_at=at(2),
+            callback=NatsCallback(topic="new", payload=UNSET if raw is None else raw),
+            metadata=raw,
+            retry_policy=None,
+        )
+        result = await store.change_if_pending(timer.key, change)
+        expected = transitions.changed(timer, change)
+        assert result is not None
+        assert result.timer == expected
+        assert await (await reopen()).get(timer.key) == expected

@@ -1,0 +1,113 @@
+"""Recovering: what a dead owner left executing becomes pending again."""
+
+import pytest
+
+from duetime.domain import transitions
+from duetime.domain.keys import Epoch
+from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, TimerStatus
+from duetime.domain.transitions import INTERRUPTED
+from duetime.testing.store_contract.steps import (
+    Store,
+    at,
+    claim,
+    completion,
+    create,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
+
+
+@pytest.mark.asyncio
+class RecoveringContract:
+    async def test_what_a_former_owner_left_executing_is_pending_again(self, store: Store) -> None:
+        timer = make_timer(execute_at=at(5))
+        await create(store, timer)
+        await claim(store, await own_shards(store), now=at(4))
+        left_behind = await stored(store, timer.key)
+        leases = await own_shards(store, owner="node-2")
+        assert await claim(store, leases) == []
+        assert list(await store.recover(leases)) == [at(5)]
+        recovered = await stored(store, timer.key)
+        assert recovered == transitions.recovered(left_behind)
+        assert recovered.status is TimerStatus.PENDING
+        (lost,) = recovered.attempts
+        assert (lost.number, lost.claimed_at, lost.error) == (1, at(4), INTERRUPTED)
+        assert (lost.sent_at, lost.answered_at) == (None, None)
+        (again,) = await claim(store, leases, until_inclusive=at(5))
+        assert again.attempt == 2
+        assert again.delivery_id == timer.delivery_id
+        assert again.attempts == (lost,)
+
+    async def test_what_the_owner_itself_executes_is_left_alone(self, store: Store) -> None:
+        await create(store, make_timer())
+        leases = await own_shards(store)
+        (claimed,) = await claim(store, leases)
+        assert list(await store.recover(leases)) == []
+        assert await store.settle([completion(claimed)]) == [True]
+
+    async def test_only_leased_shards_are_recovered(self, store: Store) -> None:
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(40)]
+        await create(store, *timers)
+        await claim(store, await own_shards(store))
+        leases = await own_shards(store, [1, 4, 9], owner="node-2")
+        mine = [timer for timer in timers if timer.shard in leases]
+        assert sorted(await store.recover(leases)) == [timer.due_at for timer in mine]
+        for timer in timers:
+            status = TimerStatus.PENDING if timer in mine else TimerStatus.EXECUTING
+            assert (await stored(store, timer.key)).status is status
+
+    async def test_a_lost_lease_recovers_nothing(self, store: Store) -> None:
+        timer = make_timer()
+        await create(store, timer)
+        await claim(store, await own_shards(store))
+        stale = await own_shards(store, owner="node-2")
+        current = await own_shards(store, owner="node-3")
+        assert list(await store.recover(stale)) == []
+        ahead = {shard: Epoch(epoch + 1) for shard, epoch in current.items()}
+        assert list(await store.recover(ahead)) == []
+        assert (await stored(store, timer.key)).status is TimerStatus.EXECUTING
+        assert list(await store.recover(current)) == [timer.due_at]
+
+    async def test_what_is_not_executing_is_left_alone(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer("done", execute_at=at(0)))
+        (claimed,) = await claim(store, leases)
+        await store.settle([completion(claimed)])
+        await create(store, make_timer("waiting", execute_at=at(1)))
+        before = [await stored(store, make_timer(name).key) for name in ("done", "waiting")]
+        assert list(await store.recover(await own_shards(store))) == []
+        after = [await stored(store, make_timer(name).key) for name in ("done", "waiting")]
+        assert after == before
+
+    async def test_recovering_twice_changes_nothing_more(self, store: Store) -> None:
+        await create(store, make_timer())
+        await claim(store, await own_shards(store))
+        leases = await own_shards(store)
+        assert len(await store.recover(leases)) == 1
+        once = await stored(store, make_timer().key)
+        assert list(await store.recover(leases)) == []
+        assert await store.get(once.key) == once
+
+    async def test_a_timer_that_kills_its_owner_again_and_again_stays_small(
+        self, store: Store
+    ) -> None:
+        await create(store, make_timer())
+        crashes = MAX_ATTEMPTS_REMEMBERED + 5
+        leases = await own_shards(store)
+        for _ in range(crashes):
+            assert len(await claim(store, leases)) == 1
+            leases = await own_shards(store)
+            assert len(await store.recover(leases)) == 1
+        timer = await stored(store, make_timer().key)
+        assert timer.attempt == crashes
+        numbers = [attempt.number for attempt in timer.attempts]
+        assert numbers == list(range(crashes - MAX_ATTEMPTS_REMEMBERED + 1, crashes + 1))
+
+    async def test_a_big_wreck_is_recovered_in_full(self, store: Store) -> None:
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(1_500)]
+        await create(store, *timers)
+        await claim(store, await own_shards(store))
+        leases = await own_shards(store)
+        assert sorted(await store.recover(leases)) == [timer.due_at for timer in timers]
+        assert len(await claim(store, leases)) == 1_500

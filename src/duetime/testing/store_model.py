@@ -1,0 +1,194 @@
+"""What a store does, in its plainest form: one dict and linear scans.
+
+The model is what a real store's answers are compared with. It is slow and obviously right; it
+shares nothing with any store but the pure functions of `domain.transitions`.
+"""
+
+from collections.abc import Collection, Sequence
+
+from duetime.domain import transitions
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.leases import ShardState
+from duetime.ports.store import (
+    ClaimBatch,
+    ConditionalResult,
+    CreateRequest,
+    CreateResult,
+    Existence,
+    Leases,
+    OnExisting,
+    Page,
+    PageQuery,
+    SortField,
+)
+
+
+class StoreModel:
+    def __init__(self) -> None:
+        self.timers: dict[TimerKey, Timer] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.epochs: dict[ShardNumber, Epoch] = {}
+        self.owners: dict[ShardNumber, str | None] = {}
+
+    def add_namespace(self, namespace: Namespace) -> Namespace:
+        if namespace.name not in self.namespaces:
+            self.namespaces[namespace.name] = namespace
+            for number in range(namespace.num_shards):
+                self.epochs.setdefault(ShardNumber(number), Epoch(0))
+                self.owners.setdefault(ShardNumber(number), None)
+        return self.namespaces[namespace.name]
+
+    def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        results = []
+        for request in requests:
+            key = request.timer.key
+            existing = self.timers.get(key)
+            if existing is None:
+                self.timers[key] = request.timer
+                existence = Existence.CREATED
+            elif (
+                request.on_existing is OnExisting.REPLACE and existing.status is TimerStatus.PENDING
+            ):
+                self.timers[key] = transitions.replaced(existing, request.timer)
+                existence = Existence.REPLACED
+            else:
+                existence = Existence.EXISTING
+            results.append(CreateResult(existence, self.timers[key]))
+        return results
+
+    def get(self, key: TimerKey) -> Timer | None:
+        return self.timers.get(key)
+
+    def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        timer = self.timers.get(key)
+        if timer is None:
+            return None
+        if timer.status is not TimerStatus.PENDING:
+            return ConditionalResult(applied=False, timer=timer)
+        self.timers[key] = transitions.changed(timer, change)
+        return ConditionalResult(applied=True, timer=self.timers[key])
+
+    def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        timer = self.timers.get(key)
+        if timer is None:
+            return None
+        if timer.status is not TimerStatus.PENDING:
+            return ConditionalResult(applied=False, timer=timer)
+        self.timers[key] = transitions.canceled(timer, now)
+        return ConditionalResult(applied=True, timer=self.timers[key])
+
+    def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        timer = self.timers.get(key)
+        if timer is None:
+            return None
+        if timer.status is not TimerStatus.PENDING:
+            return ConditionalResult(applied=False, timer=timer)
+        del self.timers[key]
+        return ConditionalResult(applied=True, timer=timer)
+
+    def page(self, query: PageQuery) -> Page:
+        def position(timer: Timer) -> tuple[Instant, bytes]:
+            by_creation = query.sort is SortField.CREATED_AT
+            return timer.created_at if by_creation else timer.execute_at, timer.timer_uuid
+
+        matching = [
+            timer
+            for timer in self.timers.values()
+            if timer.key.namespace == query.namespace and query.status in (None, timer.status)
+        ]
+        matching.sort(key=position, reverse=query.descending)
+        return Page(matching[query.offset : query.offset + query.limit], len(matching))
+
+    def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        due = [timer for timer in self._pending(leases) if timer.due_at <= until_inclusive]
+        claims: list[Claim] = []
+        for timer in due[:limit]:
+            claimed = transitions.claimed(timer, epoch=self.epochs[timer.shard], now=now)
+            self.timers[timer.key] = claimed
+            claims.append(transitions.claim_of(claimed))
+        left = self._pending(leases)
+        return ClaimBatch(claims=claims, next_due_at=left[0].due_at if left else None)
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        answers = []
+        for settlement in settlements:
+            key = TimerKey(settlement.namespace, settlement.id)
+            timer = self.timers.get(key)
+            applies = (
+                timer is not None
+                and timer.status is TimerStatus.EXECUTING
+                and timer.claim_number == settlement.claim_number
+                and timer.epoch == settlement.epoch == self.epochs[timer.shard]
+            )
+            if applies and timer is not None:
+                self.timers[key] = transitions.settled(timer, settlement)
+            answers.append(applies)
+        return answers
+
+    def recover(self, leases: Leases) -> list[Instant]:
+        left_behind = [
+            timer
+            for timer in self.timers.values()
+            if timer.status is TimerStatus.EXECUTING
+            and self._holds(leases, timer.shard)
+            and timer.epoch < leases[timer.shard]
+        ]
+        for timer in left_behind:
+            self.timers[timer.key] = transitions.recovered(timer)
+        return [timer.due_at for timer in left_behind]
+
+    def prunable(self, *, finished_before: Instant) -> list[Timer]:
+        """What a prune may forget, oldest first. Which of equally old ones go is left open."""
+        finished = [
+            timer
+            for timer in self.timers.values()
+            if timer.status.is_finished and timer.updated_at < finished_before
+        ]
+        return sorted(finished, key=lambda timer: timer.updated_at)
+
+    def forget(self, keys: Collection[TimerKey]) -> None:
+        for key in keys:
+            del self.timers[key]
+
+    def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        statuses = [
+            timer.status
+            for timer in self.timers.values()
+            if namespace is None or timer.key.namespace == namespace
+        ]
+        return {status: statuses.count(status) for status in TimerStatus}
+
+    def shards(self) -> list[ShardState]:
+        return [
+            ShardState(shard, epoch, self.owners[shard])
+            for shard, epoch in sorted(self.epochs.items())
+        ]
+
+    def claim_shard(self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch) -> Epoch | None:
+        if self.epochs[shard] != seen_epoch:
+            return None
+        self.epochs[shard] = Epoch(seen_epoch + 1)
+        self.owners[shard] = owner
+        return self.epochs[shard]
+
+    def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
+        if self.epochs[shard] != epoch:
+            return False
+        self.owners[shard] = None
+        return True
+
+    def _holds(self, leases: Leases, shard: ShardNumber) -> bool:
+        return shard in leases and leases[shard] == self.epochs[shard]
+
+    def _pending(self, leases: Leases) -> list[Timer]:
+        pending = [
+            timer
+            for timer in self.timers.values()
+            if timer.status is TimerStatus.PENDING and self._holds(leases, timer.shard)
+        ]
+        return sorted(pending, key=lambda timer: (timer.due_at, timer.timer_uuid))

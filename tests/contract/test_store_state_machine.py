@@ -1,0 +1,337 @@
+"""Random histories: every answer of every store is the model's answer."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, Literal, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from msgspec import UNSET, Raw
+from msgspec.structs import asdict, replace
+
+from duetime.domain import transitions
+from duetime.domain.callback import BusCallback, HttpCallback
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.store import CreateRequest, Leases, OnExisting, PageQuery, SortField
+from duetime.testing.store_contract import Store
+from duetime.testing.store_model import StoreModel
+from duetime.testing.timers import make_timer
+from duetime.testing.virtual_clock import START_AT
+from tests.contract.stores import STORES, Storage
+
+T = TypeVar("T")
+LeaseKind = Literal["current", "stale", "mixed", "none"]
+OutcomeKind = Literal["completed", "failed", "rescheduled", "handed back"]
+Guard = Literal["right", "wrong claim", "wrong epoch"]
+
+NAMESPACES = [Namespace("default", 4), Namespace("small", 1)]
+CLAIMS_REMEMBERED = 20
+NEVER_REACHED = 1_000
+POLICIES = [None, RetryPolicy(max_retries=2, initial_interval_ms=5_000)]
+CALLBACKS = [HttpCallback(url="https://example.com", payload=Raw(b"null")), BusCallback()]
+
+namespaces = st.sampled_from(NAMESPACES)
+keys = st.builds(
+    TimerKey,
+    namespaces.map(lambda namespace: namespace.name),
+    st.sampled_from([f"t{n}" for n in range(7)]),
+)
+seconds = st.integers(-5, 40)
+limits = st.integers(1, 6)
+lease_kinds: st.SearchStrategy[LeaseKind] = st.sampled_from(
+    ["current", "current", "mixed", "stale", "none"]
+)
+outcome_kinds: st.SearchStrategy[OutcomeKind] = st.sampled_from(
+    ["completed", "failed", "rescheduled", "handed back"]
+)
+guards: st.SearchStrategy[Guard] = st.sampled_from(
+    ["right", "right", "right", "wrong claim", "wrong epoch"]
+)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Applies one random history to a store and to the model.
+
+    Its clock only moves on, so timers finish in the order of their instants.
+    """
+
+    store_name: ClassVar[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.directory = TemporaryDirectory()
+        self.storage = Storage(STORES[self.store_name], Path(self.directory.name))
+        self.model = StoreModel()
+        self.now = START_AT
+        self.claims: list[Claim] = []
+        self.deliveries = 0
+
+    def run(self, coroutine: Coroutine[object, object, T]) -> T:
+        return self.runner.run(coroutine)
+
+    @property
+    def store(self) -> Store:
+        return self.storage.store
+
+    def teardown(self) -> None:
+        self.run(self.store.close())
+        self.runner.close()
+        self.directory.cleanup()
+
+    @initialize()
+    def open(self) -> None:
+        self.run(self.store.open())
+        for namespace in NAMESPACES:
+            assert self.run(self.store.add_namespace(namespace)) == namespace
+            self.model.add_namespace(namespace)
+
+    @rule(
+        wishes=st.lists(
+            st.tuples(keys, seconds, st.sampled_from(OnExisting), st.sampled_from(POLICIES)),
+            min_size=1,
+            max_size=6,
+        )
+    )
+    def create(self, wishes: list[tuple[TimerKey, int, OnExisting, RetryPolicy | None]]) -> None:
+        requests = [
+            CreateRequest(
+                make_timer(
+                    key.id,
+                    namespace=key.namespace,
+                    num_shards=self.model.namespaces[key.namespace].num_shards,
+                    execute_at=self.after(delay),
+                    created_at=self.now,
+                    delivery_id=self.new_delivery_id(),
+                    retry_policy=policy,
+                ),
+                on_existing,
+            )
+            for key, delay, on_existing, policy in wishes
+        ]
+        assert self.run(self.store.create(requests)) == self.model.create(requests)
+
+    @rule(step=st.integers(1, 30))
+    def advance(self, step: int) -> None:
+        self.now = self.after(step)
+
+    @rule(kind=lease_kinds, horizon=seconds, limit=limits)
+    def claim(self, kind: LeaseKind, horizon: int, limit: int) -> None:
+        leases = self.leases(kind)
+        until = self.after(horizon)
+        answer = self.run(
+            self.store.claim_due(leases, now=self.now, until_inclusive=until, limit=limit)
+        )
+        expected = self.model.claim_due(leases, now=self.now, until_inclusive=until, limit=limit)
+        assert [asdict(claim) for claim in answer.claims] == [
+            asdict(claim) for claim in expected.claims
+        ]
+        assert answer.next_due_at == expected.next_due_at
+        self.claims = [*self.claims, *expected.claims][-CLAIMS_REMEMBERED:]
+
+    @precondition(lambda self: self.claims)
+    @rule(
+        wishes=st.lists(
+            st.tuples(st.integers(0, CLAIMS_REMEMBERED - 1), outcome_kinds, guards, seconds),
+            min_size=1,
+            max_size=6,
+        )
+    )
+    def settle(self, wishes: list[tuple[int, OutcomeKind, Guard, int]]) -> None:
+        settlements = [
+            guarded(self.settlement(claim, kind, delay), guard)
+            for index, kind, guard, delay in wishes
+            for claim in [self.claims[-1 - index % len(self.claims)]]
+        ]
+        assert self.run(self.store.settle(settlements)) == self.model.settle(settlements)
+
+    @rule(
+        key=keys,
+        delay=st.none() | seconds,
+        callback=st.just(UNSET) | st.sampled_from(CALLBACKS),
+        metadata=st.sampled_from([UNSET, None, Raw(b"null"), Raw(b'{"a":1}')]),
+        policy=st.just(UNSET) | st.sampled_from(POLICIES),
+    )
+    def change(
+        self,
+        key: TimerKey,
+        delay: int | None,
+        callback: HttpCallback | BusCallback,
+        metadata: Raw | None,
+        policy: RetryPolicy | None,
+    ) -> None:
+        change = Change(
+            updated_at=self.now,
+            delivery_id=self.new_delivery_id(),
+            execute_at=UNSET if delay is None else self.after(delay),
+            callback=callback,
+            metadata=metadata,
+            retry_policy=policy,
+        )
+        answer = self.run(self.store.change_if_pending(key, change))
+        assert answer == self.model.change_if_pending(key, change)
+
+    @rule(key=keys)
+    def cancel(self, key: TimerKey) -> None:
+        answer = self.run(self.store.cancel_if_pending(key, self.now))
+        assert answer == self.model.cancel_if_pending(key, self.now)
+
+    @rule(key=keys)
+    def remove(self, key: TimerKey) -> None:
+        answer = self.run(self.store.remove_if_pending(key))
+        assert answer == self.model.remove_if_pending(key)
+
+    @rule(shards=st.sets(st.integers(0, 3), min_size=1), lag=st.sampled_from([0, 0, 0, 1]))
+    def take_over(self, shards: set[int], lag: int) -> None:
+        """Another node takes shards, leaving what their owner was executing as it is."""
+        for number in sorted(shards):
+            shard = ShardNumber(number)
+            seen = Epoch(self.model.epochs[shard] - lag)
+            answer = self.run(self.store.claim_shard(shard, owner="node-2", seen_epoch=seen))
+            assert answer == self.model.claim_shard(shard, owner="node-2", seen_epoch=seen)
+
+    @rule()
+    def crash(self) -> None:
+        """The process dies; the next one opens the storage and takes every shard."""
+        self.run(self.storage.reopen())
+        assert list(self.run(self.store.shards())) == self.model.shards()
+        for shard, epoch in list(self.model.epochs.items()):
+            answer = self.run(self.store.claim_shard(shard, owner="node-1", seen_epoch=epoch))
+            assert answer == self.model.claim_shard(shard, owner="node-1", seen_epoch=epoch)
+
+    @rule(number=st.integers(0, 3), lag=st.integers(0, 1))
+    def release(self, number: int, lag: int) -> None:
+        shard = ShardNumber(number)
+        epoch = Epoch(self.model.epochs[shard] - lag)
+        answer = self.run(self.store.release_shard(shard, epoch=epoch))
+        assert answer == self.model.release_shard(shard, epoch=epoch)
+
+    @rule(kind=lease_kinds)
+    def recover(self, kind: LeaseKind) -> None:
+        leases = self.leases(kind)
+        answer = self.run(self.store.recover(leases))
+        assert sorted(answer) == sorted(self.model.recover(leases))
+
+    @rule(age=st.integers(-1, 40), limit=limits)
+    def prune(self, age: int, limit: int) -> None:
+        before = self.after(-age)
+        candidates = self.model.prunable(finished_before=before)
+        answer = self.run(self.store.prune(finished_before=before, limit=limit))
+        assert answer == min(limit, len(candidates))
+        gone = [t for t in candidates if self.run(self.store.get(t.key)) is None]
+        # Of timers that finished at the same instant any may go first.
+        assert [t.updated_at for t in gone] == [t.updated_at for t in candidates[:answer]]
+        self.model.forget([timer.key for timer in gone])
+
+    @rule(
+        namespace=namespaces,
+        status=st.none() | st.sampled_from(TimerStatus),
+        sort=st.sampled_from(SortField),
+        descending=st.booleans(),
+        limit=limits,
+        offset=st.integers(0, 6),
+    )
+    def page(
+        self,
+        namespace: Namespace,
+        status: TimerStatus | None,
+        sort: SortField,
+        descending: bool,
+        limit: int,
+        offset: int,
+    ) -> None:
+        query = PageQuery(
+            namespace=namespace.name,
+            status=status,
+            sort=sort,
+            descending=descending,
+            limit=limit,
+            offset=offset,
+        )
+        assert self.run(self.store.page(query)) == self.model.page(query)
+
+    @rule(key=keys)
+    def get(self, key: TimerKey) -> None:
+        assert self.run(self.store.get(key)) == self.model.get(key)
+
+    @invariant()
+    def the_store_holds_what_the_model_holds(self) -> None:
+        for namespace in self.model.namespaces:
+            query = PageQuery(namespace=namespace, limit=100)
+            assert self.run(self.store.page(query)) == self.model.page(query)
+            assert self.run(self.store.counts(namespace)) == self.model.counts(namespace)
+        if self.model.namespaces:
+            assert self.run(self.store.counts()) == self.model.counts()
+
+    def after(self, delay_seconds: int) -> Instant:
+        return Instant(self.now + delay_seconds * MICROSECONDS_PER_SECOND)
+
+    def new_delivery_id(self) -> str:
+        self.deliveries += 1
+        return f"delivery-{self.deliveries}"
+
+    def leases(self, kind: LeaseKind) -> Leases:
+        current = dict(self.model.epochs)
+        stale = {shard: Epoch(epoch - 1) for shard, epoch in current.items()}
+        match kind:
+            case "current":
+                return current
+            case "stale":
+                return stale
+            case "mixed":
+                return {shard: (current, stale)[shard % 2][shard] for shard in current if shard}
+            case "none":
+                return {}
+
+    def settlement(self, claim: Claim, kind: OutcomeKind, delay: int) -> Settlement:
+        outcome: Outcome
+        match kind:
+            case "completed":
+                outcome = Completed(sent_at=self.now, answered_at=self.now)
+            case "failed":
+                outcome = Failed(sent_at=self.now, answered_at=self.now, error="HTTP 500")
+            case "rescheduled":
+                outcome = Rescheduled(
+                    sent_at=self.now, answered_at=self.now, next_execute_at=self.after(delay)
+                )
+            case "handed back":
+                return transitions.hand_back(claim, due_at=self.after(delay), now=self.now)
+        return transitions.settlement_of(
+            claim, outcome, chance=0.5, new_delivery_id=self.new_delivery_id
+        )
+
+
+def guarded(settlement: Settlement, guard: Guard) -> Settlement:
+    match guard:
+        case "right":
+            return settlement
+        case "wrong claim":
+            return replace(settlement, claim_number=settlement.claim_number + NEVER_REACHED)
+        case "wrong epoch":
+            return replace(settlement, epoch=Epoch(settlement.epoch + NEVER_REACHED))
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_random_histories(name: str) -> None:
+    class Machine(StoreMachine):
+        store_name = name
+
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=100, stateful_step_count=50, deadline=None)
+    )
