@@ -1,0 +1,50 @@
+"""Each callback to the destination of its type."""
+
+from collections.abc import Mapping
+
+from duetime.domain.callback import Callback
+from duetime.domain.errors import InvalidInput
+from duetime.domain.outcome import Failed, Outcome
+from duetime.domain.timer import Claim
+from duetime.ports.clock import Clock
+from duetime.ports.destination import Destination
+
+
+class DestinationByType:
+    """Implements the destination port over the destinations that are configured.
+
+    `unavailable` says, per type without a destination, why there is none and what to do.
+    """
+
+    def __init__(
+        self,
+        destinations: Mapping[type[Callback], Destination],
+        unavailable: Mapping[type[Callback], str],
+        clock: Clock,
+    ) -> None:
+        self._destinations = destinations
+        self._unavailable = unavailable
+        self._clock = clock
+
+    def check(self, callback: Callback) -> None:
+        destination = self._destinations.get(type(callback))
+        if destination is None:
+            raise InvalidInput("callback.type", self._unavailable[type(callback)])
+        destination.check(callback)
+
+    def endpoint_of(self, claim: Claim) -> str:
+        destination = self._destinations.get(type(claim.callback))
+        return "unavailable" if destination is None else destination.endpoint_of(claim)
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        destination = self._destinations.get(type(claim.callback))
+        if destination is not None:
+            return await destination.deliver(claim)
+        # A timer from a time when this type was configured.
+        now = self._clock.now()
+        error = f"callback.type {self._unavailable[type(claim.callback)]}"
+        return Failed(sent_at=now, answered_at=now, error=error)
+
+    async def close(self) -> None:
+        for destination in self._destinations.values():
+            await destination.close()

@@ -1,0 +1,100 @@
+"""HTTP callbacks."""
+
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+from msgspec import UNSET
+
+from duetime.delivery.callback_headers import check_headers, header_lines
+from duetime.delivery.http_client import (
+    DeliveryFailure,
+    HttpAnswer,
+    HttpClient,
+    HttpTarget,
+    InvalidUrl,
+    parse_target,
+)
+from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, HttpCallback
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, instant_of
+from duetime.domain.outcome import Completed, Failed, Outcome
+from duetime.domain.timer import Claim
+from duetime.ports.clock import Clock
+
+_TARGETS_REMEMBERED = 4_096
+
+_target_of = lru_cache(_TARGETS_REMEMBERED)(parse_target)
+
+
+class HttpDestination:
+    """POSTs the payload. Any 2xx completes the timer; everything else is a failure.
+
+    Redirects are not followed: an endpoint that moved has to be told to whoever set the timer.
+    """
+
+    def __init__(
+        self, client: HttpClient, clock: Clock, default_timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._default_timeout_ms = default_timeout_ms
+
+    def check(self, callback: Callback) -> None:
+        assert isinstance(callback, HttpCallback)
+        try:
+            _target_of(callback.url)
+        except InvalidUrl as error:
+            raise InvalidInput("callback.url", str(error)) from None
+        if callback.headers:
+            check_headers(callback.headers)
+
+    def endpoint_of(self, claim: Claim) -> str:
+        return _target(claim).origin
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        callback = claim.callback
+        assert isinstance(callback, HttpCallback)
+        sent_at = self._clock.now()
+        payload = callback.payload
+        try:
+            answer = await self._client.post(
+                _target_of(callback.url),
+                header_lines(claim, callback.headers, sent_at),
+                None if payload is UNSET else bytes(payload),
+                (callback.timeout_ms or self._default_timeout_ms) / 1_000,
+            )
+        except DeliveryFailure as failure:
+            return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
+        answered_at = self._clock.now()
+        if 200 <= answer.status < 300:
+            return Completed(sent_at=sent_at, answered_at=answered_at)
+        return Failed(
+            sent_at=sent_at,
+            answered_at=answered_at,
+            error=f"HTTP {answer.status}",
+            retry_after_ms=_retry_after_ms(answer, answered_at),
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _target(claim: Claim) -> HttpTarget:
+    assert isinstance(claim.callback, HttpCallback)
+    return _target_of(claim.callback.url)
+
+
+def _retry_after_ms(answer: HttpAnswer, now: Instant) -> int | None:
+    """What the endpoint asked for, in seconds or as a date; None when it did not, or unclearly."""
+    text = answer.retry_after
+    if text is None:
+        return None
+    if text.isdecimal() and len(text) < 10:
+        return int(text) * 1_000
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return max(0, (instant_of(moment) - now) // MICROSECONDS_PER_MS)

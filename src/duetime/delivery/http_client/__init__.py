@@ -1,0 +1,41 @@
+"""A small HTTP/1.1 client for callbacks: POST only, kept-alive connections, no dependencies
+of ours. See `HttpClient`."""
+
+from duetime.delivery.http_client.answer import HttpAnswer
+from duetime.delivery.http_client.client import RESERVED_HEADERS, HttpClient
+from duetime.delivery.http_client.connector import (
+    Address,
+    Resolve,
+    default_ssl_context,
+    resolve_by_system,
+)
+from duetime.delivery.http_client.failures import (
+    ClientClosed,
+    ConnectionLost,
+    DeliveryFailure,
+    InvalidAnswer,
+    NotConnected,
+    TimedOut,
+    TlsFailed,
+)
+from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, parse_target
+
+__all__ = [
+    "RESERVED_HEADERS",
+    "Address",
+    "ClientClosed",
+    "ConnectionLost",
+    "DeliveryFailure",
+    "HttpAnswer",
+    "HttpClient",
+    "HttpTarget",
+    "InvalidAnswer",
+    "InvalidUrl",
+    "NotConnected",
+    "Resolve",
+    "TimedOut",
+    "TlsFailed",
+    "default_ssl_context",
+    "parse_target",
+    "resolve_by_system",
+]

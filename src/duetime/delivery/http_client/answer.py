@@ -1,0 +1,172 @@
+"""Answers, and the reader that turns the bytes of a connection into them."""
+
+import re
+
+import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from duetime.delivery.http_client.failures import InvalidAnswer
+
+HEAD_LIMIT_BYTES = 65_536
+
+_KEEP_ALIVE_TIMEOUT = re.compile(rb"(?:^|[\s,;])timeout\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
+_BODILESS = frozenset({204, 304})
+
+
+class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
+    """What the other side said, whatever the status: a redirect is an answer, too."""
+
+    status: int
+    retry_after: str | None
+    """The value of `Retry-After`, as it was sent."""
+    body: bytes
+    """The first bytes of the body, as many as the client keeps."""
+    body_truncated: bool
+    """Whether there was more of it."""
+
+
+class AnswerReader:
+    """Reads the answers of one connection, one after the other.
+
+    `start`, then `feed` until it returns True (or `end`), then `answer`. The `on_` methods are
+    called by the parser.
+    """
+
+    __slots__ = (
+        "_body_bytes",
+        "_chunked",
+        "_complete",
+        "_content_length",
+        "_framing_limit_bytes",
+        "_limit_bytes",
+        "_parser",
+        "_pieces",
+        "_retry_after",
+        "_status",
+        "_truncated",
+        "keep_alive_seconds",
+        "received_bytes",
+        "reusable",
+    )
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        # A body in chunks of one byte takes six times its size. What exceeds this is not body:
+        # endless trailers or chunk extensions, which the parser would pile up.
+        self._framing_limit_bytes = 2 * HEAD_LIMIT_BYTES + 8 * limit_bytes
+        self._parser = HttpResponseParser(self)
+        self.keep_alive_seconds: int | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Expect a new answer."""
+        self.received_bytes = 0
+        self.reusable = False
+        self._status = 0
+        self._retry_after: bytes | None = None
+        self._content_length: bytes | None = None
+        self._chunked = False
+        self._pieces: list[bytes] = []
+        self._body_bytes = 0
+        self._truncated = False
+        self._complete = False
+
+    def feed(self, data: bytes) -> bool:
+        """Take what arrived; True once the answer is complete. Raises InvalidAnswer.
+
+        Bytes beyond the end of the answer make the connection not `reusable`.
+        """
+        self.received_bytes += len(data)
+        try:
+            if self.received_bytes > HEAD_LIMIT_BYTES:
+                self._feed_within_limits(data)
+            else:
+                self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade):
+            self.reusable = False
+            if not self._complete:
+                raise InvalidAnswer from None
+        return self._complete
+
+    def end(self) -> bool:
+        """The peer closed the connection; True if that completes the answer."""
+        delimited = self._chunked or self._content_length is not None
+        return self._status != 0 and not delimited
+
+    def answer(self) -> HttpAnswer:
+        """The answer that `feed` or `end` completed."""
+        pieces = self._pieces
+        retry_after = self._retry_after
+        return HttpAnswer(
+            self._status,
+            None if retry_after is None else retry_after.decode("latin-1"),
+            pieces[0] if len(pieces) == 1 else b"".join(pieces),
+            self._truncated,
+        )
+
+    def release(self) -> None:
+        """Let go of the parser, which refers back to this reader. Nothing may follow."""
+        del self._parser
+
+    def _feed_within_limits(self, data: bytes) -> None:
+        before = self.received_bytes - len(data)
+        if not self._status:
+            head_share = HEAD_LIMIT_BYTES - before
+            self._parser.feed_data(data[:head_share])
+            data = data[head_share:]
+        if not self._status or before > self._framing_limit_bytes:
+            raise HttpParserError
+        self._parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            # A second answer nobody asked for: the next request must not take it for its own.
+            self.reusable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._status:
+            return  # A trailer, or a header of what follows the answer.
+        length = len(name)  # Most headers are told apart without making a lower-case copy.
+        if length == 14:
+            if name.lower() == b"content-length":
+                self._content_length = value
+        elif length == 17:
+            if name.lower() == b"transfer-encoding":
+                self._chunked = b"chunked" in value.lower()
+        elif length == 11:
+            if name.lower() == b"retry-after":
+                self._retry_after = value
+        elif length == 10 and name.lower() == b"keep-alive":
+            match = _KEEP_ALIVE_TIMEOUT.search(value)
+            self.keep_alive_seconds = int(match[1]) if match else None
+
+    def on_headers_complete(self) -> None:
+        if self._status:
+            return
+        status = self._parser.get_status_code()
+        if status < 200:
+            if status == 101 or status < 100:
+                raise InvalidAnswer
+            self._retry_after = self._content_length = None
+            self._chunked = False
+            return
+        self._status = status
+        self.reusable = self._parser.should_keep_alive()
+        if status in _BODILESS and (self._chunked or self._content_length not in (None, b"0")):
+            # Some servers send the body that they announce here, although there must be none.
+            self.reusable = False
+
+    def on_body(self, piece: bytes) -> None:
+        if self._complete:
+            return
+        self._pieces.append(piece)
+        self._body_bytes += len(piece)
+        if self._body_bytes > self._limit_bytes:
+            excess = self._body_bytes - self._limit_bytes
+            self._pieces[-1] = piece[:-excess]
+            self._truncated = self._complete = True
+            self.reusable = False
+
+    def on_message_complete(self) -> None:
+        if self._status:
+            self._complete = True

@@ -1,0 +1,134 @@
+"""The client: POST requests over kept-alive HTTP/1.1 connections."""
+
+import asyncio
+import re
+import ssl
+
+from duetime.delivery.http_client.answer import HttpAnswer
+from duetime.delivery.http_client.connection import Connection
+from duetime.delivery.http_client.connector import (
+    Connector,
+    Resolve,
+    default_ssl_context,
+    resolve_by_system,
+)
+from duetime.delivery.http_client.failures import StaleConnection, TimedOut
+from duetime.delivery.http_client.pool import ConnectionPool
+from duetime.delivery.http_client.target import HttpTarget
+
+RESERVED_HEADERS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers (lower case) that frame the request or steer the connection: `header_lines` must not
+contain them, or the peer and we could disagree about where a request ends."""
+
+_AUTHORIZATION = re.compile(rb"^authorization:", re.IGNORECASE | re.MULTILINE)
+
+
+class HttpClient:
+    """Sends POST requests. One client per event loop; any number of requests at a time.
+
+    It neither limits concurrency nor retries, with one exception: a request on a kept-alive
+    connection that the peer closes before any byte of the answer is sent once more, on a new
+    connection. It follows no redirects.
+    """
+
+    def __init__(
+        self,
+        *,
+        answer_limit_bytes: int = 65_536,
+        max_idle_seconds: float = 4.0,
+        connect_timeout_seconds: float = 10.0,
+        ssl_context: ssl.SSLContext | None = None,
+        resolve: Resolve | None = None,
+    ) -> None:
+        """`ssl_context` is used as it is: verification and ALPN are then the caller's choice.
+
+        `resolve` decides which addresses may be connected to; see `Resolve`.
+        """
+        self._pool = ConnectionPool(max_idle_seconds)
+        self._connector = Connector(
+            self._pool,
+            answer_limit_bytes=answer_limit_bytes,
+            connect_timeout_seconds=connect_timeout_seconds,
+            ssl_context=ssl_context or default_ssl_context(),
+            resolve=resolve or resolve_by_system,
+        )
+        self._opening: set[asyncio.Timeout] = set()
+
+    async def post(
+        self,
+        target: HttpTarget,
+        header_lines: bytes,
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> HttpAnswer:
+        """Send one request and return the answer, whatever its status.
+
+        `header_lines` are complete lines, `name: value` and CR LF each, already checked for line
+        breaks inside, without any of RESERVED_HEADERS. An `Authorization` among them takes the
+        place of the one in the URL. `Content-Length` is sent always, 0 without a body.
+
+        `timeout_seconds` covers everything: resolving, connecting, TLS, sending, and the answer
+        to its last byte. Raises DeliveryFailure. When the awaiting task is cancelled the
+        connection is aborted; whether the request arrived is then unknown.
+        """
+        now = asyncio.get_running_loop().time()
+        deadline = now + timeout_seconds
+        request = _format_request(target, header_lines, body)
+        connection = self._pool.take(target.origin, now)
+        if connection is not None:
+            try:
+                return await connection.exchange(request, deadline, timeout_seconds)
+            except StaleConnection:
+                pass
+        connection = await self._open(target, deadline, timeout_seconds)
+        return await connection.exchange(request, deadline, timeout_seconds)
+
+    async def close(self) -> None:
+        """Close idle connections and abort busy ones; requests under way raise ClientClosed.
+
+        So does every later `post`. Returns when all sockets are closed. Idempotent.
+        """
+        now = asyncio.get_running_loop().time()
+        self._pool.refuse()
+        for opening in self._opening:
+            opening.reschedule(now)
+        await self._pool.close()
+
+    async def _open(
+        self, target: HttpTarget, deadline: float, timeout_seconds: float
+    ) -> Connection:
+        self._pool.check_open()
+        # Cancelling a half-open connection is what asyncio.timeout is for; its cost does not
+        # matter here.
+        limit = asyncio.timeout_at(deadline)
+        try:
+            async with limit:
+                self._opening.add(limit)
+                connection = await self._connector.open(target)
+        except TimeoutError:
+            self._pool.check_open()
+            raise TimedOut(timeout_seconds) from None
+        finally:
+            self._opening.discard(limit)
+        return connection
+
+
+def _format_request(target: HttpTarget, header_lines: bytes, body: bytes | None) -> bytes:
+    if target.authorization is not None and not _AUTHORIZATION.search(header_lines):
+        header_lines = b"Authorization: %b\r\n%b" % (target.authorization, header_lines)
+    if body is None:
+        return b"%b%bContent-Length: 0\r\n\r\n" % (target.head_start, header_lines)
+    return b"%b%bContent-Length: %d\r\n\r\n%b" % (target.head_start, header_lines, len(body), body)

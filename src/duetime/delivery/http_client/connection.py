@@ -1,0 +1,191 @@
+"""One connection to one origin, and the exchange that is under way on it."""
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from duetime.delivery.http_client.answer import AnswerReader, HttpAnswer
+from duetime.delivery.http_client.failures import (
+    ClientClosed,
+    DeliveryFailure,
+    InvalidAnswer,
+    StaleConnection,
+    TimedOut,
+    loss_failure,
+)
+
+if TYPE_CHECKING:
+    from duetime.delivery.http_client.pool import ConnectionPool
+
+
+class Connection(asyncio.Protocol):
+    """Carries one request and its answer at a time.
+
+    After an answer that leaves the connection clean it puts itself back into the pool; after
+    anything else (a failure, a timeout, an abandoned wait, surplus bytes) it is aborted.
+    """
+
+    __slots__ = (
+        "_deadline",
+        "_failure",
+        "_pool",
+        "_reader",
+        "_timeout_seconds",
+        "_timer",
+        "_transport",
+        "_used_before",
+        "_waiter",
+        "_watched_deadline",
+        "expires_at",
+        "is_open",
+        "loop",
+        "origin",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        origin: str,
+        pool: "ConnectionPool",
+        answer_limit_bytes: int,
+    ) -> None:
+        self.loop = loop
+        self.origin = origin
+        self.is_open = False
+        self.expires_at = 0.0
+        self._pool = pool
+        self._reader = AnswerReader(answer_limit_bytes)
+        self._waiter: asyncio.Future[HttpAnswer] | None = None
+        self._used_before = False
+        self._failure: DeliveryFailure | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._watched_deadline = 0.0
+        self._deadline = 0.0
+        self._timeout_seconds = 0.0
+
+    async def exchange(self, request: bytes, deadline: float, timeout_seconds: float) -> HttpAnswer:
+        """Send a request and wait for its answer until `deadline` (loop time).
+
+        The connection must have come from `ConnectionPool.take` or be new. Raises
+        DeliveryFailure; StaleConnection if the request may be sent again elsewhere. If the
+        wait is cancelled, the connection is aborted.
+        """
+        if not self.is_open:
+            raise self._failure or self._loss(None)
+        waiter: asyncio.Future[HttpAnswer] = self.loop.create_future()
+        self._waiter = waiter
+        self._deadline = deadline
+        self._timeout_seconds = timeout_seconds
+        if self._timer is None or deadline < self._watched_deadline:
+            self._watch(deadline)
+        # The transport buffers what the socket does not take at once: one request at most.
+        self._transport.write(request)
+        try:
+            return await waiter
+        except BaseException:
+            if self._waiter is waiter:
+                self._waiter = None
+                self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Drop the connection at once. Idempotent."""
+        if self.is_open:
+            self.is_open = False
+            self._transport.abort()
+
+    def abandon(self) -> None:
+        """Drop the connection because the client closes; a waiting request is told so."""
+        self._fail(ClientClosed())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+        self._pool.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None:
+            # Nobody asked: nothing that comes from here can be trusted.
+            self._fail(InvalidAnswer())
+            return
+        try:
+            complete = self._reader.feed(data)
+        except DeliveryFailure as failure:
+            self._fail(failure)
+            return
+        if complete:
+            self._finish()
+
+    def eof_received(self) -> None:
+        self._end(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        self._end(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._reader.release()
+        self._pool.remove(self)
+
+    def _finish(self) -> None:
+        """Hand the answer to the waiting request, and the connection to the pool."""
+        waiter, self._waiter = self._waiter, None
+        assert waiter is not None
+        if waiter.done():
+            # Cancelled in this same turn of the loop.
+            self.abort()
+            return
+        reader = self._reader
+        waiter.set_result(reader.answer())
+        if not self.is_open:
+            return
+        if not reader.reusable or self._transport.get_write_buffer_size():
+            # The answer may have come before the request was sent: its rest is not wanted.
+            self.abort()
+            return
+        self._used_before = True
+        reader.start()
+        self._pool.put(self, reader.keep_alive_seconds)
+
+    def _fail(self, failure: DeliveryFailure) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is None:
+            # A new connection may fail before its first request is written.
+            self._failure = self._failure or failure
+        elif not waiter.done():
+            waiter.set_exception(failure)
+        self.abort()
+
+    def _end(self, error: Exception | None) -> None:
+        """The peer closed the connection (no error), or it broke."""
+        if self._waiter is not None and error is None and self._reader.end():
+            self._reader.reusable = False
+            self._finish()
+        else:
+            self._fail(self._loss(error))
+
+    def _loss(self, error: Exception | None) -> DeliveryFailure:
+        answer_started = self._reader.received_bytes > 0
+        failure = loss_failure(error, answer_started)
+        if self._used_before and not answer_started:
+            return StaleConnection(str(failure))
+        return failure
+
+    def _watch(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._watched_deadline = deadline
+        self._timer = self.loop.call_at(deadline, self._deadline_reached)
+
+    def _deadline_reached(self) -> None:
+        # One timer outlives many exchanges: setting and cancelling one for each costs more
+        # than to find here, now and then, that the deadline has moved on.
+        self._timer = None
+        if self._waiter is None:
+            return
+        if self._deadline > self._watched_deadline:
+            self._watch(self._deadline)
+        else:
+            self._fail(TimedOut(self._timeout_seconds))

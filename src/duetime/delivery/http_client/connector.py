@@ -1,0 +1,104 @@
+"""Opening connections: resolve the name, try its addresses in order, shake hands."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+
+from duetime.delivery.http_client.connection import Connection
+from duetime.delivery.http_client.failures import (
+    DeliveryFailure,
+    connect_failure,
+    connecting_timed_out,
+    name_not_found,
+    resolve_failure,
+)
+from duetime.delivery.http_client.pool import ConnectionPool
+from duetime.delivery.http_client.target import HttpTarget
+
+Address = tuple[int, str]
+"""Address family and numeric IP address."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+"""Finds the addresses of (host, port), best first.
+
+It is asked for every new connection, also when the host is an IP address, and no other address
+than those it returns is ever connected to. It may refuse by raising a DeliveryFailure; an
+OSError counts as a failed look-up, an empty result as a name that does not exist.
+"""
+
+
+def default_ssl_context() -> ssl.SSLContext:
+    """Verifies certificate and host name against the system's authorities."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def resolve_by_system(host: str, port: int) -> Sequence[Address]:
+    """Ask the system's resolver, in its order of preference."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, str(address[0])) for family, _, _, _, address in found]
+
+
+class Connector:
+    """Opens connections that report to one pool."""
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        *,
+        answer_limit_bytes: int,
+        connect_timeout_seconds: float,
+        ssl_context: ssl.SSLContext,
+        resolve: Resolve,
+    ) -> None:
+        self._pool = pool
+        self._answer_limit_bytes = answer_limit_bytes
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._ssl_context = ssl_context
+        self._resolve = resolve
+
+    async def open(self, target: HttpTarget) -> Connection:
+        """A new connection, TLS included. Raises DeliveryFailure.
+
+        Each address has `connect_timeout_seconds`, so that one that swallows packets does not
+        hide the next. If all fail, the failure of the first, the most preferred, is raised.
+        """
+        first_failure: DeliveryFailure | None = None
+        for family, address in await self._addresses(target):
+            try:
+                return await self._open_address(target, family, address)
+            except DeliveryFailure as failure:
+                first_failure = first_failure or failure
+        raise first_failure or name_not_found(target.host)
+
+    async def _addresses(self, target: HttpTarget) -> Sequence[Address]:
+        try:
+            return await self._resolve(target.host, target.port)
+        except OSError as error:
+            raise resolve_failure(error, target.host) from None
+        except UnicodeError:
+            raise name_not_found(target.host) from None
+
+    async def _open_address(self, target: HttpTarget, family: int, address: str) -> Connection:
+        loop = asyncio.get_running_loop()
+        secure = target.scheme == "https"
+        limit = asyncio.timeout(self._connect_timeout_seconds)
+        try:
+            async with limit:
+                _, connection = await loop.create_connection(
+                    lambda: Connection(loop, target.origin, self._pool, self._answer_limit_bytes),
+                    address,
+                    target.port,
+                    family=family,
+                    ssl=self._ssl_context if secure else None,
+                    # An absolute name ends with a dot, which certificates do not.
+                    server_hostname=target.host.rstrip(".") if secure else None,
+                )
+        except OSError as error:
+            if limit.expired():
+                raise connecting_timed_out(self._connect_timeout_seconds) from None
+            raise connect_failure(error, target.scheme) from None
+        return connection
