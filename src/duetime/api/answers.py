@@ -1,0 +1,43 @@
+"""A complete HTTP answer, made before the first byte of it is sent."""
+
+from typing import NamedTuple
+
+from msgspec import Struct, json
+from starlette.types import Send
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+JSON_TYPE: Headers = ((b"content-type", b"application/json"),)
+
+_encode = json.Encoder().encode
+
+
+class Answer(NamedTuple):
+    """`headers` are complete but for the length of the content."""
+
+    status: int
+    content: bytes
+    headers: Headers = JSON_TYPE
+
+    async def send(self, send: Send) -> None:
+        length = (b"content-length", b"%d" % len(self.content))
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status,
+                "headers": [*self.headers, length],
+            }
+        )
+        await send({"type": "http.response.body", "body": self.content})
+
+
+class Envelope(Struct, frozen=True, gc=False):
+    """The body of every answer of the platform API."""
+
+    code: int
+    message: str
+    data: object
+
+
+def answer(status: int, code: int, message: str, data: object, headers: Headers = ()) -> Answer:
+    return Answer(status, _encode(Envelope(code, message, data)), JSON_TYPE + headers)

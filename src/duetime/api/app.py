@@ -1,0 +1,128 @@
+"""The HTTP application: which path leads where, and what happens when something goes wrong."""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from duetime.api.answers import Answer
+from duetime.api.auth import ApiKeyGuard
+from duetime.api.body import ClientGone
+from duetime.api.docs_page import docs_answer
+from duetime.api.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.health import EngineHealth, Health
+from duetime.api.openapi import openapi_answer
+from duetime.api.platform import Platform
+from duetime.domain.callback import DEFAULT_TIMEOUT_MS
+from duetime.ports.clock import Clock
+from duetime.ports.store import TimerStore
+from duetime.service.timer_service import TimerService
+
+Handler = Callable[[Scope, Receive], Awaitable[Answer]]
+
+
+class ApiRules(Struct, frozen=True, kw_only=True):
+    """What an operator may set about the API."""
+
+    max_body_bytes: int = 1_048_576
+    callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ping_timeout_seconds: float = 4.5
+
+
+def create_app(
+    *,
+    service: TimerService,
+    store: TimerStore,
+    clock: Clock,
+    health: Callable[[], EngineHealth],
+    api_key: str | None,
+    rules: ApiRules,
+) -> ASGIApp:
+    """The application, ready to be served. Without an `api_key` everyone is let in."""
+    platform = Platform(
+        service,
+        ApiKeyGuard(api_key),
+        max_body_bytes=rules.max_body_bytes,
+        callback_timeout_ms=rules.callback_timeout_ms,
+    )
+    health_check = Health(store, clock, health, rules.ping_timeout_seconds)
+
+    async def healthz(scope: Scope, receive: Receive) -> Answer:
+        return await health_check.check()
+
+    async def openapi(scope: Scope, receive: Receive) -> Answer:
+        return openapi_answer()
+
+    async def docs(scope: Scope, receive: Receive) -> Answer:
+        return docs_answer(scope, clock.now())
+
+    async def home(scope: Scope, receive: Receive) -> Answer:
+        return Answer(307, b"", ((b"location", b"/docs"),))
+
+    routes = [
+        _route("/timers", GET=platform.page, POST=platform.create),
+        _route("/timers/{id}", GET=platform.get, PUT=platform.update, DELETE=platform.cancel),
+        _route("/healthz", GET=healthz),
+        _route("/openapi.json", GET=openapi),
+        _route("/docs", GET=docs),
+        _route("/", GET=home),
+    ]
+    return App(routes, create=platform.create)
+
+
+class App:
+    """Creates go straight to their handler, everything else through Starlette's router.
+
+    A handler makes a whole answer before any of it is sent, so whatever it raises can still
+    become an error answer: nothing is ever half sent, and no traceback leaves the process.
+    """
+
+    def __init__(self, routes: list[Route], *, create: Handler) -> None:
+        self._router = Router(routes, redirect_slashes=False, default=_answer_unknown_path)
+        self._create = create
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+        elif scope["method"] == "POST" and scope["path"] == "/timers":
+            await _answer(self._create, scope, receive, send)
+        else:
+            await self._router(scope, receive, send)
+
+
+async def _answer(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
+    try:
+        answer = await handler(scope, receive)
+    except ClientGone:
+        return
+    except Exception as error:
+        answer = error_answer(error, scope)
+    await answer.send(send)
+
+
+async def _answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await no_such_path().send(send)
+    else:
+        await send({"type": "websocket.close", "code": 1000})
+
+
+class _Methods:
+    """One path's handlers, by method. To Starlette's route an object is an ASGI app."""
+
+    def __init__(self, handlers: dict[str, Handler]) -> None:
+        self._handlers = handlers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = self._handlers.get(scope["method"])
+        if handler is None:
+            await method_not_allowed(self._handlers).send(send)
+        else:
+            await _answer(handler, scope, receive, send)
+
+
+def _route(path: str, **handlers: Handler) -> Route:
+    if "GET" in handlers:
+        handlers["HEAD"] = handlers["GET"]
+    return Route(path, _Methods(handlers))

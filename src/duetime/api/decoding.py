@@ -1,0 +1,124 @@
+"""From the bytes of a request to its typed body, with errors that name the field.
+
+`msgspec.Raw` members keep the client's JSON text as it came. msgspec checks their grammar while
+it skips over them, but neither their UTF-8 nor their depth; that is checked here, on the whole
+body, so that whatever is stored is valid JSON in valid UTF-8.
+"""
+
+import re
+from typing import Generic, TypeVar
+
+from msgspec import DecodeError, ValidationError, json
+
+from duetime.domain.errors import InvalidInput
+
+MAX_DEPTH = 64
+MAX_ECHO_CHARACTERS = 60
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+_IN_WORDS = {
+    "array": "an array",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "null",
+    "object": "an object",
+    "str": "a string",
+}
+
+T = TypeVar("T")
+
+
+class BodyDecoder(Generic[T]):
+    """Decodes bodies of one type.
+
+    `choices` says for a field with a closed set of values what they are, as in
+    `{"callback.type": '"http" or "nats"'}`.
+    """
+
+    def __init__(self, body_type: type[T], choices: dict[str, str]) -> None:
+        self._decode = json.Decoder(body_type).decode
+        self._choices = choices
+
+    def decode(self, body: bytes) -> T:
+        """Raises `InvalidInput`, whatever the bytes are."""
+        if not body:
+            raise InvalidInput("body", "is empty: send a JSON object")
+        try:
+            if not body.isascii():
+                body.decode()
+            decoded = self._decode(body)
+        except ValidationError as error:
+            raise self._explained(str(error)) from None
+        except DecodeError as error:
+            raise InvalidInput("body", f"is not valid JSON: {_syntax_problem(error)}") from None
+        except UnicodeDecodeError as error:
+            raise InvalidInput("body", f"is not valid UTF-8 (byte {error.start})") from None
+        except RecursionError:
+            raise _too_deep() from None
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and depth_of(body) > MAX_DEPTH:
+            raise _too_deep()
+        return decoded
+
+    def _explained(self, message: str) -> InvalidInput:
+        """msgspec's "Expected `str`, got `int` - at `$.callback.url`" in our words.
+
+        Text that the client chose can be part of the problem, never of the place, which
+        comes last.
+        """
+        problem, _, place = message.rpartition(" - at `$")
+        if not problem:
+            problem, place = message, ""
+        field = place.removesuffix("`").removeprefix(".")
+        if field.endswith("[...]"):
+            return InvalidInput(field.removesuffix("[...]"), f"values {_in_words(problem)}")
+        if problem.startswith("Invalid value"):
+            return InvalidInput(field, f"must be {self._choices.get(field, 'a known value')}")
+        if problem.startswith("Object missing required field"):
+            return InvalidInput(_member(field, problem), "is required")
+        if problem.startswith("Object contains unknown field"):
+            return InvalidInput(_member(field, problem), "is not a known field")
+        return InvalidInput(field or "body", _in_words(problem))
+
+
+def depth_of(body: bytes) -> int:
+    """How deep the arrays and objects of a valid JSON text are nested, up to `MAX_DEPTH + 1`.
+
+    Each round takes away the innermost level everywhere, at the speed of `bytes.replace`.
+    """
+    brackets = _STRING.sub(b"", body).translate(_TO_SQUARE, _NOT_BRACKETS)
+    depth = 0
+    while brackets and depth <= MAX_DEPTH:
+        brackets = brackets.replace(b"[]", b"")
+        depth += 1
+    return depth
+
+
+def _too_deep() -> InvalidInput:
+    return InvalidInput("body", f"is nested deeper than {MAX_DEPTH} levels")
+
+
+def _member(owner: str, problem: str) -> str:
+    name = problem.partition("`")[2].removesuffix("`")
+    if len(name) > MAX_ECHO_CHARACTERS:
+        name = name[:MAX_ECHO_CHARACTERS] + "..."
+    return f"{owner}.{name}" if owner else name
+
+
+def _in_words(problem: str) -> str:
+    if problem.startswith("Expected `"):
+        expected = problem.split("`")[1].split(" | ")
+        return "must be " + " or ".join(_IN_WORDS.get(kind, kind) for kind in expected)
+    if problem.endswith("out of range"):
+        return "is out of range"
+    return "is not valid"
+
+
+def _syntax_problem(error: DecodeError) -> str:
+    problem = str(error).removeprefix("JSON is malformed: ")
+    if problem == "Input data was truncated":
+        return "it is cut off, or an escape in it is"
+    return problem

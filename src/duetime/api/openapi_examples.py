@@ -1,0 +1,126 @@
+"""The examples of the platform API, shown in the OpenAPI document and on the docs page."""
+
+TIMER_ID = "01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
+
+SUMMARY = {
+    "id": TIMER_ID,
+    "created_at": "2029-12-31T10:30:00Z",
+    "execute_at": "2030-01-01T12:00:00Z",
+    "callback_type": "http",
+    "status": "pending",
+    "executed_at": None,
+}
+
+CREATE = {
+    "execute_at": "2030-01-01T12:00:00Z",
+    "callback": {
+        "type": "http",
+        "url": "https://api.example.com/webhook",
+        "headers": {"Authorization": "Bearer token123"},
+        "payload": {"event": "timer_triggered", "user_id": "user123"},
+    },
+    "metadata": {"client_ref": "order-456"},
+    "retry_policy": {"max_retries": 5, "initial_interval": "10s"},
+    "idempotency_key": "order-456-reminder",
+}
+
+CREATE_NATS = {
+    "execute_at": "2030-01-01T12:00:00Z",
+    "callback": {
+        "type": "nats",
+        "topic": "events.timer.triggered",
+        "key": "user123",
+        "payload": {"event": "timer_triggered"},
+    },
+}
+
+CREATED = {"code": 0, "message": "timer created successfully", "data": SUMMARY}
+
+UPDATE = {"execute_at": "2030-01-01T16:00:00Z", "metadata": {"updated": True}}
+
+UPDATED = {
+    "code": 0,
+    "message": "timer updated successfully",
+    "data": {
+        "id": TIMER_ID,
+        "created_at": "2029-12-31T10:30:00Z",
+        "updated_at": "2029-12-31T11:00:00Z",
+        "execute_at": "2030-01-01T16:00:00Z",
+        "callback_type": "http",
+        "status": "pending",
+        "executed_at": None,
+    },
+}
+
+CANCELED = {
+    "code": 0,
+    "message": "timer canceled successfully",
+    "data": {"id": TIMER_ID, "status": "canceled"},
+}
+
+LIST = {
+    "code": 0,
+    "message": "success",
+    "data": {"timers": [SUMMARY], "total": 1, "limit": 50, "offset": 0},
+}
+
+DETAIL = {
+    "code": 0,
+    "message": "success",
+    "data": {
+        "id": TIMER_ID,
+        "created_at": "2029-12-31T10:30:00Z",
+        "updated_at": "2030-01-01T12:00:00.131Z",
+        "execute_at": "2030-01-01T12:00:00Z",
+        "callback_type": "http",
+        "callback_config": {
+            "type": "http",
+            "url": "https://api.example.com/webhook",
+            "headers": {"Authorization": "Bearer token123"},
+            "payload": {"event": "timer_triggered", "user_id": "user123"},
+        },
+        "status": "completed",
+        "last_error": None,
+        "executed_at": "2030-01-01T12:00:00.131Z",
+        "metadata": {"client_ref": "order-456"},
+        "retry_policy": None,
+        "attempt": 1,
+        "delivery_id": "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c11",
+        "attempts": [
+            {
+                "number": 1,
+                "due_at": "2030-01-01T12:00:00Z",
+                "claimed_at": "2030-01-01T11:59:59.981Z",
+                "sent_at": "2030-01-01T12:00:00.001Z",
+                "answered_at": "2030-01-01T12:00:00.131Z",
+                "error": None,
+            }
+        ],
+    },
+}
+
+HEALTHY = {
+    "code": 0,
+    "message": "healthy",
+    "data": {
+        "status": "up",
+        "database": "connected",
+        "timestamp": "2030-01-01T12:00:00Z",
+        "engine": {"running": True, "shards_owned": 16, "lateness_ms": 0.8, "in_flight": 3},
+    },
+}
+
+DEGRADED = {
+    "code": 1,
+    "message": "database connection failed",
+    "data": {
+        "status": "degraded",
+        "database": "disconnected",
+        "timestamp": "2030-01-01T12:00:00Z",
+        "engine": {"running": True, "shards_owned": 16, "lateness_ms": None, "in_flight": 0},
+    },
+}
+
+
+def failure(code: int, message: str) -> dict[str, object]:
+    return {"code": code, "message": message, "data": None}

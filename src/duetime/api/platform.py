@@ -1,0 +1,108 @@
+"""The platform API: what each endpoint does."""
+
+import re
+
+from msgspec import UNSET
+from starlette.types import Receive, Scope
+
+from duetime.api.answers import Answer, answer
+from duetime.api.auth import ApiKeyGuard
+from duetime.api.body import read_body
+from duetime.api.errors import Code
+from duetime.api.instant_text import parse_instant
+from duetime.api.platform_answers import changed_timer_of, detail_of, summary_of
+from duetime.api.platform_query import parse_query
+from duetime.api.platform_requests import (
+    callback_of,
+    decode_create,
+    decode_update,
+    metadata_of,
+    new_timer_of,
+    retry_policy_of,
+)
+from duetime.api.platform_types import CanceledTimer, TimerList, UpdateTimerBody
+from duetime.domain.errors import InvalidInput
+from duetime.domain.keys import DEFAULT_NAMESPACE, TimerKey
+from duetime.ports.store import Existence
+from duetime.service.timer_service import TimerService
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_NOTHING = UpdateTimerBody()
+
+
+class Platform:
+    """Each method takes a request through to its answer, or raises.
+
+    The key is checked first, before anything of the body is read.
+    """
+
+    def __init__(
+        self,
+        service: TimerService,
+        guard: ApiKeyGuard,
+        *,
+        max_body_bytes: int,
+        callback_timeout_ms: int,
+    ) -> None:
+        self._service = service
+        self._guard = guard
+        self._max_body_bytes = max_body_bytes
+        self._callback_timeout_ms = callback_timeout_ms
+
+    async def create(self, scope: Scope, receive: Receive) -> Answer:
+        headers = scope["headers"]
+        self._guard.check(headers)
+        body = await read_body(headers, receive, self._max_body_bytes)
+        new = new_timer_of(decode_create(body), self._callback_timeout_ms)
+        result = await self._service.create(new)
+        status = 200 if result.existence is Existence.EXISTING else 201
+        return answer(status, Code.SUCCESS, "timer created successfully", summary_of(result.timer))
+
+    async def get(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        timer = await self._service.get(_key_of(scope))
+        return answer(200, Code.SUCCESS, "success", detail_of(timer))
+
+    async def page(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        query = parse_query(scope["query_string"])
+        page = await self._service.page(query)
+        timers = [summary_of(timer) for timer in page.timers]
+        data = TimerList(timers, page.total, query.limit, query.offset)
+        return answer(200, Code.SUCCESS, "success", data)
+
+    async def update(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        key = _key_of(scope)
+        body = decode_update(await read_body(scope["headers"], receive, self._max_body_bytes))
+        if body == _NOTHING:
+            problem = "has nothing to update: give execute_at, callback, metadata or retry_policy"
+            raise InvalidInput("body", problem)
+        policy = body.retry_policy
+        timer = await self._service.change(
+            key,
+            execute_at=(
+                UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
+            ),
+            callback=(
+                UNSET
+                if body.callback is UNSET
+                else callback_of(body.callback, self._callback_timeout_ms)
+            ),
+            metadata=UNSET if body.metadata is UNSET else metadata_of(body.metadata),
+            retry_policy=(policy if policy is UNSET or policy is None else retry_policy_of(policy)),
+        )
+        return answer(200, Code.SUCCESS, "timer updated successfully", changed_timer_of(timer))
+
+    async def cancel(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        timer = await self._service.cancel(_key_of(scope))
+        data = CanceledTimer(timer.key.id, timer.status.label)
+        return answer(200, Code.SUCCESS, "timer canceled successfully", data)
+
+
+def _key_of(scope: Scope) -> TimerKey:
+    timer_id: str = scope["path_params"]["id"].lower()
+    if not _UUID.fullmatch(timer_id):
+        raise InvalidInput("id", "must be a UUID")
+    return TimerKey(DEFAULT_NAMESPACE, timer_id)

@@ -1,0 +1,256 @@
+"""The bodies of the platform API, as they are read and written.
+
+Unknown members are ignored at the top level, as clients expect of a REST API, but refused inside
+`callback` and `retry_policy`: a misspelt `headers` there would be noticed only when the timer
+has fired without them.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+ExecuteAt = Annotated[
+    str,
+    Meta(
+        description="When to make the callback: ISO 8601 with a UTC offset.",
+        extra_json_schema={"format": "date-time", "examples": ["2030-01-01T12:00:00Z"]},
+    ),
+]
+InstantText = Annotated[
+    str, Meta(description="ISO 8601 in UTC.", extra_json_schema={"format": "date-time"})
+]
+DurationText = Annotated[
+    str, Meta(description='A duration such as "500ms", "30s", "10m" or "1h30m".')
+]
+CallbackHeaders = Annotated[
+    dict[str, str] | None,
+    Meta(description="Headers to send along.", examples=[{"Authorization": "Bearer token123"}]),
+]
+Payload = Annotated[
+    Raw | UnsetType,
+    Meta(description="Any JSON value, sent exactly as written here; absent: no body."),
+]
+Metadata = Annotated[
+    Raw | UnsetType,
+    Meta(description="Any JSON value for the client's own reference. It is not sent."),
+]
+
+
+class HttpCallbackBody(
+    Struct, frozen=True, tag="http", tag_field="type", forbid_unknown_fields=True
+):
+    """An HTTP POST with the payload as its body. Any 2xx answer completes the timer."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="An http or https URL of at most 2048 characters.",
+            examples=["https://api.example.com/webhook"],
+        ),
+    ]
+    headers: CallbackHeaders = None
+    payload: Payload = UNSET
+
+
+class NatsCallbackBody(
+    Struct, frozen=True, tag="nats", tag_field="type", forbid_unknown_fields=True
+):
+    """A message published on a NATS subject."""
+
+    topic: Annotated[str, Meta(description="The subject.", examples=["events.timer.triggered"])]
+    key: Annotated[str | None, Meta(description="If given, the subject is `topic.key`.")] = None
+    headers: CallbackHeaders = None
+    payload: Payload = UNSET
+
+
+CallbackBody = HttpCallbackBody | NatsCallbackBody
+
+
+class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a failing callback is tried again. Every member has a default."""
+
+    max_retries: Annotated[
+        int | UnsetType,
+        Meta(
+            description="Retries after the first attempt, 0 to 100.",
+            extra_json_schema={"default": 3},
+        ),
+    ] = UNSET
+    max_attempts: Annotated[
+        int | UnsetType, Meta(description="Instead of `max_retries`: one more than it.")
+    ] = UNSET
+    max_retry_attempts_duration: Annotated[
+        str | UnsetType,
+        Meta(
+            description="No retry is planned later than this after `execute_at`; up to 365 days.",
+            extra_json_schema={"default": "24h"},
+        ),
+    ] = UNSET
+    max_attempts_duration: Annotated[
+        str | UnsetType, Meta(description="The same as `max_retry_attempts_duration`.")
+    ] = UNSET
+    initial_interval: Annotated[
+        str | UnsetType,
+        Meta(
+            description='The wait before the first retry, such as "500ms", "30s" or "1h30m".',
+            extra_json_schema={"default": "30s"},
+        ),
+    ] = UNSET
+    backoff_multiplier: Annotated[
+        float | UnsetType,
+        Meta(
+            description="What each further wait is multiplied by, 1 to 100.",
+            extra_json_schema={"default": 2},
+        ),
+    ] = UNSET
+    max_interval: Annotated[
+        str | UnsetType,
+        Meta(description="The longest wait, up to 30 days.", extra_json_schema={"default": "10m"}),
+    ] = UNSET
+
+
+class CreateTimerBody(Struct, frozen=True, gc=False):
+    """A timer to create."""
+
+    execute_at: ExecuteAt
+    callback: CallbackBody
+    metadata: Metadata = UNSET
+    retry_policy: Annotated[
+        RetryPolicyBody | None,
+        Meta(description="Without one, a failed callback is not tried again."),
+    ] = None
+    idempotency_key: Annotated[
+        str | None,
+        Meta(
+            description="1 to 255 characters. A second request with the same key and the same "
+            "content is answered with the first one's timer; with other content it is refused."
+        ),
+    ] = None
+
+
+class UpdateTimerBody(Struct, frozen=True):
+    """What to change. A member that is absent stays as it is."""
+
+    execute_at: ExecuteAt | UnsetType = UNSET
+    callback: Annotated[
+        CallbackBody | UnsetType, Meta(description="The complete new callback.")
+    ] = UNSET
+    metadata: Annotated[
+        Raw | UnsetType, Meta(description="Any JSON value; null removes the metadata.")
+    ] = UNSET
+    retry_policy: Annotated[
+        RetryPolicyBody | UnsetType | None,
+        Meta(description="The complete new policy; null removes it."),
+    ] = UNSET
+
+
+class TimerSummary(Struct, frozen=True, gc=False):
+    """A timer in short."""
+
+    id: str
+    created_at: InstantText
+    execute_at: InstantText
+    callback_type: str
+    status: str
+    executed_at: InstantText | None
+
+
+class ChangedTimer(Struct, frozen=True):
+    """A timer in short, after a change."""
+
+    id: str
+    created_at: InstantText
+    updated_at: InstantText
+    execute_at: InstantText
+    callback_type: str
+    status: str
+    executed_at: InstantText | None
+
+
+class CanceledTimer(Struct, frozen=True):
+    id: str
+    status: str
+
+
+class TimerList(Struct, frozen=True):
+    """A page of timers. `total` counts all that match."""
+
+    timers: list[TimerSummary]
+    total: int
+    limit: int
+    offset: int
+
+
+class HttpCallbackConfig(Struct, frozen=True, tag="http", tag_field="type"):
+    url: str
+    headers: dict[str, str] | UnsetType = UNSET
+    payload: Raw | UnsetType = UNSET
+
+
+class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
+    topic: str
+    key: str | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+    payload: Raw | UnsetType = UNSET
+
+
+class BusCallbackConfig(Struct, frozen=True, tag="bus", tag_field="type"):
+    """The timer was registered over the bus and is announced there."""
+
+
+CallbackConfig = HttpCallbackConfig | NatsCallbackConfig | BusCallbackConfig
+
+
+class RetryPolicyAnswer(Struct, frozen=True):
+    max_retries: int
+    max_retry_attempts_duration: DurationText
+    initial_interval: DurationText
+    backoff_multiplier: float
+    max_interval: DurationText
+
+
+class AttemptAnswer(Struct, frozen=True):
+    """One try to deliver. `error` is null when it succeeded; an attempt that the service did
+    not live to see answered has neither `sent_at` nor `answered_at`."""
+
+    number: int
+    due_at: InstantText
+    claimed_at: InstantText
+    sent_at: InstantText | None
+    answered_at: InstantText | None
+    error: str | None
+
+
+class TimerDetail(Struct, frozen=True):
+    """Everything about a timer."""
+
+    id: str
+    created_at: InstantText
+    updated_at: InstantText
+    execute_at: InstantText
+    callback_type: str
+    callback_config: CallbackConfig
+    status: str
+    last_error: str | None
+    executed_at: InstantText | None
+    metadata: Annotated[Raw | None, Meta(description="As it was given, or null.")]
+    retry_policy: RetryPolicyAnswer | None
+    attempt: Annotated[int, Meta(description="Attempts made in the current firing.")]
+    delivery_id: Annotated[
+        str, Meta(description="The `webhook-id` of the current firing, the same in its retries.")
+    ]
+    attempts: Annotated[list[AttemptAnswer], Meta(description="The latest attempts, oldest first.")]
+
+
+class EngineStatus(Struct, frozen=True):
+    running: bool
+    shards_owned: int
+    lateness_ms: Annotated[float | None, Meta(description="How late callbacks are at present.")]
+    in_flight: Annotated[int, Meta(description="Attempts being made at this moment.")]
+
+
+class HealthStatus(Struct, frozen=True):
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["up", "degraded"]})]
+    database: Annotated[str, Meta(extra_json_schema={"enum": ["connected", "disconnected"]})]
+    timestamp: InstantText
+    engine: EngineStatus

@@ -1,0 +1,1 @@
+"""What every front door calls: create, get, change, cancel and list timers."""

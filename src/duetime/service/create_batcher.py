@@ -1,0 +1,60 @@
+"""Natural group commit for creates."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from duetime.ports.store import CreateRequest, CreateResult, TimerStore
+
+MAX_BATCH = 1_000
+
+
+class CreateBatcher:
+    """Turns many concurrent creates into few durable writes.
+
+    While one batch is being written the next one fills; nobody waits for a batch to fill. A
+    batch that fails fails exactly its own requests, with the store's exception; those that came
+    later are written as if nothing had happened. A request whose caller has gone is written
+    all the same: the caller can no longer know, so the store decides.
+    """
+
+    def __init__(self, store: TimerStore) -> None:
+        self._store = store
+        self._requests: list[CreateRequest] = []
+        self._answers: list[asyncio.Future[CreateResult]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    def create(self, request: CreateRequest) -> Awaitable[CreateResult]:
+        """Submit a request. The result is there once it is durable."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[CreateResult] = loop.create_future()
+        self._requests.append(request)
+        self._answers.append(answer)
+        if self._writer is None:
+            self._writer = loop.create_task(self._write_until_empty(), name="create-batcher")
+        return answer
+
+    async def _write_until_empty(self) -> None:
+        try:
+            while self._requests:
+                await self._write_batch()
+        finally:
+            self._writer = None
+
+    async def _write_batch(self) -> None:
+        requests, answers = self._requests[:MAX_BATCH], self._answers[:MAX_BATCH]
+        self._requests, self._answers = self._requests[MAX_BATCH:], self._answers[MAX_BATCH:]
+        try:
+            results = await self._store.create(requests)
+        except asyncio.CancelledError:
+            for answer in [*answers, *self._answers]:
+                answer.cancel()
+            self._requests, self._answers = [], []
+            raise
+        except Exception as error:
+            for answer in answers:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        for answer, result in zip(answers, results, strict=True):
+            if not answer.done():
+                answer.set_result(result)

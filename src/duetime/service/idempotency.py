@@ -1,0 +1,59 @@
+"""How an idempotency key becomes a timer's id, and how a repeat is recognised.
+
+Because the id follows from the key, no two timers of one namespace can have the same key on any
+store: the uniqueness of ids sees to it.
+"""
+
+from hashlib import blake2b
+from uuid import UUID
+
+from msgspec import UNSET, DecodeError, Raw, json
+from msgspec.structs import replace
+
+from duetime.domain.callback import BusCallback, Callback
+from duetime.service.new_timer import NewTimer
+
+_VERSION_7 = 0x7 << 76
+_VARIANT = 0b10 << 62
+_LOW_62_BITS = (1 << 62) - 1
+
+# Numbers with a point or an exponent keep their text: as floats, different ones may be equal.
+_DECODER = json.Decoder(float_hook=lambda text: Raw(text.encode()))
+_ENCODER = json.Encoder(order="deterministic")
+
+
+def id_of_idempotency_key(idempotency_key: str) -> str:
+    """A UUID shaped like version 7: its 48 bits of time are zero, which no generated id has,
+    and the other 74 come from BLAKE2b (digest size 16) of the key in UTF-8."""
+    digest = int.from_bytes(blake2b(idempotency_key.encode(), digest_size=16).digest(), "big")
+    random_a = (digest >> 64) & 0xFFF
+    return str(UUID(int=_VERSION_7 | random_a << 64 | _VARIANT | digest & _LOW_62_BITS))
+
+
+def fingerprint_of(new: NewTimer) -> bytes:
+    """Sixteen bytes that are equal for requests of equal meaning.
+
+    White space and the order of members in the JSON values do not matter.
+    """
+    content = [
+        new.execute_at,
+        _with_canonical_payload(new.callback),
+        None if new.metadata is None else _canonical(new.metadata),
+        new.retry_policy,
+        new.idempotency_key,
+    ]
+    return blake2b(_ENCODER.encode(content), digest_size=16).digest()
+
+
+def _with_canonical_payload(callback: Callback) -> Callback:
+    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+        return callback
+    return replace(callback, payload=_canonical(callback.payload))
+
+
+def _canonical(value: Raw) -> Raw:
+    try:
+        return Raw(_ENCODER.encode(_DECODER.decode(value)))
+    except (DecodeError, ValueError):
+        # A whole number of thousands of digits is valid JSON that Python refuses to read.
+        return value

@@ -1,0 +1,124 @@
+"""A client that calls the application in-process, byte for byte as told."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.types import ASGIApp, Message
+
+from duetime.api.app import ApiRules, create_app
+from duetime.api.health import EngineHealth
+from duetime.domain.timer import TimerStatus
+from duetime.service.rules import TimerRules
+from duetime.stores.memory import MemoryStore
+from tests.unit.service.service_bench import ServiceBench
+
+API_KEY = "a-key-of-at-least-thirty-two-characters"
+IN_TEN_SECONDS = "2030-01-01T00:00:10Z"
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.content)
+
+    @property
+    def data(self) -> Any:
+        return self.json["data"]
+
+    @property
+    def error(self) -> tuple[int, int, str]:
+        """Status, code and message of an error answer, whose form is checked."""
+        body = self.json
+        assert list(body) == ["code", "message", "data"]
+        assert body["data"] is None
+        assert self.headers["content-type"] == "application/json"
+        return self.status, body["code"], body["message"]
+
+
+async def call(
+    app: ASGIApp,
+    method: str,
+    path: str,
+    chunks: Iterable[bytes] = (b"",),
+    headers: RawHeaders | None = None,
+) -> Reply:
+    """`chunks` that are left when the application stops reading are never asked for."""
+    path, _, query = path.partition("?")
+    pending = iter(chunks)
+    upcoming = next(pending, None)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        nonlocal upcoming
+        if upcoming is None:
+            return {"type": "http.disconnect"}
+        chunk, upcoming = upcoming, next(pending, None)
+        return {"type": "http.request", "body": chunk, "more_body": upcoming is not None}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode("utf-8", "surrogateescape"),
+        "headers": headers or [],
+        "scheme": "http",
+        "root_path": "",
+    }
+    await app(scope, receive, send)
+    start, body = sent
+    names = {name.decode(): value.decode() for name, value in start["headers"]}
+    assert names["content-length"] == str(len(body["body"]))
+    return Reply(start["status"], names, body["body"])
+
+
+class ApiBench(ServiceBench):
+    """The API over a service on a memory store."""
+
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        rules: TimerRules | None = None,
+        api_rules: ApiRules | None = None,
+        api_key: str | None = API_KEY,
+    ) -> None:
+        super().__init__(store, rules)
+        self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
+        self.app = create_app(
+            service=self.service,
+            store=self.store,
+            clock=self.clock,
+            health=lambda: self.engine,
+            api_key=api_key,
+            rules=api_rules or ApiRules(),
+        )
+
+    async def request(self, method: str, path: str, body: object = b"") -> Reply:
+        """With the key. A body that is not bytes is sent as JSON."""
+        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        headers = [
+            (b"x-api-key", API_KEY.encode()),
+            (b"content-length", b"%d" % len(content)),
+        ]
+        return await call(self.app, method, path, [content], headers)
+
+    async def create(self, **changes: object) -> Reply:
+        return await self.request("POST", "/timers", create_body(**changes))
+
+    async def timers_stored(self) -> dict[TimerStatus, int]:
+        return await self.store.counts()
+
+
+def create_body(**changes: object) -> dict[str, object]:
+    callback = {"type": "http", "url": "https://example.com/due"}
+    return {"execute_at": IN_TEN_SECONDS, "callback": callback, **changes}

@@ -1,0 +1,194 @@
+"""What holds for every path: keys, methods, unknown paths, failures."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+import structlog
+from msgspec.structs import replace
+
+from duetime.api.app import ApiRules
+from duetime.domain.errors import StoreUnavailable
+from duetime.ports.store import CreateRequest, CreateResult, Page, PageQuery
+from duetime.stores.memory import MemoryStore
+from tests.unit.api.asgi_client import API_KEY, ApiBench, RawHeaders, call, create_body
+
+PROTECTED = [
+    ("POST", "/timers"),
+    ("GET", "/timers"),
+    ("GET", "/timers/x"),
+    ("PUT", "/timers/x"),
+    ("DELETE", "/timers/x"),
+]
+
+
+class TestAuthentication:
+    @pytest.mark.parametrize(("method", "path"), PROTECTED)
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            [],
+            [(b"x-api-key", b"")],
+            [(b"x-api-key", b"wrong")],
+            [(b"x-api-key", API_KEY[:-1].encode())],
+            [(b"x-api-key", API_KEY.encode() + b" ")],
+            [(b"x-api-key", b"\xff\xfe\x00")],
+            [(b"x-api-key", "schlüssel".encode())],
+            [(b"authorization", API_KEY.encode())],
+            [(b"x-api-key", b"wrong"), (b"x-api-key", API_KEY.encode())],
+        ],
+    )
+    async def test_refused_without_the_key_before_the_body_is_read(
+        self, api: ApiBench, method: str, path: str, headers: RawHeaders
+    ) -> None:
+        chunks = iter([b"first", b"second", b"third"])
+        reply = await call(api.app, method, path, chunks, headers)
+        assert reply.error == (401, 4, "missing or invalid X-API-Key")
+        assert list(chunks) == [b"second", b"third"]
+
+    async def test_a_key_beyond_ascii_works(self) -> None:
+        api = ApiBench(api_key="schlüssel" * 4)
+        await api.open()
+        headers = [(b"x-api-key", ("schlüssel" * 4).encode())]
+        assert (await call(api.app, "GET", "/timers", headers=headers)).status == 200
+
+    async def test_may_be_turned_off(self) -> None:
+        api = ApiBench(api_key=None)
+        await api.open()
+        assert (await call(api.app, "GET", "/timers")).status == 200
+
+
+class TestRouting:
+    @pytest.mark.parametrize("path", ["/nowhere", "/timers/", "/timers/a/b", "/api/v2", "//"])
+    @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+    async def test_unknown_paths(self, api: ApiBench, method: str, path: str) -> None:
+        assert (await api.request(method, path)).error == (404, 3, "no such path")
+
+    @pytest.mark.parametrize(
+        ("method", "path", "allowed"),
+        [
+            ("PUT", "/timers", "GET, POST, HEAD"),
+            ("PATCH", "/timers/x", "GET, PUT, DELETE, HEAD"),
+            ("POST", "/healthz", "GET, HEAD"),
+            ("DELETE", "/docs", "GET, HEAD"),
+            ("BREW", "/", "GET, HEAD"),
+        ],
+    )
+    async def test_wrong_methods(self, api: ApiBench, method: str, path: str, allowed: str) -> None:
+        reply = await api.request(method, path)
+        assert reply.error == (405, 2, f"method not allowed: this path takes {allowed}")
+        assert reply.headers["allow"] == allowed
+
+    @pytest.mark.parametrize("path", ["/timers", "/healthz", "/docs", "/openapi.json"])
+    async def test_head_is_answered_like_get(self, api: ApiBench, path: str) -> None:
+        assert (await api.request("HEAD", path)).status == 200
+
+    async def test_the_front_page_leads_to_the_docs(self, api: ApiBench) -> None:
+        reply = await call(api.app, "GET", "/")
+        assert (reply.status, reply.headers["location"]) == (307, "/docs")
+
+
+class BrokenStore(MemoryStore):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        raise self.error
+
+    async def page(self, query: PageQuery) -> Page:
+        raise self.error
+
+    async def ping(self) -> None:
+        raise self.error
+
+
+class TestFailures:
+    async def bench(self, error: Exception) -> ApiBench:
+        api = ApiBench(store=BrokenStore(error))
+        await api.open()
+        return api
+
+    @pytest.mark.parametrize(("method", "body"), [("POST", create_body()), ("GET", b"")])
+    async def test_a_defect_is_logged_and_told_without_details(
+        self, method: str, body: object
+    ) -> None:
+        api = await self.bench(RuntimeError("secret detail"))
+        with structlog.testing.capture_logs() as logs:
+            reply = await api.request(method, "/timers", body)
+        assert reply.error == (500, 1, "internal error")
+        assert [entry["event"] for entry in logs] == ["api.request_failed"]
+        assert str(logs[0]["exc_info"]) == "secret detail"
+
+    async def test_an_unavailable_store_is_told(self) -> None:
+        api = await self.bench(StoreUnavailable("the disk is full"))
+        with structlog.testing.capture_logs() as logs:
+            reply = await api.create()
+        assert reply.error == (500, 1, "the disk is full")
+        assert [entry["event"] for entry in logs] == ["api.unavailable"]
+
+    async def test_nobody_is_answered_after_hanging_up(self, api: ApiBench) -> None:
+        sent: list[object] = []
+
+        async def receive() -> dict[str, object]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: object) -> None:
+            sent.append(message)
+
+        for method, path in (
+            ("POST", "/timers"),
+            ("PUT", "/timers/" + "0" * 8 + "-0000" * 3 + "-" + "0" * 12),
+        ):
+            scope = {
+                "type": "http",
+                "method": method,
+                "path": path,
+                "query_string": b"",
+                "headers": [(b"x-api-key", API_KEY.encode())],
+            }
+            await api.app(scope, receive, send)
+        assert sent == []
+
+
+class HangingStore(MemoryStore):
+    async def ping(self) -> None:
+        await asyncio.Event().wait()
+
+
+class TestHealth:
+    async def test_up(self, api: ApiBench) -> None:
+        reply = await call(api.app, "GET", "/healthz")
+        assert reply.status == 200
+        assert reply.json == {
+            "code": 0,
+            "message": "healthy",
+            "data": {
+                "status": "up",
+                "database": "connected",
+                "timestamp": "2030-01-01T00:00:00Z",
+                "engine": {
+                    "running": True,
+                    "shards_owned": 16,
+                    "lateness_ms": 0.5,
+                    "in_flight": 2,
+                },
+            },
+        }
+
+    async def test_degraded_when_the_store_fails_or_hangs(self) -> None:
+        for store in (BrokenStore(StoreUnavailable("gone")), HangingStore()):
+            api = ApiBench(store=store, api_rules=ApiRules(ping_timeout_seconds=0.01))
+            with structlog.testing.capture_logs() as logs:
+                reply = await call(api.app, "GET", "/healthz")
+            assert reply.status == 500
+            assert (reply.json["code"], reply.json["message"]) == (1, "database connection failed")
+            assert (reply.data["status"], reply.data["database"]) == ("degraded", "disconnected")
+            assert [entry["event"] for entry in logs] == ["api.store_unreachable"]
+
+    async def test_degraded_when_the_engine_stands_still(self, api: ApiBench) -> None:
+        api.engine = replace(api.engine, running=False)
+        reply = await call(api.app, "GET", "/healthz")
+        assert reply.status == 500
+        assert (reply.json["code"], reply.json["message"]) == (1, "engine is not running")
+        assert (reply.data["status"], reply.data["database"]) == ("degraded", "connected")

@@ -1,0 +1,82 @@
+"""The service with its surroundings within reach, and stores that fail when told to."""
+
+import asyncio
+from collections.abc import Sequence
+
+from duetime.delivery.by_type import DestinationByType
+from duetime.delivery.http import HttpDestination
+from duetime.delivery.http_client import HttpClient
+from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Namespace, ShardNumber
+from duetime.ports.store import CreateRequest, CreateResult
+from duetime.service.namespaces import Namespaces
+from duetime.service.rules import TimerRules
+from duetime.service.timer_service import TimerService
+from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
+
+# Callbacks are only checked here, never sent, and a client takes a while to make.
+_UNUSED_CLIENT = HttpClient()
+
+
+class RecordingWakeUps:
+    def __init__(self) -> None:
+        self.announced: list[tuple[ShardNumber, Instant]] = []
+
+    def announce(self, shard: ShardNumber, due_at: Instant) -> None:
+        self.announced.append((shard, due_at))
+
+
+class GatedStore(MemoryStore):
+    """A store whose creates wait until they are let through, or fail when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Semaphore(0)
+        self.started = asyncio.Semaphore(0)
+        self.batches: list[int] = []
+        self.failures: list[Exception] = []
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        self.batches.append(len(requests))
+        self.started.release()
+        await self.gate.acquire()
+        if self.failures:
+            raise self.failures.pop(0)
+        return await super().create(requests)
+
+
+class ServiceBench:
+    """A service on a memory store, with everything around it within reach."""
+
+    def __init__(self, store: MemoryStore | None = None, rules: TimerRules | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.clock = VirtualClock()
+        self.wakeups = RecordingWakeUps()
+        self.namespaces = Namespaces(self.store)
+        http = HttpDestination(_UNUSED_CLIENT, self.clock)
+        missing: dict[type[Callback], str] = {NatsCallback: "'nats' needs a NATS server"}
+        self.service = TimerService(
+            self.store,
+            self.clock,
+            self.wakeups,
+            DestinationByType({HttpCallback: http}, missing, self.clock),
+            self.namespaces,
+            rules or TimerRules(),
+        )
+
+    async def open(self) -> "ServiceBench":
+        await self.namespaces.add(Namespace("default"))
+        return self
+
+    async def claim_all(self) -> None:
+        """Let everything that is due be executing, as the engine would."""
+        shards = await self.store.shards()
+        leases = {}
+        for state in shards:
+            epoch = await self.store.claim_shard(state.shard, owner="test", seen_epoch=state.epoch)
+            assert epoch is not None
+            leases[state.shard] = epoch
+        now = self.clock.now()
+        await self.store.claim_due(leases, now=now, until_inclusive=now, limit=1_000)
