@@ -1,0 +1,61 @@
+"""A received callback as one line, for people or for programs."""
+
+import msgspec
+from rich.text import Text
+
+from duetime.cli.receiver import ReceivedCallback
+from duetime.cli.terminal import printable
+from duetime.cli.wording import lateness
+from duetime.domain.instants import datetime_of, format_instant
+
+_MAX_TARGET = 60
+_MAX_PAYLOAD = 100
+_ON_TIME_MS = 20
+
+
+def readable_line(callback: ReceivedCallback) -> Text:
+    """Time of arrival, request, delivery id, attempt, lateness and payload."""
+    late_ms = callback.lateness_ms
+    on_time = late_ms is not None and 0 <= late_ms < _ON_TIME_MS
+    arrival = datetime_of(callback.arrived_at).strftime("%H:%M:%S.%f")[:-3] + "Z"
+    return Text.assemble(
+        (arrival, "dim"),
+        "  ",
+        (printable(f"{callback.method} {callback.target}", _MAX_TARGET), "bold"),
+        "  ",
+        (_short_id(callback.webhook_id), "cyan"),
+        "  ",
+        f"attempt {printable(callback.attempt or '-', 8)}",
+        "  ",
+        (lateness(late_ms), "green" if on_time else "yellow"),
+        "  ",
+        printable(_payload_text(callback), _MAX_PAYLOAD),
+    )
+
+
+def json_line(callback: ReceivedCallback) -> str:
+    return msgspec.json.encode(
+        {
+            "arrived_at": format_instant(callback.arrived_at),
+            "method": callback.method,
+            "target": callback.target,
+            "webhook_id": callback.webhook_id,
+            "attempt": callback.attempt,
+            "lateness_ms": callback.lateness_ms,
+            "headers": callback.headers,
+            "payload": callback.payload,
+        }
+    ).decode()
+
+
+def _short_id(webhook_id: str | None) -> str:
+    """The end of the id, because ids made at one time begin alike."""
+    if webhook_id is None:
+        return "-"
+    return printable(webhook_id if len(webhook_id) <= 12 else "…" + webhook_id[-8:])
+
+
+def _payload_text(callback: ReceivedCallback) -> str:
+    if not callback.body:
+        return "(no payload)"
+    return callback.body[: 4 * _MAX_PAYLOAD].decode("utf-8", "replace")

@@ -1,0 +1,36 @@
+"""Running coroutines to their end, with uvloop if it is there, until somebody stops them."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+ResultT = TypeVar("ResultT")
+
+
+def run(main: Coroutine[None, None, ResultT]) -> ResultT:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def stop_signal() -> asyncio.Event:
+    """An event that SIGINT and SIGTERM set. A second signal ends the process at once."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        stopped.set()
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    return stopped

@@ -1,0 +1,74 @@
+"""Taking an address before anything else depends on it."""
+
+import errno
+import socket
+
+from duetime.domain.errors import DuetimeError, ErrorKind
+
+
+class AddressUnavailable(DuetimeError):
+    """The address cannot be listened on. `in_use` tells whether somebody else does."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, host: str, port: int, reason: str, in_use: bool = False) -> None:
+        super().__init__(f"cannot listen on {_address(host, port)}: {reason}")
+        self.in_use = in_use
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to the address, not yet listening: connections are refused until then.
+
+    Raises `AddressUnavailable`.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise _unavailable(host, port, error) from None
+    listener.setblocking(False)
+    return listener
+
+
+def take_connections(listener: socket.socket, backlog: int) -> None:
+    """Let connections in. Two sockets may be bound to one port; only one gets past this."""
+    try:
+        listener.listen(backlog)
+    except OSError as error:
+        host, port = listener.getsockname()[:2]
+        raise _unavailable(host, port, error) from None
+
+
+def bind_next_free(host: str, first_port: int, tries: int = 50) -> socket.socket:
+    """A socket that listens on the first free port from `first_port` on."""
+    last_port = min(first_port + tries, 65535)
+    for port in range(first_port, last_port + 1):
+        try:
+            listener = bind(host, port)
+            take_connections(listener, backlog=128)
+        except AddressUnavailable as error:
+            if not error.in_use or port == last_port:
+                raise
+        else:
+            return listener
+    raise AssertionError("the range of ports is never empty")
+
+
+def url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{_address(host, port)}"
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _unavailable(host: str, port: int, error: OSError) -> AddressUnavailable:
+    if error.errno == errno.EADDRINUSE:
+        return AddressUnavailable(host, port, f"port {port} is already in use", in_use=True)
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return AddressUnavailable(host, port, f"{host} is no address of this machine")
+    return AddressUnavailable(host, port, str(error.strerror or error))

@@ -1,0 +1,66 @@
+"""The `duetime` command and its list of subcommands."""
+
+import sys
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from duetime import __version__
+from duetime.cli.cancel import cancel
+from duetime.cli.create import create
+from duetime.cli.dev import dev
+from duetime.cli.get import get
+from duetime.cli.health import health
+from duetime.cli.list import list_timers
+from duetime.cli.listen import listen
+from duetime.cli.serve import serve
+from duetime.cli.update import update
+
+app = typer.Typer(
+    name="duetime",
+    help="Durable timers: register a callback for an instant, and it is made.",
+    epilog="Start with: duetime dev",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_RUN = "Run"
+_TIMERS = "Timers (talk to a running server)"
+
+app.command(rich_help_panel=_RUN)(dev)
+app.command(rich_help_panel=_RUN)(serve)
+app.command(rich_help_panel=_RUN)(listen)
+app.command(rich_help_panel=_TIMERS)(create)
+app.command(rich_help_panel=_TIMERS)(get)
+app.command("list", rich_help_panel=_TIMERS)(list_timers)
+app.command(rich_help_panel=_TIMERS)(update)
+app.command(rich_help_panel=_TIMERS)(cancel)
+app.command(rich_help_panel=_TIMERS)(health)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"duetime {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not a traceback.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app(prog_name="duetime")

@@ -1,0 +1,109 @@
+"""Options that several commands share, and how their texts are read."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from duetime.api.instant_text import parse_instant
+from duetime.cli.terminal import refuse
+from duetime.clock import SystemClock
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms
+
+_SERVER_HELP = "The server [http://127.0.0.1:8080]."
+_KEY_HELP = "The API key (else from .env, or that of `duetime dev`)."
+
+ServerOption = Annotated[str | None, typer.Option(envvar="DUETIME_URL", help=_SERVER_HELP)]
+ApiKeyOption = Annotated[
+    str | None, typer.Option(envvar=["DUETIME_API_KEY", "API_KEY"], help=_KEY_HELP)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the server's data as JSON.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The timer's id.")]
+AtOption = Annotated[
+    str | None, typer.Option("--at", metavar="INSTANT", help="When, as 2030-01-31T12:00:00Z.")
+]
+InOption = Annotated[
+    str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 10s, 1h30m.")
+]
+PayloadOption = Annotated[
+    str | None,
+    typer.Option(metavar="JSON|@FILE|-", help="What the callback carries; - reads from stdin."),
+]
+HeaderOption = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME=VALUE", help="A header of the callback; repeatable."),
+]
+MetadataOption = Annotated[
+    str | None,
+    typer.Option(metavar="JSON|@FILE|-", help="Kept with the timer, not sent."),
+]
+
+_SAFE_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+def timer_path(id: str) -> str:
+    """The path of a timer. What cannot be an id never becomes part of a URL."""
+    if not _SAFE_ID.fullmatch(id):
+        refuse("ID", "must be a UUID")
+    return f"/timers/{id}"
+
+
+def read_instant(at: str | None, after: str | None) -> Instant | None:
+    """The instant that `--at` or `--in` names, or None without them."""
+    if at is not None and after is not None:
+        refuse("--at / --in", "give one of them, not both")
+    if at is not None:
+        try:
+            return parse_instant("--at", at)
+        except InvalidInput as error:
+            refuse("--at", error.problem)
+    if after is not None:
+        return plus_ms(SystemClock().now(), _duration_ms("--in", after))
+    return None
+
+
+def read_duration(option: str, text: str) -> str:
+    """The text itself, once it is known to be a duration."""
+    _duration_ms(option, text)
+    return text
+
+
+def _duration_ms(option: str, text: str) -> int:
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        refuse(option, str(error))
+
+
+def read_json(option: str, text: str) -> object:
+    """The JSON of the text, of the file after an @, or of standard input for a dash."""
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        return msgspec.json.decode(text)
+    except OSError as error:
+        refuse(option, f"{error.filename}: {error.strerror}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        refuse(option, f"is not valid JSON: {error}")
+
+
+def read_headers(texts: list[str]) -> dict[str, str]:
+    headers = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            refuse("--header", f"{text!r} is not NAME=VALUE")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def default_payload(execute_at: Instant) -> dict[str, str]:
+    """What a callback carries when nothing else was asked for: the instant it was due, so that
+    whoever receives it can tell how late it is."""
+    return {"execute_at": format_instant(execute_at)}

@@ -1,0 +1,196 @@
+"""A small HTTP server that takes callbacks and hands each to whoever wants to show it."""
+
+import asyncio
+import socket
+from functools import cached_property
+from http import HTTPStatus
+from typing import Protocol, cast
+from urllib.parse import parse_qs, urlsplit
+
+import httptools
+import msgspec
+
+from duetime.api.instant_text import parse_instant
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.ports.clock import Clock
+
+MAX_HEADER_BYTES = 64 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_CONNECTIONS = 2_000
+
+_DUE_FIELDS = ("due", "execute_at", "executeAt")
+
+
+class ReceivedCallback:
+    """One request, as it arrived. Header names are in lower case."""
+
+    def __init__(self, arrived_at: Instant) -> None:
+        self.arrived_at = arrived_at
+        self.method = ""
+        self.target = ""
+        self.headers: dict[str, str] = {}
+        self.body = b""
+
+    @property
+    def webhook_id(self) -> str | None:
+        return self.headers.get("webhook-id")
+
+    @property
+    def attempt(self) -> str | None:
+        return self.headers.get("timer-attempt")
+
+    @cached_property
+    def payload(self) -> object:
+        """The body as JSON; as text if it is none; None without a body."""
+        if not self.body:
+            return None
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, RecursionError):
+            return self.body.decode("utf-8", "replace")
+
+    @cached_property
+    def due_at(self) -> Instant | None:
+        """The instant the callback was due, if it says so: as `?due=` in the URL, or as `due`
+        or `execute_at` in the payload. The protocol itself does not carry it."""
+        text: object = None
+        try:
+            text = parse_qs(urlsplit(self.target).query).get("due", [None])[0]
+        except ValueError:
+            return None
+        if text is None and isinstance(self.payload, dict):
+            text = next((self.payload[name] for name in _DUE_FIELDS if name in self.payload), None)
+        if not isinstance(text, str):
+            return None
+        try:
+            return parse_instant("due", text)
+        except InvalidInput:
+            return None
+
+    @property
+    def lateness_ms(self) -> float | None:
+        if self.due_at is None:
+            return None
+        return (self.arrived_at - self.due_at) / MICROSECONDS_PER_MS
+
+
+class OnCallback(Protocol):
+    def __call__(self, callback: ReceivedCallback, /) -> None: ...
+
+
+class Receiver:
+    """Answers every request with one status, after `on_callback` has seen it."""
+
+    def __init__(self, clock: Clock, on_callback: OnCallback, status: int = 200) -> None:
+        self.clock = clock
+        self.on_callback = on_callback
+        self.answer = _answer(status, b'{"ok":true}' if status == 200 else b"")
+        self.connections: set[asyncio.Transport] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), sock=listener)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for transport in list(self.connections):
+                transport.abort()
+            await self._server.wait_closed()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection. The parser calls the `on_...` methods."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._callback = ReceivedCallback(Instant(0))
+        self._target = b""
+        self._body: list[bytes] = []
+        self._header_bytes = 0
+        self._body_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are none by inheritance.
+        self._transport = cast(asyncio.Transport, transport)
+        self._receiver.connections.add(self._transport)
+        if len(self._receiver.connections) > MAX_CONNECTIONS:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._receiver.connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            if not self._transport.is_closing():
+                self._refuse(HTTPStatus.BAD_REQUEST)
+
+    def on_message_begin(self) -> None:
+        self._callback = ReceivedCallback(self._receiver.clock.now())
+        self._target = b""
+        self._body = []
+        self._header_bytes = self._body_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        self._count_header_bytes(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._callback.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._count_header_bytes(len(name) + len(value))
+
+    def on_headers_complete(self) -> None:
+        if self._callback.headers.get("expect", "").lower() == "100-continue":
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > MAX_BODY_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._transport.is_closing():
+            return
+        callback = self._callback
+        callback.method = self._parser.get_method().decode("latin-1")
+        callback.target = self._target.decode("latin-1")
+        callback.body = b"".join(self._body)
+        self._receiver.on_callback(callback)
+        self._transport.write(self._receiver.answer)
+        if not self._parser.should_keep_alive():
+            self._transport.close()
+
+    def _count_header_bytes(self, count: int) -> None:
+        self._header_bytes += count
+        if self._header_bytes > MAX_HEADER_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(_answer(status, b"", close=True))
+            self._transport.close()
+
+
+def _answer(status: int, body: bytes, close: bool = False) -> bytes:
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    lines = [f"HTTP/1.1 {status} {phrase}"]
+    if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        lines.append(f"Content-Length: {len(body)}")
+    if body:
+        lines.append("Content-Type: application/json")
+    if close:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,140 @@
+"""From the text of a setting to its value.
+
+A reader raises ValueError; its message completes the sentence "PORT must be ...".
+"""
+
+import math
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from duetime.settings.values import (
+    LogLevel,
+    MemoryStoreSettings,
+    NatsSettings,
+    SqliteStoreSettings,
+    StoreSettings,
+)
+
+MIN_API_KEY_CHARACTERS = 32
+DEFAULT_NATS_PORT = 4222
+
+ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
+_USER_INFO = re.compile(r"//.*@", re.DOTALL)
+
+
+class PostgresUrl(ValueError):
+    """A URL that a later release will accept."""
+
+
+def without_user_info(url: str) -> str:
+    """The URL as it may be shown: a password in it never reaches a screen or a log."""
+    return _USER_INFO.sub("//***@", url)
+
+
+def any_text(text: str) -> str:
+    return text
+
+
+def one_word(text: str) -> str:
+    if not text.isprintable() or any(character.isspace() for character in text):
+        raise ValueError("a name or an address without spaces")
+    return text
+
+
+def api_key(text: str) -> str:
+    if len(text) < MIN_API_KEY_CHARACTERS:
+        raise ValueError(f"at least {MIN_API_KEY_CHARACTERS} characters long, not {len(text)}")
+    if not (text.isascii() and text.isprintable()) or text.strip() != text:
+        raise ValueError("printable ASCII without spaces around it, because it travels in a header")
+    return text
+
+
+def file_path(text: str) -> Path:
+    if "\0" in text:
+        raise ValueError("the path of a file")
+    return Path(text)
+
+
+def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not _WHOLE_NUMBER.fullmatch(text) or not minimum <= int(text) <= maximum:
+            raise ValueError(f"a whole number from {minimum} to {maximum}")
+        return int(text)
+
+    return read
+
+
+def number(minimum: float, maximum: float = math.inf) -> Callable[[str], float]:
+    limits = (
+        f"of at least {minimum:g}" if maximum == math.inf else f"from {minimum:g} to {maximum:g}"
+    )
+
+    def read(text: str) -> float:
+        if not _NUMBER.fullmatch(text) or not minimum <= float(text) <= maximum:
+            raise ValueError(f"a number {limits}")
+        return float(text)
+
+    return read
+
+
+def choice(of: type[ChoiceT]) -> Callable[[str], ChoiceT]:
+    def read(text: str) -> ChoiceT:
+        try:
+            return of(text.lower())
+        except ValueError:
+            raise ValueError("one of " + ", ".join(of)) from None
+
+    return read
+
+
+def log_level(text: str) -> LogLevel:
+    return LogLevel.WARN if text.lower() == "warning" else choice(LogLevel)(text)
+
+
+def store_url(text: str) -> StoreSettings:
+    if text.startswith(("postgresql:", "postgres:")):
+        raise PostgresUrl
+    if text in ("memory:", "memory://"):
+        return MemoryStoreSettings()
+    path = text.removeprefix("sqlite:///")
+    if path == text or path in ("", "/", ":memory:") or "?" in path or "\0" in path:
+        raise ValueError(
+            "sqlite:///relative/path.db, sqlite:////absolute/path.db or memory: (no parameters)"
+        )
+    return SqliteStoreSettings(Path(path))
+
+
+def nats_url(text: str) -> NatsSettings:
+    try:
+        parts = urlsplit(text)
+        port = parts.port or DEFAULT_NATS_PORT
+    except ValueError:
+        raise ValueError(_NATS_URL_ACCEPTED) from None
+    if parts.scheme not in ("nats", "tls") or not parts.hostname or parts.path.strip("/"):
+        raise ValueError(_NATS_URL_ACCEPTED)
+    if parts.query or parts.fragment or not parts.hostname.isprintable():
+        raise ValueError(_NATS_URL_ACCEPTED)
+    return NatsSettings(
+        url=f"{parts.scheme}://{host_in_url(parts.hostname)}:{port}",
+        user=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+    )
+
+
+def broker_url(text: str) -> str:
+    nats_url(text)
+    return text
+
+
+def host_in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+_NATS_URL_ACCEPTED = "nats://host:port or tls://host:port, with user:password@ if needed"

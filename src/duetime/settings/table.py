@@ -1,0 +1,238 @@
+"""The one list of settings: loading, `.env.example` and the reference page are made from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from duetime.settings.readers import (
+    any_text,
+    api_key,
+    broker_url,
+    choice,
+    file_path,
+    log_level,
+    nats_url,
+    number,
+    one_word,
+    store_url,
+    whole_number,
+)
+from duetime.settings.values import LogFormat
+
+ValueT_co = TypeVar("ValueT_co", covariant=True)
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Auth(StrEnum):
+    API_KEY = "api-key"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[ValueT_co]):
+    """`default` is text, as one would write it; None means that there is none.
+
+    `secret` values are never shown; of a `url` the part before the `@` is not.
+    """
+
+    name: str
+    read: Callable[[str], ValueT_co]
+    default: str | None
+    unit: str
+    description: str
+    secret: bool = False
+    url: bool = False
+
+
+CONFIG_FILE = Setting(
+    "DUETIME_CONFIG", file_path, None, "path", "A TOML file with settings in lower-case names."
+)
+
+AUTH = Setting(
+    "AUTH",
+    choice(Auth),
+    "api-key",
+    "api-key, none",
+    "How callers of the API are checked; none is for deployments behind a gateway.",
+)
+API_KEY = Setting(
+    "API_KEY",
+    api_key,
+    None,
+    "secret",
+    "What callers send as X-API-Key, at least 32 characters. Required unless AUTH=none.",
+    secret=True,
+)
+
+HOST = Setting("HOST", one_word, "0.0.0.0", "address", "The address the API listens on.")
+PORT = Setting(
+    "PORT", whole_number(0, 65535), "8080", "port", "The port the API listens on; 0 = any free one."
+)
+MAX_BODY_BYTES = Setting(
+    "MAX_BODY_BYTES",
+    whole_number(KIB, 1024 * MIB),
+    str(MIB),
+    "bytes",
+    "The largest request body the API reads.",
+)
+MAX_PAYLOAD_BYTES = Setting(
+    "MAX_PAYLOAD_BYTES",
+    whole_number(1, 1024 * MIB),
+    str(256 * KIB),
+    "bytes",
+    "The largest callback payload a timer may carry.",
+)
+MIN_DELAY_SECONDS = Setting(
+    "MIN_DELAY_SECONDS",
+    number(0, 86_400),
+    "5",
+    "seconds",
+    "How far in the future a new or changed instant must be at least; 0 = any future instant.",
+)
+
+DATABASE_URL = Setting(
+    "DATABASE_URL",
+    store_url,
+    None,
+    "url",
+    "Where timers are kept: sqlite:///path.db, sqlite:////absolute/path.db or memory:.",
+    url=True,
+)
+TIMER_DB_PATH = Setting(
+    "TIMER_DB_PATH",
+    file_path,
+    "duetime.db",
+    "path",
+    "The SQLite file, when DATABASE_URL is not set.",
+)
+RETENTION_DAYS = Setting(
+    "RETENTION_DAYS",
+    number(0, 36_500),
+    "30",
+    "days",
+    "How long finished timers are kept; 0 = for ever.",
+)
+PG_HOST = Setting(
+    "PG_HOST", one_word, None, "address", "PostgreSQL server. Not supported by this release yet."
+)
+PG_PORT = Setting("PG_PORT", whole_number(1, 65535), "5432", "port", "PostgreSQL port.")
+PG_USER = Setting("PG_USER", any_text, None, "text", "PostgreSQL user.")
+PG_PASSWORD = Setting("PG_PASSWORD", any_text, None, "secret", "PostgreSQL password.", secret=True)
+PG_DB_NAME = Setting("PG_DB_NAME", any_text, None, "text", "PostgreSQL database.")
+
+DELIVERY_CONCURRENCY = Setting(
+    "DELIVERY_CONCURRENCY",
+    whole_number(1, 65_536),
+    "4096",
+    "callbacks",
+    "How many callbacks may be under way at once.",
+)
+DELIVERY_CONCURRENCY_PER_ENDPOINT = Setting(
+    "DELIVERY_CONCURRENCY_PER_ENDPOINT",
+    whole_number(1, 65_536),
+    "1024",
+    "callbacks",
+    "How many of them may go to one endpoint.",
+)
+CALLBACK_TIMEOUT_SECONDS = Setting(
+    "CALLBACK_TIMEOUT_SECONDS",
+    number(0.1, 3_600),
+    "30",
+    "seconds",
+    "How long a callback may take in all before it counts as failed.",
+)
+SHUTDOWN_GRACE_SECONDS = Setting(
+    "SHUTDOWN_GRACE_SECONDS",
+    number(0, 3_600),
+    "10",
+    "seconds",
+    "How long callbacks under way may take to finish when the service stops.",
+)
+CLAIM_HORIZON_MS = Setting(
+    "CLAIM_HORIZON_MS",
+    whole_number(0, 10_000),
+    "50",
+    "ms",
+    "How long before their instant timers are taken from the store.",
+)
+TIMER_BATCH_SIZE = Setting(
+    "TIMER_BATCH_SIZE",
+    whole_number(1, 10_000),
+    "500",
+    "timers",
+    "How many timers are taken from the store at once.",
+)
+TIMER_POLLING_INTERVAL = Setting(
+    "TIMER_POLLING_INTERVAL",
+    whole_number(10, 3_600_000),
+    "5000",
+    "ms",
+    "How often the store is looked at even if nothing asks for it.",
+)
+
+NATS_URL = Setting(
+    "NATS_URL",
+    nats_url,
+    None,
+    "url",
+    "NATS server for NATS callbacks, in one piece; goes before NATS_HOST.",
+    url=True,
+)
+NATS_HOST = Setting("NATS_HOST", one_word, None, "address", "NATS server for NATS callbacks.")
+NATS_PORT = Setting("NATS_PORT", whole_number(1, 65535), "4222", "port", "NATS port.")
+NATS_USER = Setting("NATS_USER", any_text, None, "text", "NATS user.")
+NATS_PASSWORD = Setting("NATS_PASSWORD", any_text, None, "secret", "NATS password.", secret=True)
+TIMER_BROKER_URL = Setting(
+    "TIMER_BROKER_URL",
+    broker_url,
+    None,
+    "url",
+    "The broker of timer commands and events. Not used by this release yet.",
+    url=True,
+)
+
+LOG_LEVEL = Setting(
+    "LOG_LEVEL",
+    log_level,
+    "info",
+    "trace, debug, info, warn, error",
+    "The least important messages to log; trace includes those of libraries.",
+)
+RUST_LOG = Setting(
+    "RUST_LOG",
+    log_level,
+    None,
+    "trace, debug, info, warn, error",
+    "Another name for LOG_LEVEL, which goes before it.",
+)
+LOG_FORMAT = Setting(
+    "LOG_FORMAT",
+    choice(LogFormat),
+    "auto",
+    "auto, json, text",
+    "JSON lines or readable text; auto = text on a terminal, else JSON.",
+)
+
+GROUPS: dict[str, tuple[Setting[object], ...]] = {
+    "Access": (API_KEY, AUTH),
+    "API": (HOST, PORT, MIN_DELAY_SECONDS, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES),
+    "Store": (DATABASE_URL, TIMER_DB_PATH, RETENTION_DAYS),
+    "PostgreSQL": (PG_HOST, PG_PORT, PG_USER, PG_PASSWORD, PG_DB_NAME),
+    "Delivery": (
+        DELIVERY_CONCURRENCY,
+        DELIVERY_CONCURRENCY_PER_ENDPOINT,
+        CALLBACK_TIMEOUT_SECONDS,
+        SHUTDOWN_GRACE_SECONDS,
+    ),
+    "Engine": (CLAIM_HORIZON_MS, TIMER_BATCH_SIZE, TIMER_POLLING_INTERVAL),
+    "NATS": (NATS_URL, NATS_HOST, NATS_PORT, NATS_USER, NATS_PASSWORD, TIMER_BROKER_URL),
+    "Logs": (LOG_LEVEL, RUST_LOG, LOG_FORMAT),
+    "Configuration file": (CONFIG_FILE,),
+}
+
+SETTINGS: dict[str, Setting[object]] = {
+    setting.name: setting for group in GROUPS.values() for setting in group
+}

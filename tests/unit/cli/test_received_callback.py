@@ -1,0 +1,82 @@
+"""What a receiver learns from a callback."""
+
+import json
+
+import pytest
+
+from duetime.cli.callback_lines import json_line, readable_line
+from duetime.cli.receiver import ReceivedCallback
+from duetime.domain.instants import Instant
+
+DUE_AT = Instant(1_893_456_000_000_000)
+DUE = "2030-01-01T00:00:00Z"
+
+
+def received(target: str = "/", body: bytes = b"", **headers: str) -> ReceivedCallback:
+    callback = ReceivedCallback(Instant(DUE_AT + 1_200))
+    callback.method = "POST"
+    callback.target = target
+    callback.body = body
+    callback.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return callback
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (f"/?due={DUE}", b""),
+        ("/?due=2030-01-01T01:00:00%2B01:00", b'{"due": "2020-01-01T00:00:00Z"}'),
+        ("/", f'{{"execute_at": "{DUE}"}}'.encode()),
+        ("/", f'{{"executeAt": "{DUE}", "payload": null}}'.encode()),
+    ],
+)
+def test_lateness_is_measured_against_the_instant_it_carries(target: str, body: bytes) -> None:
+    assert received(target, body).lateness_ms == 1.2
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/", b""),
+        ("/?due=soon", b""),
+        ("http://[/?due", b""),
+        ("/", b"not json"),
+        ("/", b'{"due": 5}'),
+        ("/", b"[" * 5_000),
+        ("/", b"\xff\xfe"),
+    ],
+)
+def test_without_one_it_is_unknown(target: str, body: bytes) -> None:
+    callback = received(target, body)
+    assert callback.lateness_ms is None
+    assert "  -  " in readable_line(callback).plain
+    assert json.loads(json_line(callback))["lateness_ms"] is None
+
+
+def test_a_callback_is_one_short_line() -> None:
+    callback = received(
+        f"/hook?due={DUE}",
+        b'{"text": "' + b"x" * 500 + b'\n"}',
+        webhook_id="01980000-0000-7000-8000-00000000abcd",
+        timer_attempt="2",
+    )
+    line = readable_line(callback).plain
+    assert line.startswith(
+        f"00:00:00.001Z  POST /hook?due={DUE}  …0000abcd  attempt 2  1.2 ms late  "
+    )
+    assert len(line) < 220
+    assert line.isprintable()
+
+
+def test_a_json_line_has_everything() -> None:
+    callback = received("/x", b'{"a": 1}', webhook_id="w1", timer_attempt="1")
+    assert json.loads(json_line(callback)) == {
+        "arrived_at": "2030-01-01T00:00:00.001200Z",
+        "method": "POST",
+        "target": "/x",
+        "webhook_id": "w1",
+        "attempt": "1",
+        "lateness_ms": None,
+        "headers": {"webhook-id": "w1", "timer-attempt": "1"},
+        "payload": {"a": 1},
+    }

@@ -1,0 +1,42 @@
+import pytest
+
+from duetime.cli.terminal import printable
+from duetime.cli.wording import lateness, relative, span
+from duetime.domain.instants import Instant, plus_ms
+
+NOW = Instant(1_700_000_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0 ms"),
+        (850, "850 ms"),
+        (1_000, "1 s"),
+        (9_400, "9.4 s"),
+        (59_000, "59 s"),
+        (90_000, "1.5 min"),
+        (36_000_000, "10 h"),
+        (30 * 86_400_000, "30 d"),
+    ],
+)
+def test_span(duration_ms: float, text: str) -> None:
+    assert span(duration_ms) == text
+
+
+def test_relative() -> None:
+    assert relative(plus_ms(NOW, 9_000), NOW) == "in 9 s"
+    assert relative(plus_ms(NOW, -180_000), NOW) == "3 min ago"
+    assert relative(NOW, NOW) == "now"
+
+
+def test_lateness() -> None:
+    assert lateness(1.234) == "1.2 ms late"
+    assert lateness(-0.31) == "0.3 ms early"
+    assert lateness(61_000) == "1 min late"
+    assert lateness(None) == "-"
+
+
+def test_what_came_from_elsewhere_cannot_drive_the_terminal() -> None:
+    assert printable("a\x1b[31m\r\nb") == "a\\x1b[31m\\r\\nb"
+    assert printable("abcdef", 4) == "abc…"

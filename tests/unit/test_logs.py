@@ -1,0 +1,66 @@
+"""Logs: one line each, the same for our events and for libraries'."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from duetime.logs import configure_logs
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    for name in ("asyncio", "httpcore", "httpx", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def test_an_event_is_a_json_line_with_its_fields() -> None:
+    stream = io.StringIO()
+    configure_logs("info", "auto", stream)
+    structlog.get_logger().info("timer.delivered", id="t1", attempt=2)
+    entry = json.loads(stream.getvalue())
+    assert entry.pop("timestamp").endswith("Z")
+    assert entry == {"level": "info", "event": "timer.delivered", "id": "t1", "attempt": 2}
+
+
+def test_what_libraries_log_takes_the_same_way() -> None:
+    stream = io.StringIO()
+    configure_logs("info", "json", stream)
+    logging.getLogger("uvicorn.error").info("Started server process")
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request %s", "received.")
+    entry = json.loads(stream.getvalue())
+    assert (entry["level"], entry["event"]) == ("warning", "Invalid HTTP request received.")
+
+
+def test_a_level_that_is_off_costs_no_formatting() -> None:
+    stream = io.StringIO()
+    configure_logs("warn", "json", stream)
+
+    class Costly:
+        def __str__(self) -> str:
+            raise AssertionError("formatted although it is off")
+
+    structlog.get_logger().info("timer.delivered", field=Costly())
+    assert stream.getvalue() == ""
+
+
+def test_text_is_readable_and_errors_carry_their_traceback() -> None:
+    stream = io.StringIO()
+    configure_logs("trace", "text", stream)
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        structlog.get_logger().exception("engine.failed", shard=3)
+    text = stream.getvalue()
+    assert "engine.failed" in text
+    assert "shard=3" in text
+    assert "ValueError: broken" in text
