@@ -1,0 +1,65 @@
+"""Creates over HTTP: 64 keep-alive connections, each request answered after its commit."""
+
+import time
+
+import msgspec
+
+from bench.echo import Echo
+from bench.load import Load, LoadFigures, RandomInstants, generate
+from bench.receiver import Receiver
+from bench.scale import Scale
+from bench.server import Server
+
+HOUR_US = 3_600_000_000
+DAY_US = 24 * HOUR_US
+
+
+class CreatesFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """`echo` is the limit measured right before; `ratio` is the share of it that is reached."""
+
+    creates: LoadFigures
+    echo: LoadFigures
+    ratio: float
+    stored: int
+    faults: list[str]
+
+
+def measure_creates(server: Server, receiver: Receiver, scale: Scale) -> CreatesFigures:
+    earliest_us = time.time_ns() // 1_000 + HOUR_US
+    instants = RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + DAY_US)
+
+    def load(port: int, count: int) -> Load:
+        return Load(
+            port=port,
+            api_key=server.api_key,
+            callback_url=receiver.url,
+            count=count,
+            instants=instants,
+        )
+
+    with Echo() as echo:
+        generate(load(echo.port, scale.warm_up))
+        limit = generate(load(echo.port, scale.creates))
+    generate(load(server.port, scale.warm_up))
+    before = server.total("pending")
+    creates = generate(load(server.port, scale.creates))
+    stored = server.total("pending") - before
+    return CreatesFigures(
+        creates=creates,
+        echo=limit,
+        ratio=round(creates.per_second / limit.per_second, 3) if limit.per_second else 0.0,
+        stored=stored,
+        faults=faults_of(creates, scale.creates, stored),
+    )
+
+
+def faults_of(creates: LoadFigures, count: int, stored: int) -> list[str]:
+    faults = []
+    if creates.accepted != count:
+        faults.append(
+            f"creates: {count - creates.accepted} of {count} not accepted"
+            f" ({creates.refusal or 'no answer'})"
+        )
+    if stored != creates.accepted:
+        faults.append(f"creates: {creates.accepted} accepted but {stored} stored")
+    return faults

@@ -1,0 +1,240 @@
+"""An HTTP/1.1 load generator: keep-alive connections that each POST as soon as they may.
+
+It runs in its own process and must cost a good deal less than what it measures, so requests are
+built before the clock starts and answers are parsed only as far as status and length.
+"""
+
+import asyncio
+import gc
+import random
+import sys
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import msgspec
+import uvloop
+
+from bench.child import Child, answer_parent
+from bench.figures import Spread, spread_of
+
+CONNECTIONS = 64
+PAYLOAD_BYTES = 300
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HEAD_END = b"\r\n\r\n"
+LENGTH = b"\r\ncontent-length:"
+
+
+class RandomInstants(msgspec.Struct, frozen=True, kw_only=True, tag="random"):
+    """Each timer is due at a random millisecond between the two instants."""
+
+    earliest_us: int
+    latest_exclusive_us: int
+
+    def due_us(self, index: int) -> int:
+        return random.randrange(self.earliest_us, self.latest_exclusive_us) // 1_000 * 1_000
+
+
+class EvenInstants(msgspec.Struct, frozen=True, kw_only=True, tag="even"):
+    """Timers are due one step after the other; with a step of 0, all at one instant."""
+
+    first_us: int
+    step_us: int
+
+    def due_us(self, index: int) -> int:
+        return self.first_us + index * self.step_us
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` create requests. Their payloads are numbered from `first_number` on."""
+
+    port: int
+    api_key: str
+    callback_url: str
+    count: int
+    instants: RandomInstants | EvenInstants
+    path: str = "/timers"
+    first_number: int = 0
+    connections: int = CONNECTIONS
+    timeout_seconds: float = 60.0
+
+
+class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """`statuses` counts the answers; `lost` counts requests without one.
+
+    `refusal` is the first answer that was not a 2xx.
+    """
+
+    sent: int
+    statuses: dict[int, int]
+    lost: int
+    seconds: float
+    per_second: float
+    latency: Spread
+    finished_at_us: int
+    cpu_seconds: float
+    refusal: str | None
+
+    @property
+    def accepted(self) -> int:
+        return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
+
+
+def body_of(number: int, due_us: int, callback_url: str) -> bytes:
+    moment = (EPOCH + timedelta(microseconds=due_us)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    payload = f'{{"n":{number},"due_us":{due_us},"padding":"'
+    padding = "x" * (PAYLOAD_BYTES - len(payload) - 2)
+    return (
+        f'{{"execute_at":"{moment}Z","callback":{{"type":"http","url":"{callback_url}",'
+        f'"payload":{payload}{padding}"}}}}}}'
+    ).encode()
+
+
+def requests_of(load: Load) -> list[bytes]:
+    head = (
+        f"POST {load.path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
+        f"X-API-Key: {load.api_key}\r\nContent-Type: application/json\r\nContent-Length: "
+    ).encode()
+    bodies = (
+        body_of(load.first_number + index, load.instants.due_us(index), load.callback_url)
+        for index in range(load.count)
+    )
+    return [b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies]
+
+
+class Run:
+    """What the connections share: the requests still to send, and what became of the others."""
+
+    def __init__(self, requests: list[bytes], stop_at: float) -> None:
+        self.requests: Iterator[bytes] = iter(requests)
+        self.stop_at_ns = int(stop_at * 1e9)
+        self.latencies_ns = array("q")
+        self.statuses: Counter[int] = Counter()
+        self.sent = 0
+        self.lost = 0
+        self.open_connections = 0
+        self.refusal: str | None = None
+        self.finished = asyncio.get_running_loop().create_future()
+
+    def leave(self) -> None:
+        self.open_connections -= 1
+        if self.open_connections == 0 and not self.finished.done():
+            self.finished.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time: the next is sent when the answer to the last has been read."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._unread = b""
+        self._sent_ns = 0
+        self._waiting = False
+        self._active = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do not derive from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def start(self) -> None:
+        self._active = True
+        self._send_next(time.perf_counter_ns())
+
+    def _send_next(self, now_ns: int) -> None:
+        run = self._run
+        request = next(run.requests, None) if now_ns < run.stop_at_ns else None
+        if request is None:
+            self._waiting = False
+            self._transport.close()
+            return
+        run.sent += 1
+        self._waiting = True
+        self._sent_ns = now_ns
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        now_ns = time.perf_counter_ns()
+        if self._unread:
+            data = self._unread + data
+        head_end = data.find(HEAD_END)
+        if head_end < 0:
+            self._unread = data
+            return
+        head = data[:head_end].lower()
+        at = head.find(LENGTH)
+        if at < 0:
+            # Neither the server nor the echo sends chunks, so this is no answer we can time.
+            self._run.refusal = self._run.refusal or f"no Content-Length: {head[:200]!r}"
+            self._transport.close()
+            return
+        line_end = head.find(b"\r", at + 2)
+        length = int(head[at + len(LENGTH) : line_end if line_end > 0 else head_end])
+        if len(data) < head_end + 4 + length:
+            self._unread = data
+            return
+        self._unread = b""
+        status = int(head[9:12])
+        run = self._run
+        run.latencies_ns.append(now_ns - self._sent_ns)
+        run.statuses[status] += 1
+        if run.refusal is None and not 200 <= status < 300:
+            run.refusal = f"HTTP {status}: {data[head_end + 4 :][:300]!r}"
+        self._send_next(now_ns)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._waiting:
+            self._run.lost += 1
+        if self._active:
+            self._run.leave()
+
+
+async def apply(load: Load) -> LoadFigures:
+    """Send the load and tell how it went; takes no longer than its time and 5 s of grace."""
+    loop = asyncio.get_running_loop()
+    run = Run(requests_of(load), time.perf_counter() + load.timeout_seconds)
+    connections = []
+    for _ in range(min(load.connections, load.count)):
+        _, connection = await loop.create_connection(
+            lambda: Connection(run), "127.0.0.1", load.port
+        )
+        connections.append(connection)
+    run.open_connections = len(connections)
+    gc.collect()
+    gc.freeze()
+    cpu_before = time.process_time()
+    started = time.perf_counter()
+    for connection in connections:
+        connection.start()
+    await asyncio.wait([run.finished], timeout=load.timeout_seconds + 5)
+    finished_at_us = time.time_ns() // 1_000
+    seconds = time.perf_counter() - started
+    answered = len(run.latencies_ns)
+    return LoadFigures(
+        sent=run.sent,
+        statuses=dict(run.statuses),
+        lost=run.sent - answered,
+        seconds=round(seconds, 4),
+        per_second=round(answered / seconds, 1),
+        latency=spread_of([nanoseconds / 1e6 for nanoseconds in run.latencies_ns]),
+        finished_at_us=finished_at_us,
+        cpu_seconds=round(time.process_time() - cpu_before, 4),
+        refusal=run.refusal,
+    )
+
+
+def generate(load: Load) -> LoadFigures:
+    """Called in the parent: run the load in a process of its own."""
+    with Child("bench.load") as child:
+        return child.ask(load, LoadFigures, load.timeout_seconds + 30)
+
+
+def main() -> None:
+    load = msgspec.json.decode(sys.stdin.buffer.readline(), type=Load)
+    answer_parent(uvloop.run(apply(load)))
+
+
+if __name__ == "__main__":
+    main()
