@@ -62,7 +62,7 @@ def openapi_document() -> Json:
         "info": {
             "title": "Duetime",
             "version": __version__,
-            "summary": "Durable timers with callbacks over HTTP and NATS.",
+            "summary": "Durable timers with callbacks over HTTP.",
             "description": _DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -94,9 +94,7 @@ def _create() -> Json:
         "summary": "Create a timer",
         "description": "Answered once the timer is durable. `execute_at` must be at least "
         "`MIN_DELAY_SECONDS` (5 unless configured) and at most 100 years ahead.",
-        "requestBody": _body(
-            "CreateTimerBody", {"HTTP callback": examples.CREATE, "NATS": examples.CREATE_NATS}
-        ),
+        "requestBody": _body("CreateTimerBody", {"HTTP callback": examples.CREATE}),
         "responses": {
             "201": _success("The timer was created.", "TimerSummary", examples.CREATED),
             "200": _success(

@@ -24,16 +24,6 @@ CREATE = {
     "idempotency_key": "order-456-reminder",
 }
 
-CREATE_NATS = {
-    "execute_at": "2030-01-01T12:00:00Z",
-    "callback": {
-        "type": "nats",
-        "topic": "events.timer.triggered",
-        "key": "user123",
-        "payload": {"event": "timer_triggered"},
-    },
-}
-
 CREATED = {"code": 0, "message": "timer created successfully", "data": SUMMARY}
 
 UPDATE = {"execute_at": "2030-01-01T16:00:00Z", "metadata": {"updated": True}}
@@ -84,6 +74,7 @@ DETAIL = {
         "executed_at": "2030-01-01T12:00:00.131Z",
         "metadata": {"client_ref": "order-456"},
         "retry_policy": None,
+        "due_at": "2030-01-01T12:00:00Z",
         "attempt": 1,
         "delivery_id": "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c11",
         "attempts": [

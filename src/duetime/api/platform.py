@@ -55,8 +55,10 @@ class Platform:
         body = await read_body(headers, receive, self._max_body_bytes)
         new = new_timer_of(decode_create(body), self._callback_timeout_ms)
         result = await self._service.create(new)
-        status = 200 if result.existence is Existence.EXISTING else 201
-        return answer(status, Code.SUCCESS, "timer created successfully", summary_of(result.timer))
+        timer = summary_of(result.timer)
+        if result.existence is Existence.EXISTING:
+            return answer(200, Code.SUCCESS, "timer already exists", timer)
+        return answer(201, Code.SUCCESS, "timer created successfully", timer)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         self._guard.check(scope["headers"])

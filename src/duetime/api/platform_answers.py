@@ -64,6 +64,7 @@ def detail_of(timer: Timer) -> TimerDetail:
         executed_at=_instant_or_none(timer.executed_at),
         metadata=timer.metadata,
         retry_policy=_retry_policy_or_none(timer.retry_policy),
+        due_at=format_instant(timer.due_at),
         attempt=timer.attempt,
         delivery_id=timer.delivery_id,
         attempts=[_attempt_of(attempt) for attempt in timer.attempts],

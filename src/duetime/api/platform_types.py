@@ -55,7 +55,7 @@ class HttpCallbackBody(
 class NatsCallbackBody(
     Struct, frozen=True, tag="nats", tag_field="type", forbid_unknown_fields=True
 ):
-    """A message published on a NATS subject."""
+    """A message published on a NATS subject. Not available in this release: a 400."""
 
     topic: Annotated[str, Meta(description="The subject.", examples=["events.timer.triggered"])]
     key: Annotated[str | None, Meta(description="If given, the subject is `topic.key`.")] = None
@@ -235,6 +235,10 @@ class TimerDetail(Struct, frozen=True):
     executed_at: InstantText | None
     metadata: Annotated[Raw | None, Meta(description="As it was given, or null.")]
     retry_policy: RetryPolicyAnswer | None
+    due_at: Annotated[
+        InstantText,
+        Meta(description="When the next attempt is due; `execute_at` unless a retry is planned."),
+    ]
     attempt: Annotated[int, Meta(description="Attempts made in the current firing.")]
     delivery_id: Annotated[
         str, Meta(description="The `webhook-id` of the current firing, the same in its retries.")
@@ -245,7 +249,10 @@ class TimerDetail(Struct, frozen=True):
 class EngineStatus(Struct, frozen=True):
     running: bool
     shards_owned: int
-    lateness_ms: Annotated[float | None, Meta(description="How late callbacks are at present.")]
+    lateness_ms: Annotated[
+        float | None,
+        Meta(description="The 99th percentile of the last minute; null when nothing was due."),
+    ]
     in_flight: Annotated[int, Meta(description="Attempts being made at this moment.")]
 
 

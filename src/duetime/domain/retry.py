@@ -11,7 +11,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often, how long and at which intervals a failing callback is tried again.
 
     `max_interval_ms` bounds an interval before jitter. No retry is planned later than
-    `max_duration_ms` after the instant the timer was first due.
+    `max_duration_ms` after the first attempt was made: a timer that a long outage made late has
+    all its retries.
     """
 
     max_retries: int = 3

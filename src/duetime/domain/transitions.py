@@ -66,7 +66,7 @@ def settlement_of(
     claim: Claim, outcome: Outcome, *, chance: float, new_delivery_id: Callable[[], str]
 ) -> Settlement:
     """The settlement of an attempt that was made. `chance` feeds the jitter of a retry."""
-    attempts = (*claim.attempts, _attempt(claim, outcome))[-MAX_ATTEMPTS_REMEMBERED:]
+    attempts = _remembered((*claim.attempts, _attempt(claim, outcome)))
     match outcome:
         case Completed():
             return _settlement(
@@ -83,7 +83,8 @@ def settlement_of(
             )
         case Failed(error=error):
             failures = claim.failures + 1
-            due_at = _next_due_at(claim, outcome, failures, chance)
+            first_claimed_at = attempts[_first_of_firing(attempts)].claimed_at
+            due_at = _next_due_at(claim, outcome, failures, first_claimed_at, chance)
             if due_at is None:
                 failed = _settlement(
                     claim, outcome, TimerStatus.FAILED, attempts, executed_at=outcome.answered_at
@@ -175,7 +176,7 @@ def recovered(timer: Timer) -> Timer:
         timer,
         status=TimerStatus.PENDING,
         claimed_at=None,
-        attempts=(*timer.attempts, lost)[-MAX_ATTEMPTS_REMEMBERED:],
+        attempts=_remembered((*timer.attempts, lost)),
         last_error=INTERRUPTED,
     )
 
@@ -250,11 +251,28 @@ def _settlement(
     )
 
 
-def _next_due_at(claim: Claim, failure: Failed, failures: int, chance: float) -> Instant | None:
+def _remembered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The last attempts, and always the first of this firing: retries are limited from there."""
+    if len(attempts) <= MAX_ATTEMPTS_REMEMBERED:
+        return attempts
+    oldest = 1 if _first_of_firing(attempts) == 0 else 0
+    return attempts[:oldest] + attempts[oldest + 1 :]
+
+
+def _first_of_firing(attempts: tuple[Attempt, ...]) -> int:
+    for position in range(len(attempts) - 1, -1, -1):
+        if attempts[position].number == 1:
+            return position
+    return 0
+
+
+def _next_due_at(
+    claim: Claim, failure: Failed, failures: int, first_claimed_at: Instant, chance: float
+) -> Instant | None:
     policy = claim.retry_policy
     if policy is None or failures > policy.max_retries:
         return None
     delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)
     due_at = plus_ms(failure.answered_at, delay_ms)
-    latest = claim.execute_at + policy.max_duration_ms * MICROSECONDS_PER_MS
+    latest = first_claimed_at + policy.max_duration_ms * MICROSECONDS_PER_MS
     return due_at if due_at <= latest else None

@@ -9,7 +9,7 @@ import structlog
 import uuid_utils
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
-from duetime.domain.outcome import Failed
+from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import hand_back, settlement_of
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
@@ -22,6 +22,9 @@ _log = structlog.get_logger()
 
 MAX_HELD = 1_024
 """Claims held in memory that are neither sent nor in a lane that stands still."""
+
+FAR_BEYOND_HORIZON_MS = 1_000.0
+"""A claim so far beyond the horizon was made before the wall clock was set back."""
 
 LONGEST_TIMER_SECONDS = 1.0
 """The wall clock is looked at again at least this often, for it may have jumped."""
@@ -36,12 +39,19 @@ class Dispatcher:
     """
 
     def __init__(
-        self, destination: Destination, settler: Settler, clock: Clock, slots: Slots
+        self,
+        destination: Destination,
+        settler: Settler,
+        clock: Clock,
+        slots: Slots,
+        *,
+        horizon_ms: float,
     ) -> None:
         self._destination = destination
         self._settler = settler
         self._clock = clock
         self._slots = slots
+        self._farthest_ms = horizon_ms + FAR_BEYOND_HORIZON_MS
         self._upcoming: list[tuple[Instant, int, Claim]] = []
         self._sequence = 0
         self._lanes: dict[str, Lane] = {}
@@ -68,12 +78,14 @@ class Dispatcher:
 
     def accept(self, claims: Sequence[Claim]) -> None:
         now = self._clock.now()
+        due = []
         for claim in claims:
             if claim.due_at <= now:
-                self._send(claim, now)
+                due.append(claim)
             else:
                 self._sequence += 1
                 heappush(self._upcoming, (claim.due_at, self._sequence, claim))
+        self._send(due, now)
         self._set_timer(now)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -101,42 +113,81 @@ class Dispatcher:
                 _log.warning("engine.deliveries_abandoned", count=len(abandoned))
                 await asyncio.wait(abandoned)
 
-    def _send(self, claim: Claim, now: Instant) -> None:
-        endpoint = self._destination.endpoint_of(claim)
+    def _send(self, claims: Sequence[Claim], now: Instant) -> None:
+        now_seconds = self._clock.monotonic()
+        refused: dict[Lane, list[Claim]] = {}
+        for claim in claims:
+            lane = self._lane_of(claim, now_seconds)
+            if not lane.accept(claim, now_seconds):
+                refused.setdefault(lane, []).append(claim)
+            elif lane.waiting and self._caretaker is None:
+                self._set_caretaker()
+        for lane, handed_back in refused.items():
+            self._hand_back(lane, handed_back, now)
+
+    def _lane_of(self, claim: Claim, now_seconds: float) -> Lane:
+        endpoint = self._endpoint_of(claim)
         lane = self._lanes.get(endpoint)
         if lane is None:
-            lane = Lane(self._slots, self._start, self._clock.monotonic())
-            self._lanes[endpoint] = lane
-        if not lane.accept(claim):
-            self._hand_back(lane, [claim], now)
-        elif lane.waiting and self._caretaker is None:
-            self._set_caretaker()
+            lane = self._lanes[endpoint] = Lane(self._slots, self._start, now_seconds)
+        return lane
+
+    def _endpoint_of(self, claim: Claim) -> str:
+        try:
+            return self._destination.endpoint_of(claim)
+        except Exception:
+            # The attempt will fail as well and say why; the claims beside it must not suffer.
+            return "unknown"
 
     def _start(self, lane: Lane, claim: Claim) -> None:
-        task = asyncio.get_running_loop().create_task(self._deliver(lane, claim))
+        task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim))
         self._deliveries.add(task)
         task.add_done_callback(self._deliveries.discard)
 
-    async def _deliver(self, lane: Lane, claim: Claim) -> None:
-        self.lateness.record(self._clock.now() - claim.due_at)
+    async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
         try:
-            outcome = await self._destination.deliver(claim)
-        except Exception as error:
-            # A destination that breaks its contract must not leave the timer executing forever.
-            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
-            now = self._clock.now()
-            outcome = Failed(sent_at=now, answered_at=now, error=f"internal error: {error}")
-        settlement = settlement_of(
-            claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
-        )
+            await self._deliver(claim)
+        finally:
+            lane.answered(self._clock.monotonic())
+            if lane.is_idle:
+                self._forget(claim, lane)
+            self._tell_of_room()
+
+    async def _deliver(self, claim: Claim) -> None:
+        now = self._clock.now()
+        not_before = max(claim.due_at, claim.execute_at)
+        if now < not_before:
+            # The wall clock was set back while the claim waited for its turn, or since the
+            # retry was planned.
+            settlement = hand_back(claim, due_at=not_before, now=now)
+        else:
+            self.lateness.record(claim, now, self._clock.monotonic())
+            settlement = settlement_of(
+                claim,
+                await self._outcome_of(claim),
+                chance=random.random(),
+                new_delivery_id=_new_delivery_id,
+            )
         self._settler.add(claim.shard, settlement)
-        lane.answered(self._clock.monotonic())
-        if lane.is_idle:
-            self._forget(claim, lane)
-        self._tell_of_room()
+
+    async def _outcome_of(self, claim: Claim) -> Outcome:
+        try:
+            return await self._destination.deliver(claim)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            problem = "the attempt was cancelled"
+            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
+        except Exception as error:
+            problem = str(error)
+            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
+        # A destination that breaks its contract must not leave the timer executing forever.
+        now = self._clock.now()
+        return Failed(sent_at=now, answered_at=now, error=f"internal error: {problem}")
 
     def _forget(self, claim: Claim, lane: Lane) -> None:
-        endpoint = self._destination.endpoint_of(claim)
+        endpoint = self._endpoint_of(claim)
         if self._lanes.get(endpoint) is lane:
             del self._lanes[endpoint]
 
@@ -152,12 +203,22 @@ class Dispatcher:
 
     def _send_upcoming(self) -> None:
         now = self._clock.now()
+        due = []
         while self._upcoming and self._upcoming[0][0] <= now:
-            _, _, claim = heappop(self._upcoming)
-            self._send(claim, now)
+            due.append(heappop(self._upcoming)[2])
+        self._send(due, now)
+        self._hand_back_what_is_far(now)
         self._timer = None
         self._set_timer(now)
         self._tell_of_room()
+
+    def _hand_back_what_is_far(self, now: Instant) -> None:
+        """Claims are held for their last milliseconds only. When the wall clock was set back
+        they would be held for long, and leave no room for timers that are due before them."""
+        if self._upcoming and self._upcoming[0][0] > plus_ms(now, self._farthest_ms):
+            for _, _, claim in self._upcoming:
+                self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
+            self._upcoming.clear()
 
     def _tell_of_room(self) -> None:
         if self._on_room is not None and self.room() >= self._room_wanted:
@@ -182,8 +243,10 @@ class Dispatcher:
 
     def _hand_back(self, lane: Lane, claims: Sequence[Claim], now: Instant) -> None:
         if claims:
-            due_at = plus_ms(now, lane.next_deferral_ms())
+            deferred_to = plus_ms(now, lane.next_deferral_ms(self._clock.monotonic()))
             for claim in claims:
+                # Never sooner than it was due, even if the wall clock was set back since.
+                due_at = max(deferred_to, claim.due_at)
                 self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
 

@@ -20,6 +20,11 @@ from duetime.ports.store import TimerStore
 _log = structlog.get_logger()
 
 
+SHORTEST_SETTLING_GRACE_SECONDS = 1.0
+"""Outcomes that are not recorded are repeated after the next start, so a store that is away for
+a moment gets a second chance even when the attempts took all of the grace."""
+
+
 class EngineOptions(Struct, frozen=True, kw_only=True):
     """`retention_seconds` is None when finished timers are kept forever."""
 
@@ -43,6 +48,7 @@ class Engine:
         clock: Clock,
         options: EngineOptions,
     ) -> None:
+        self._clock = clock
         self._shard_owner = ShardOwner(store, leases, options.owner)
         self._due_reader = DueReader(
             store,
@@ -53,7 +59,9 @@ class Engine:
         )
         self._settler = Settler(store, self._due_reader, clock)
         slots = Slots(options.concurrency, options.concurrency_per_endpoint)
-        self._dispatcher = Dispatcher(destination, self._settler, clock, slots)
+        self._dispatcher = Dispatcher(
+            destination, self._settler, clock, slots, horizon_ms=options.horizon_ms
+        )
         self._due_reader.feed(self._dispatcher)
         self._pruner = (
             None
@@ -72,16 +80,20 @@ class Engine:
     async def stop(self, grace_seconds: float) -> None:
         """Claim nothing more, finish what is under way within the grace, hand back the rest,
         release the shards."""
+        stopping_since_seconds = self._clock.monotonic()
         if self._pruner is not None:
             await self._pruner.stop()
         await self._due_reader.stop()
         await self._dispatcher.stop(grace_seconds)
+        grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)
         try:
-            await self._settler.stop()
+            await self._settler.stop(max(grace_left_seconds, SHORTEST_SETTLING_GRACE_SECONDS))
             await self._shard_owner.release_all()
         except StoreUnavailable as error:
             # What could not be settled is still executing in the store: it is recovered.
             _log.error("engine.stopped_without_store", error=error.message)
+        except Exception:
+            _log.exception("engine.stopped_with_unsettled")
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         self._due_reader.announce(shard, due_at)
@@ -99,4 +111,4 @@ class Engine:
         return self._dispatcher.in_flight
 
     def lateness_ms(self, percent: float) -> float | None:
-        return self._dispatcher.lateness.percentile_ms(percent)
+        return self._dispatcher.lateness.percentile_ms(percent, self._clock.monotonic())

@@ -12,7 +12,8 @@ GROW_AFTER_SECONDS = 0.025
 """A full lane in which nothing was answered for so long is given twice the window."""
 
 GIVE_UP_AFTER_SECONDS = 0.25
-"""A lane that cannot grow and in which nothing was answered for so long hands back what waits."""
+"""A lane that cannot grow and in which nothing was answered for so long hands back what waits.
+One whose first claim waits for so long answers too slowly for others to wait for it."""
 
 FIRST_DEFERRAL_MS = 250.0
 LONGEST_DEFERRAL_MS = 5_000.0
@@ -41,9 +42,11 @@ class Slots:
 class Lane:
     """The attempts under way to one endpoint and the claims that wait for their turn.
 
-    A lane flows as long as answers come in. When none come it stops counting against what the
-    engine may claim, grows, and at last hands its waiting claims back to the store, to be
-    claimed again a little later: they are then free to be canceled, and nobody waits for them.
+    A lane flows as long as its claims get their turn soon; then the engine claims no more than
+    the lane can send. A lane that does not flow stops counting against what the engine may
+    claim. When no answers come at all it grows, and at last hands its waiting claims back to
+    the store, to be claimed again a little later: they are then free to be canceled, and
+    nobody waits for them.
     """
 
     def __init__(
@@ -55,15 +58,17 @@ class Lane:
         self._progress_seconds = now_seconds
         self._gave_up = False
         self._deferral_ms = FIRST_DEFERRAL_MS
+        self._round_ends_seconds = 0.0
         self.in_flight = 0
         self.waiting: deque[Claim] = deque()
+        self._waiting_since: deque[float] = deque()
         self._flows = True
 
     @property
     def is_idle(self) -> bool:
         return self.in_flight == 0 and not self.waiting
 
-    def accept(self, claim: Claim) -> bool:
+    def accept(self, claim: Claim, now_seconds: float) -> bool:
         """Start the claim or let it wait; False when it must be handed back."""
         if not self.waiting and self._may_start():
             self._begin(claim)
@@ -71,6 +76,7 @@ class Lane:
         if self._gave_up or len(self.waiting) >= MAX_WAITING:
             return False
         self.waiting.append(claim)
+        self._waiting_since.append(now_seconds)
         self._slots.waiting += self._flows
         return True
 
@@ -80,19 +86,25 @@ class Lane:
         self._slots.used -= 1
         self._progress_seconds = now_seconds
         self._gave_up = False
-        self._deferral_ms = FIRST_DEFERRAL_MS
-        self._set_flows(True)
         self._start_waiting()
+        self._set_flows(not self._keeps_waiting(now_seconds))
+        if not self.waiting:
+            self._deferral_ms = FIRST_DEFERRAL_MS
+            self._round_ends_seconds = 0.0
 
     def look_after(self, now_seconds: float) -> list[Claim]:
-        """Grow or give up when nothing was answered for a while; the claims to hand back."""
+        """Use slots that other lanes gave back; grow or give up when nothing was answered for
+        a while. Answers the claims to hand back."""
+        self._start_waiting()
         quiet_seconds = now_seconds - self._progress_seconds
         if not self.waiting or quiet_seconds < GROW_AFTER_SECONDS:
+            self._set_flows(not self._keeps_waiting(now_seconds))
             return []
         self._set_flows(False)
         if self._window < self._slots.limit():
             self._window *= 2
             self._start_waiting()
+            return []
         if quiet_seconds < GIVE_UP_AFTER_SECONDS:
             return []
         self._gave_up = True
@@ -102,19 +114,31 @@ class Lane:
         """Take all that waits out of the lane."""
         taken = list(self.waiting)
         self.waiting.clear()
+        self._waiting_since.clear()
         self._slots.waiting -= len(taken) * self._flows
         return taken
 
-    def next_deferral_ms(self) -> float:
-        """How long the claims handed back now stay away; longer each time nothing moves."""
-        deferral = self._deferral_ms
-        self._deferral_ms = min(2 * deferral, LONGEST_DEFERRAL_MS)
-        return deferral
+    def next_deferral_ms(self, now_seconds: float) -> float:
+        """How long the claims handed back now stay away.
+
+        All that is handed back before the first of it returns stays away equally long; if
+        nothing has moved until then, the next round is twice as long.
+        """
+        if now_seconds >= self._round_ends_seconds:
+            if self._round_ends_seconds:
+                self._deferral_ms = min(2 * self._deferral_ms, LONGEST_DEFERRAL_MS)
+            self._round_ends_seconds = now_seconds + self._deferral_ms / 1_000
+        return self._deferral_ms
 
     def _start_waiting(self) -> None:
         while self.waiting and self._may_start():
             self._slots.waiting -= self._flows
+            self._waiting_since.popleft()
             self._begin(self.waiting.popleft())
+
+    def _keeps_waiting(self, now_seconds: float) -> bool:
+        since = self._waiting_since
+        return bool(since) and now_seconds - since[0] >= GIVE_UP_AFTER_SECONDS
 
     def _set_flows(self, flows: bool) -> None:
         self._slots.waiting += len(self.waiting) * (flows - self._flows)

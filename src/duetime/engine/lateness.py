@@ -1,22 +1,32 @@
-"""How late attempts were sent, lately."""
+"""How late timers were sent, lately."""
 
 from collections import deque
 
-from duetime.domain.instants import MICROSECONDS_PER_MS
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.domain.timer import Claim
+
+LATELY_SECONDS = 60.0
 
 
 class Lateness:
-    """The lateness of the last thousand attempts. Recording is cheap; reading sorts."""
+    """The lateness of the last thousand attempts, as far as they are of the last minute.
+
+    A timer is late against the instant its client asked for, a retry against the instant it
+    was planned for. So waiting because of a busy endpoint counts. Recording is cheap; reading
+    sorts.
+    """
 
     def __init__(self) -> None:
-        self._recent: deque[int] = deque(maxlen=1_000)
+        self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
 
-    def record(self, microseconds: int) -> None:
-        self._recent.append(microseconds)
+    def record(self, claim: Claim, now: Instant, now_seconds: float) -> None:
+        planned_at = claim.due_at if claim.failures else claim.execute_at
+        self._recent.append((now_seconds, now - planned_at))
 
-    def percentile_ms(self, percent: float) -> float | None:
-        """None when nothing was sent yet."""
-        if not self._recent:
+    def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
+        """None when nothing was sent lately."""
+        since = now_seconds - LATELY_SECONDS
+        ordered = sorted(late for sent_seconds, late in self._recent if sent_seconds >= since)
+        if not ordered:
             return None
-        ordered = sorted(self._recent)
         return ordered[int((len(ordered) - 1) * percent / 100)] / MICROSECONDS_PER_MS

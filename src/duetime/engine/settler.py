@@ -2,10 +2,11 @@
 
 import structlog
 
+from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
-from duetime.engine.background import BackgroundLoop
+from duetime.engine.background import FIRST_PAUSE_SECONDS, BackgroundLoop
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps
@@ -19,7 +20,8 @@ class Settler(BackgroundLoop):
     """While one batch is being written the next one gathers.
 
     A settlement stays here until the store has answered for it: a store that is away delays it,
-    nothing loses it. Ends only when everything is written or `stop` gives up on a dead store.
+    nothing loses it. One that the store cannot write is set apart from the others and tried
+    again after them. Ends only when everything is written or `stop` gives up.
     """
 
     name = "settler"
@@ -29,6 +31,7 @@ class Settler(BackgroundLoop):
         self._store = store
         self._wakeups = wakeups
         self._gathered: list[tuple[ShardNumber, Settlement]] = []
+        self._batch_size = MAX_BATCH
 
     def add(self, shard: ShardNumber, settlement: Settlement) -> None:
         self._gathered.append((shard, settlement))
@@ -40,19 +43,42 @@ class Settler(BackgroundLoop):
         else:
             await self.wait(None)
 
-    async def stop(self) -> None:
+    async def stop(self, grace_seconds: float = 0.0) -> None:
+        """Write what has gathered. Raises what the store raises when the grace is over; what
+        is left then stays executing in the store."""
         await super().stop()
+        give_up_at_seconds = self._clock.monotonic() + grace_seconds
         while self._gathered:
-            await self._write()
+            try:
+                await self._write()
+            except Exception:
+                if self._clock.monotonic() >= give_up_at_seconds:
+                    raise
+                await self._clock.sleep(FIRST_PAUSE_SECONDS)
 
     async def _write(self) -> None:
-        batch = self._gathered[:MAX_BATCH]
-        applied = await self._store.settle([settlement for _, settlement in batch])
+        batch = self._gathered[: self._batch_size]
+        try:
+            applied = await self._store.settle([settlement for _, settlement in batch])
+        except StoreUnavailable:
+            raise
+        except Exception:
+            self._narrow_down(len(batch))
+            raise
+        self._batch_size = min(2 * self._batch_size, MAX_BATCH)
         del self._gathered[: len(batch)]
         for (shard, settlement), was_applied in zip(batch, applied, strict=True):
             if not was_applied:
                 _log.warning(
                     "timer.settlement_refused", namespace=settlement.namespace, id=settlement.id
                 )
-            elif settlement.status is TimerStatus.PENDING:
+            # Even if refused: it may be the repeat of a write whose answer got lost.
+            if settlement.status is TimerStatus.PENDING:
                 self._wakeups.announce(shard, settlement.due_at)
+
+    def _narrow_down(self, failed: int) -> None:
+        """Something in the first settlements cannot be written: find it, let the others pass."""
+        if failed > 1:
+            self._batch_size = (failed + 1) // 2
+        else:
+            self._gathered.append(self._gathered.pop(0))

@@ -178,10 +178,12 @@ NATS_URL = Setting(
     nats_url,
     None,
     "url",
-    "NATS server for NATS callbacks, in one piece; goes before NATS_HOST.",
+    "NATS server, in one piece; goes before NATS_HOST. NATS callbacks are not supported yet.",
     url=True,
 )
-NATS_HOST = Setting("NATS_HOST", one_word, None, "address", "NATS server for NATS callbacks.")
+NATS_HOST = Setting(
+    "NATS_HOST", one_word, None, "address", "NATS server. NATS callbacks are not supported yet."
+)
 NATS_PORT = Setting("NATS_PORT", whole_number(1, 65535), "4222", "port", "NATS port.")
 NATS_USER = Setting("NATS_USER", any_text, None, "text", "NATS user.")
 NATS_PASSWORD = Setting("NATS_PASSWORD", any_text, None, "secret", "NATS password.", secret=True)

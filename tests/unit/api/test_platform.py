@@ -82,7 +82,8 @@ class TestCreate:
         first = await api.create(idempotency_key="k", metadata={"a": 1, "b": 2})
         again = await api.create(idempotency_key="k", metadata={"b": 2, "a": 1})
         assert (first.status, again.status) == (201, 200)
-        assert first.json == again.json
+        assert first.data == again.data
+        assert again.json["message"] == "timer already exists"
         api.clock.advance(60)
         late = await api.create(idempotency_key="k", metadata={"a": 1, "b": 2})
         assert (late.status, late.data["id"]) == (200, first.data["id"])
@@ -125,6 +126,7 @@ class TestGet:
             "last_error": None,
             "metadata": {"client_ref": "order-456"},
             "retry_policy": None,
+            "due_at": created.data["execute_at"],
             "attempt": 0,
             "attempts": [],
         }

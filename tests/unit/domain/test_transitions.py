@@ -119,8 +119,16 @@ def test_the_last_retry(failures: int, status: TimerStatus) -> None:
 def test_no_retry_is_planned_beyond_the_policys_duration(
     answered_at: Instant, status: TimerStatus
 ) -> None:
-    claim = claim_of(make_timer(retry_policy=POLICY))
+    claim = replace(claim_of(make_timer(retry_policy=POLICY)), claimed_at=at(0))
     assert settlement_of(claim, failed(answered_at=answered_at)).status is status
+
+
+def test_a_timer_that_an_outage_made_late_has_its_retries() -> None:
+    late = replace(claim_of(make_timer(retry_policy=POLICY)), claimed_at=at(100_000))
+    first = settlement_of(late, failed(answered_at=at(100_001)))
+    assert first.status is TimerStatus.PENDING
+    again = replace(late, attempt=2, attempts=first.attempts, claimed_at=at(100_050))
+    assert settlement_of(again, failed(answered_at=at(100_051))).status is TimerStatus.FAILED
 
 
 def test_a_retry_waits_as_long_as_the_endpoint_asks() -> None:

@@ -4,8 +4,11 @@ import threading
 from pathlib import Path
 
 import apsw
+import structlog
 
 from duetime.stores.sqlite.connections import connect
+
+_log = structlog.get_logger()
 
 LOG_PAGES_BEFORE_CHECKPOINT = 8_192
 """32 MiB of log. Less would mean more stalls, more a longer recovery after a crash."""
@@ -67,8 +70,10 @@ class Checkpointer:
 
 
 def _checkpoint(connection: apsw.Connection) -> None:
+    """Nothing is lost by a checkpoint that fails: the log stays as it is until the next one."""
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except apsw.BusyError:
-        # Somebody else checkpoints at this moment; the log is copied next time.
-        return
+        _log.debug("sqlite.checkpoint_postponed")
+    except apsw.Error as error:
+        _log.warning("sqlite.checkpoint_failed", error=str(error))

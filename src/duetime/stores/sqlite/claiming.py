@@ -57,13 +57,19 @@ _FIND_ABANDONED = """
         ON live.status = 1 AND live.shard = shards.shard AND live.epoch < shards.epoch
 """
 
+# Which attempt to forget when there are too many: never the first of this firing.
+_OLDEST = """
+    CASE coalesce((SELECT max(key) FROM json_each(attempts) WHERE value ->> 'number' = 1), 0)
+        WHEN 0 THEN '$[1]' ELSE '$[0]' END
+"""
+
 # The attempt is remembered as lost: nobody is left who knows whether it arrived.
 _MARK_RECOVERED = f"""
     UPDATE live_timers
     SET status = 0, claimed_at = NULL, last_error = ?2,
         attempts = json_insert(
             CASE WHEN json_array_length(attempts) >= {MAX_ATTEMPTS_REMEMBERED}
-                 THEN json_remove(attempts, '$[0]') ELSE coalesce(attempts, '[]') END,
+                 THEN json_remove(attempts, {_OLDEST}) ELSE coalesce(attempts, '[]') END,
             '$[#]', json_object(
                 'number', attempt, 'due_at', due_at, 'claimed_at', claimed_at, 'error', ?2))
     WHERE row_id IN (SELECT value FROM json_each(?1))

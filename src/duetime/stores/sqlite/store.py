@@ -60,7 +60,9 @@ class SqliteStore:
             await opened.close()
 
     async def ping(self) -> None:
+        """Both ways have to answer: reading alone would not notice a writer that hangs."""
         await self._readers.run(lambda reader: reader.first("SELECT 1"))
+        await self._writer.submit(lambda transaction: transaction.first("SELECT 1"))
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
         return await self._writer.submit(partial(leasing.add_namespace, namespace=namespace))

@@ -184,9 +184,7 @@ class SettlingContract:
         assert await store.get(timer.key) == executing
         assert await store.settle([completion(again)]) == [True]
 
-    async def test_a_repeated_hand_back_does_not_disturb_the_next_claim(
-        self, store: Store
-    ) -> None:
+    async def test_a_repeated_hand_back_does_not_disturb_the_next_claim(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)
         assert await store.settle([hand_back(claimed)]) == [True]
         leases = {shard.shard: shard.epoch for shard in await store.shards()}

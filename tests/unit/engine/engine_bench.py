@@ -1,0 +1,132 @@
+"""The whole engine on a memory store and virtual time, with everything around it in reach."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from duetime.domain.callback import HttpCallback
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Settlement
+from duetime.engine import Engine, EngineOptions
+from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
+from duetime.stores.memory import MemoryStore
+from duetime.testing import LoopClock, RecordingDestination, make_timer
+
+GOOD = "https://good.example"
+HANGING = "https://hanging.example"
+SLOW = "https://slow.example"
+
+
+class WatchedStore(MemoryStore):
+    """A memory store that can be away, takes time if told to, and notes what is asked of it."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.away = False
+        self.claim_seconds = 0.0
+        self.settle_seconds = 0.0
+        self.claims: list[tuple[Instant, Instant, int, int]] = []
+        """When, until when, how many were asked for and how many came."""
+        self.settlements: list[Settlement] = []
+        self.pruned: list[tuple[float, int]] = []
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        await self._take(self.claim_seconds)
+        batch = await super().claim_due(
+            leases, now=now, until_inclusive=until_inclusive, limit=limit
+        )
+        self.claims.append((now, until_inclusive, limit, len(batch.claims)))
+        return batch
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        await self._take(self.settle_seconds)
+        self.settlements.extend(settlements)
+        return await super().settle(settlements)
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        await self._take(0.0)
+        pruned = await super().prune(finished_before=finished_before, limit=limit)
+        self.pruned.append((self._clock.monotonic(), pruned))
+        return pruned
+
+    async def _take(self, seconds: float) -> None:
+        if seconds:
+            await self._clock.sleep(seconds)
+        if self.away:
+            raise StoreUnavailable("away for a test")
+
+
+class EngineBench:
+    def __init__(self, **options: Any) -> None:
+        self.clock = LoopClock()
+        self.store = WatchedStore(self.clock)
+        self.destination = RecordingDestination(self.clock)
+        self.options = EngineOptions(owner="test", **options)
+        self.engine = self.new_engine()
+
+    def new_engine(self) -> Engine:
+        return Engine(self.store, self.store, self.destination, self.clock, self.options)
+
+    async def start(self) -> None:
+        await self.store.add_namespace(Namespace("default"))
+        await self.engine.start()
+
+    async def restart(self) -> None:
+        """What a new process would do after the old one went away."""
+        self.engine = self.new_engine()
+        await self.engine.start()
+
+    def at(self, seconds: float) -> Instant:
+        """The instant so many seconds from now."""
+        return plus_ms(self.clock.now(), seconds * 1_000)
+
+    async def create(
+        self,
+        timer_id: str,
+        in_seconds: float,
+        *,
+        url: str = GOOD,
+        timeout_ms: int = 30_000,
+        retry_policy: RetryPolicy | None = None,
+        announced: bool = True,
+    ) -> Timer:
+        timer = make_timer(
+            timer_id,
+            execute_at=self.at(in_seconds),
+            callback=HttpCallback(url=url, timeout_ms=timeout_ms),
+            retry_policy=retry_policy,
+        )
+        await self.store.create([CreateRequest(timer, OnExisting.KEEP)])
+        if announced:
+            self.engine.announce(timer.shard, timer.due_at)
+        return timer
+
+    async def create_many(self, prefix: str, instants: Sequence[Instant], url: str = GOOD) -> None:
+        callback = HttpCallback(url=url)
+        timers = [
+            make_timer(f"{prefix}-{number}", execute_at=instant, callback=callback)
+            for number, instant in enumerate(instants)
+        ]
+        await self.store.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])
+        first = min(timers, key=lambda timer: timer.due_at)
+        self.engine.announce(first.shard, first.due_at)
+
+    async def timer(self, timer_id: str) -> Timer:
+        timer = await self.store.get(TimerKey("default", timer_id))
+        assert timer is not None
+        return timer
+
+    async def status(self, timer_id: str) -> TimerStatus:
+        return (await self.timer(timer_id)).status
+
+    async def count(self, status: TimerStatus) -> int:
+        return (await self.store.counts())[status]
+
+    def latenesses_ms(self, endpoint_or_id: str) -> list[float]:
+        return [attempt.lateness_ms for attempt in self.destination.attempts_of(endpoint_or_id)]

@@ -1,0 +1,169 @@
+"""One lane and the slots it shares, without an engine around them."""
+
+from duetime.domain.keys import Epoch
+from duetime.domain.timer import Claim
+from duetime.domain.transitions import claim_of, claimed
+from duetime.engine.lane import FIRST_WINDOW, MAX_WAITING, Lane, Slots
+from duetime.testing import make_timer
+from duetime.testing.virtual_clock import START_AT
+
+
+class LaneBench:
+    """Lanes that note which claims they start."""
+
+    def __init__(self, total: int = 4_096, per_endpoint: int = 1_024) -> None:
+        self.slots = Slots(total, per_endpoint)
+        self.started: list[str] = []
+        self._claims = 0
+
+    def lane(self, now_seconds: float = 0.0) -> Lane:
+        return Lane(self.slots, lambda lane, claim: self.started.append(claim.id), now_seconds)
+
+    def claim(self) -> Claim:
+        self._claims += 1
+        timer = make_timer(f"timer-{self._claims}")
+        return claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
+
+    def fill(self, lane: Lane, count: int, now_seconds: float = 0.0) -> int:
+        """Offer so many claims; answers how many were accepted."""
+        return sum(lane.accept(self.claim(), now_seconds) for _ in range(count))
+
+
+def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:
+    """Look after the lane every 25 ms; answers what it handed back."""
+    handed_back: list[Claim] = []
+    for step in range(1, round(seconds / 0.025) + 1):
+        handed_back += lane.look_after(since + step * 0.025)
+    return handed_back
+
+
+def test_claims_start_in_order_as_far_as_the_first_window_goes() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    assert bench.fill(lane, FIRST_WINDOW + 3) == FIRST_WINDOW + 3
+    assert bench.started == [f"timer-{number + 1}" for number in range(FIRST_WINDOW)]
+    assert len(lane.waiting) == bench.slots.waiting == 3
+
+
+def test_an_answer_lets_the_next_claim_start() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, FIRST_WINDOW + 2)
+    lane.answered(0.01)
+    assert bench.started[-1] == f"timer-{FIRST_WINDOW + 1}"
+    assert (lane.in_flight, bench.slots.used, bench.slots.waiting) == (64, 64, 1)
+
+
+def test_a_lane_without_answers_doubles_its_window_up_to_the_endpoints_limit() -> None:
+    bench = LaneBench(per_endpoint=200)
+    lane = bench.lane()
+    bench.fill(lane, 500)
+    in_flight = []
+    for step in range(1, 5):
+        lane.look_after(step * 0.025)
+        in_flight.append(lane.in_flight)
+    assert in_flight == [128, 200, 200, 200]
+
+
+def test_a_lane_that_answers_quickly_keeps_its_window() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, 200)
+    lane.answered(0.02)
+    assert lane.look_after(0.025) == []
+    assert lane.in_flight == FIRST_WINDOW
+
+
+def test_a_silent_lane_stops_counting_and_gives_up_after_a_quarter_of_a_second() -> None:
+    bench = LaneBench(per_endpoint=64)
+    lane = bench.lane()
+    bench.fill(lane, 100)
+    assert look_until(lane, 0.225) == []
+    assert bench.slots.waiting == 0
+    assert len(look_until(lane, 0.025, since=0.225)) == 36
+    assert not lane.waiting
+    assert not lane.accept(bench.claim(), 0.3)
+
+
+def test_a_lane_that_had_been_silent_for_long_may_still_grow_before_it_gives_up() -> None:
+    bench = LaneBench()
+    lane = bench.lane(now_seconds=0.0)
+    bench.fill(lane, 500, now_seconds=10.0)
+    assert lane.look_after(10.025) == []
+    assert lane.look_after(10.05) == []
+    assert lane.in_flight == 256
+
+
+def test_a_lane_that_gave_up_takes_claims_again_after_an_answer() -> None:
+    bench = LaneBench(per_endpoint=64)
+    lane = bench.lane()
+    bench.fill(lane, 65)
+    look_until(lane, 0.25)
+    lane.answered(0.3)
+    assert bench.fill(lane, 2, now_seconds=0.3) == 2
+    assert (lane.in_flight, len(lane.waiting)) == (64, 1)
+
+
+def test_a_lane_holds_a_bounded_number_of_claims() -> None:
+    bench = LaneBench()
+    assert bench.fill(bench.lane(), 5_000) == FIRST_WINDOW + MAX_WAITING
+
+
+def test_a_lane_that_answers_too_slowly_stops_counting_until_it_has_caught_up() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, FIRST_WINDOW + 100)
+    for step in range(1, 30):
+        lane.answered(step * 0.01)
+        if step % 2 == 0:
+            lane.look_after(step * 0.01)
+    assert len(lane.waiting) == 71
+    assert bench.slots.waiting == 0
+    for _ in range(71):
+        lane.answered(0.3)
+    bench.fill(lane, 5, now_seconds=0.3)
+    assert bench.slots.waiting == 5
+
+
+def test_deferrals_grow_while_nothing_moves_and_start_over_when_the_lane_is_free() -> None:
+    bench = LaneBench(per_endpoint=1)
+    lane = bench.lane()
+    bench.fill(lane, 1)
+    deferrals, now_seconds = [], 1.0
+    for _ in range(7):
+        deferrals.append(lane.next_deferral_ms(now_seconds))
+        assert lane.next_deferral_ms(now_seconds + 0.1) == deferrals[-1]
+        now_seconds += deferrals[-1] / 1_000
+    assert deferrals == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]
+    lane.answered(now_seconds)
+    assert lane.next_deferral_ms(now_seconds) == 250
+
+
+def test_one_silent_endpoint_takes_at_most_half_of_the_slots_and_two_a_third_each() -> None:
+    bench = LaneBench(total=120, per_endpoint=120)
+    first = bench.lane()
+    bench.fill(first, 200)
+    look_until(first, 0.5)
+    assert first.in_flight == 60
+    second = bench.lane()
+    bench.fill(second, 200)
+    look_until(second, 0.5)
+    assert second.in_flight == 30
+    third = bench.lane()
+    assert bench.fill(third, 1) == 1
+    assert third.in_flight == 1
+
+
+def test_slots_that_other_lanes_gave_back_are_used_within_one_look() -> None:
+    bench = LaneBench(total=4, per_endpoint=4)
+    busy, blocked = [bench.lane() for _ in range(3)], bench.lane()
+    for lane in busy:
+        bench.fill(lane, 4)
+    assert bench.slots.used == 4
+    bench.fill(blocked, 1)
+    assert blocked.in_flight == 0
+    for lane in busy:
+        lane.take_waiting()
+        lane.answered(0.02)
+    blocked.look_after(0.024)
+    assert blocked.in_flight == 1

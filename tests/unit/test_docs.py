@@ -1,0 +1,108 @@
+"""The documentation names only what there is: files, settings, commands and their options."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from duetime.cli.main import app
+from duetime.settings.table import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "bench" / "README.md",
+]
+
+# Read by the command line as a client, not by the service.
+CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY"}
+
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_OTHER_FENCE = re.compile(r"^```(?!sh$|ini$).*?^```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_COMMAND = re.compile(r"(?<!from )\bduetime +([a-z][a-z-]*)((?:[^\n`\\]|\\\n)*)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(params=PAGES, ids=name_of)
+def page(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that headings get: lower case, no punctuation, hyphens for spaces."""
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ +(.*)$", prose, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+def options_by_command() -> dict[str, set[str]]:
+    return {
+        name: {"--help", *(option for param in command.params for option in param.opts)}
+        for name, command in typer.main.get_group(app).commands.items()
+    }
+
+
+def commands_named(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Each `duetime xyz` in code that is to be typed, with the options that follow it."""
+    for code in _CODE.findall(_OTHER_FENCE.sub("", text)):
+        for name, rest in _COMMAND.findall(code):
+            yield name, _OPTION.findall(rest)
+
+
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in _LINK.findall(prose):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name_of(page)} links to {link}, which is not there"
+        if anchor:
+            assert anchor in anchors_of(target), f"{name_of(page)}: no heading for {link}"
+
+
+def test_variables_are_settings(page: Path) -> None:
+    named = set(_VARIABLE.findall(page.read_text(encoding="utf-8")))
+    assert named <= SETTINGS.keys() | CLIENT_VARIABLES
+
+
+def test_commands_and_their_options_exist(page: Path) -> None:
+    known = options_by_command()
+    for name, options in commands_named(page.read_text(encoding="utf-8")):
+        assert name in known, f"there is no command `duetime {name}`"
+        assert set(options) <= known[name], f"`duetime {name}` does not take all of {options}"
+
+
+def test_every_page_of_the_documentation_is_on_the_map() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text())}
+    pages = {path for path in (ROOT / "docs").rglob("*.md") if path != index}
+    assert pages <= linked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`duetime create --in 10s`", [("create", ["--in"])]),
+        (
+            "```sh\nduetime create \\\n  --url x\nduetime list\n```",
+            [("create", ["--url"]), ("list", [])],
+        ),
+        ("the duetime process, `from duetime import x`, `duetime.db`", []),
+    ],
+)
+def test_commands_are_found_in_code_only(text: str, expected: list[tuple[str, list[str]]]) -> None:
+    assert list(commands_named(text)) == expected
