@@ -32,7 +32,7 @@ def parse_arguments() -> argparse.Namespace:
         nargs="+",
         choices=NAMES,
         metavar="NAME",
-        help=f"some of: {', '.join(NAMES)} (loaded repeats the others on a full store)",
+        help=f"some of: {', '.join(NAMES)} (loaded repeats creates, burst, steady)",
     )
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, metavar="DIR")
     return parser.parse_args()

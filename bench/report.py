@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
+from bench.client_limit import ClientFigures
 from bench.creates import CreatesFigures
 from bench.due import BurstFigures, SteadyFigures
 from bench.figures import Spread
@@ -57,6 +58,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += loaded_rows(results.loaded, results.empty)
     if results.footprint is not None:
         rows += footprint_rows(results.footprint)
+    if results.clients:
+        rows += clients_rows(results.clients)
     if results.empty is not None or results.loaded is not None:
         rows.append(
             Row(
@@ -221,6 +224,22 @@ def footprint_rows(figures: FootprintFigures) -> list[Row]:
             f"{figures.idle_cpu_percent:.1f} %",
             bound=f"< {IDLE_CPU_PERCENT:g} %",
             verdict=judge(figures.idle_cpu_percent < IDLE_CPU_PERCENT),
+        ),
+    ]
+
+
+def clients_rows(clients: list[ClientFigures]) -> list[Row]:
+    rounds = clients[0].rounds
+    title = f"clients, {rounds[0].concurrency} posters, best / median of {len(rounds)}"
+    return [
+        Row(title, "", ratio="to own"),
+        *(
+            Row(
+                f"  {each.client}",
+                f"{each.best_per_second:,.0f} / {each.median_per_second:,.0f}/s",
+                ratio=f"{each.ratio:.2f}",
+            )
+            for each in clients
         ),
     ]
 

@@ -7,6 +7,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     creates: int
     warm_up: int
     posts: int
+    client_rounds: int
     burst: int
     burst_rounds: int
     steady_per_second: int
@@ -20,6 +21,7 @@ FULL = Scale(
     creates=60_000,
     warm_up=2_000,
     posts=100_000,
+    client_rounds=3,
     burst=10_000,
     burst_rounds=3,
     steady_per_second=500,
@@ -32,6 +34,7 @@ QUICK = Scale(
     creates=6_000,
     warm_up=500,
     posts=10_000,
+    client_rounds=3,
     burst=1_000,
     burst_rounds=3,
     steady_per_second=500,

@@ -14,6 +14,7 @@ import apsw
 import msgspec
 import psutil
 
+from bench.client_limit import ClientFigures, measure_clients
 from bench.creates import CreatesFigures, measure_creates
 from bench.due import BurstFigures, SteadyFigures, measure_burst, measure_steady
 from bench.footprint import FootprintFigures, measure_footprint
@@ -25,7 +26,7 @@ from bench.scale import Scale
 from bench.server import LOG_NAME, Server
 
 MEASURES = ("creates", "burst", "steady")
-NAMES = (*MEASURES, "loaded", "footprint")
+NAMES = (*MEASURES, "loaded", "footprint", "clients")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +61,7 @@ class Results(msgspec.Struct, kw_only=True):
     empty: StoreFigures | None = None
     loaded: StoreFigures | None = None
     footprint: FootprintFigures | None = None
+    clients: list[ClientFigures] = []
     seconds: float = 0.0
 
     @property
@@ -67,6 +69,7 @@ class Results(msgspec.Struct, kw_only=True):
         return [
             *(self.empty.faults("empty store") if self.empty else []),
             *(self.loaded.faults("loaded store") if self.loaded else []),
+            *(fault for each in self.clients for fault in each.faults),
         ]
 
 
@@ -87,6 +90,9 @@ def run_session(names: set[str], scale: Scale, output: Path, steps: Steps) -> Re
             results = Results(
                 machine=machine, scale=scale, harness=measure_harness(receiver, scale)
             )
+        if "clients" in names:
+            with steps.step("clients: ours beside aiohttp and pyreqwest"):
+                results.clients = measure_clients(receiver, scale)
         if measures:
             with working_directory(output, "empty") as directory, Server(directory) as server:
                 results.empty = measure_store(

@@ -1,0 +1,127 @@
+"""Orders that expire unless they are paid: what a truthful cancel is good for.
+
+    python examples/cancel_on_payment.py --seconds 6
+
+Each order gets a timer that expires it. A payment cancels the timer. If the cancel succeeds the
+order will never expire, and the payment can be accepted without a second thought; if it is
+refused, the answer says why. There is no third case.
+
+DUETIME_URL says where the server is (`make run` is enough), API_KEY is its key; without one the
+key that `duetime dev` keeps in this directory is used. Only the standard library is needed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+import uuid
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
+DEV_KEY = Path(".duetime-dev-key")
+API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.exists() else "")
+
+
+class Refused(Exception):
+    """The server's own words."""
+
+
+def call(method: str, path: str, body: object = None) -> Any:
+    """The `data` of the answer."""
+    request = urllib.request.Request(
+        DUETIME_URL + path,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"X-API-Key": API_KEY, "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)["data"]
+    except urllib.error.HTTPError as error:
+        raise Refused(json.load(error)["message"]) from None
+    except urllib.error.URLError as error:
+        sys.exit(f"no server at {DUETIME_URL}: {error.reason}")
+
+
+class ExpiryReceiver(BaseHTTPRequestHandler):
+    """Gets the callbacks of the timers. Expiring an order twice does no harm, so repeats need no
+    further care here."""
+
+    protocol_version = "HTTP/1.1"
+    expired: set[str] = set()  # noqa: RUF012 (one set for all requests is meant)
+    changed = threading.Condition()
+
+    def do_POST(self) -> None:
+        order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["order"]
+        with self.changed:
+            self.expired.add(order)
+            self.changed.notify_all()
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *values: object) -> None:  # noqa: A002
+        pass
+
+
+def place_order(order: str, seconds: float, receiver_url: str) -> str:
+    """Answers the id of the timer that expires the order. With the idempotency key it may be
+    repeated when the answer got lost: there will be one timer."""
+    execute_at = datetime.now(UTC) + timedelta(seconds=seconds)
+    timer = call(
+        "POST",
+        "/timers",
+        {
+            "execute_at": execute_at.isoformat(),
+            "callback": {"type": "http", "url": receiver_url, "payload": {"order": order}},
+            "retry_policy": {"max_retries": 10, "initial_interval": "1s"},
+            "idempotency_key": f"expire-{order}",
+        },
+    )
+    print(f"{order}: placed, expires in {seconds:g} s", flush=True)
+    timer_id: str = timer["id"]
+    return timer_id
+
+
+def pay(order: str, timer_id: str) -> None:
+    try:
+        call("DELETE", f"/timers/{timer_id}")
+    except Refused as refusal:
+        print(f"{order}: payment comes too late ({refusal})", flush=True)
+    else:
+        print(f"{order}: paid, and will never expire", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Two orders, one paid in time.")
+    parser.add_argument("--seconds", type=float, default=6, help="until an order expires")
+    options = parser.parse_args()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ExpiryReceiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    receiver_url = f"http://127.0.0.1:{server.server_port}/expire"
+
+    run = uuid.uuid4().hex[:6]
+    paid, unpaid = f"order-{run}-a", f"order-{run}-b"
+    try:
+        paid_timer = place_order(paid, options.seconds, receiver_url)
+        unpaid_timer = place_order(unpaid, options.seconds, receiver_url)
+        pay(paid, paid_timer)
+        with ExpiryReceiver.changed:
+            ExpiryReceiver.changed.wait_for(lambda: unpaid in ExpiryReceiver.expired)
+        print(f"{unpaid}: expired", flush=True)
+        pay(unpaid, unpaid_timer)
+    except Refused as refusal:
+        sys.exit(f"refused: {refusal}")
+    if paid in ExpiryReceiver.expired:
+        sys.exit(f"{paid} expired although it was paid: this must never happen")
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Set a timer and wait for its callback, handling every firing once.
+
+    python examples/remind_me.py "Tea is ready" --seconds 10
+
+Needs a running server (`make run` is enough) that can reach this machine. DUETIME_URL says where
+it is, API_KEY is its key; without one the key that `duetime dev` keeps in this directory is used.
+Only the standard library is needed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
+DEV_KEY = Path(".duetime-dev-key")
+API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.exists() else "")
+
+
+class Inbox:
+    """What has been handled. A real service keeps these ids in its database, written in the same
+    transaction as the work."""
+
+    def __init__(self) -> None:
+        self._handled: set[str] = set()
+        self._lock = threading.Lock()
+        self.reminded = threading.Event()
+
+    def handle(self, webhook_id: str, attempt: str, payload: dict[str, str]) -> None:
+        with self._lock:
+            if webhook_id in self._handled:
+                print(f"(attempt {attempt} repeats what was handled already)")
+                return
+            self._handled.add(webhook_id)
+        late = datetime.now(UTC) - datetime.fromisoformat(payload["due"])
+        print(f"{payload['text']}  ({late / timedelta(milliseconds=1):.1f} ms late)", flush=True)
+        self.reminded.set()
+
+
+class Receiver(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    inbox: Inbox
+
+    def do_POST(self) -> None:
+        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.inbox.handle(self.headers["webhook-id"], self.headers["Timer-Attempt"], payload)
+        # A 2xx says "done, never send it again", so it comes after the work.
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *values: object) -> None:  # noqa: A002
+        pass
+
+
+def create_timer(execute_at: datetime, url: str, payload: dict[str, str]) -> str:
+    body = {
+        "execute_at": execute_at.isoformat(),
+        "callback": {"type": "http", "url": url, "payload": payload},
+        "retry_policy": {"max_retries": 5, "initial_interval": "1s"},
+    }
+    request = urllib.request.Request(
+        f"{DUETIME_URL}/timers",
+        data=json.dumps(body).encode(),
+        headers={"X-API-Key": API_KEY, "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            timer_id: str = json.load(answer)["data"]["id"]
+            return timer_id
+    except urllib.error.HTTPError as error:
+        sys.exit(f"refused: {json.load(error)['message']}")
+    except urllib.error.URLError as error:
+        sys.exit(f"no server at {DUETIME_URL}: {error.reason}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Be reminded of something.")
+    parser.add_argument("text", nargs="?", default="Tea is ready")
+    parser.add_argument("--seconds", type=float, default=10)
+    options = parser.parse_args()
+
+    Receiver.inbox = Inbox()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    due = datetime.now(UTC) + timedelta(seconds=options.seconds)
+    url = f"http://127.0.0.1:{server.server_port}/reminder"
+    timer_id = create_timer(due, url, {"text": options.text, "due": due.isoformat()})
+    print(f"Timer {timer_id} is due in {options.seconds:g} s.", flush=True)
+    Receiver.inbox.reminded.wait()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
