@@ -14,7 +14,7 @@ from duetime.domain.timer import Claim
 from duetime.domain.transitions import hand_back, settlement_of
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
 from duetime.engine.lateness import Lateness
-from duetime.engine.settler import Settler
+from duetime.engine.settler import MAX_BATCH, Settler
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 
@@ -61,6 +61,7 @@ class Dispatcher:
         self._stopping = False
         self._on_room: Callable[[], None] | None = None
         self._room_wanted = 0
+        settler.on_written = self._tell_of_room
         self.lateness = Lateness()
 
     @property
@@ -69,7 +70,10 @@ class Dispatcher:
 
     def room(self) -> int:
         """How many more claims can be held now."""
-        return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting)
+        # One batch of outcomes may always gather. More of them means that the store is slower
+        # at writing them than at handing out claims: then claims have to wait.
+        unwritten = max(0, self._settler.unwritten - MAX_BATCH)
+        return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting - unwritten)
 
     def call_when_room(self, wanted: int, on_room: Callable[[], None]) -> None:
         """Call back, once, when there is room for so many claims."""

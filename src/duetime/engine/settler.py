@@ -1,5 +1,7 @@
 """Writes outcomes to the store, as many as have gathered in one batch."""
 
+from collections.abc import Callable
+
 import structlog
 
 from duetime.domain.errors import StoreUnavailable
@@ -14,6 +16,7 @@ from duetime.ports.wakeups import WakeUps
 _log = structlog.get_logger()
 
 MAX_BATCH = 1_000
+RETRY_SET_APART_SECONDS = 60.0
 
 
 class Settler(BackgroundLoop):
@@ -21,7 +24,7 @@ class Settler(BackgroundLoop):
 
     A settlement stays here until the store has answered for it: a store that is away delays it,
     nothing loses it. One that the store cannot write is set apart from the others and tried
-    again after them. Ends only when everything is written or `stop` gives up.
+    again every minute. Ends only when everything is written or `stop` gives up.
     """
 
     name = "settler"
@@ -32,21 +35,32 @@ class Settler(BackgroundLoop):
         self._wakeups = wakeups
         self._gathered: list[tuple[ShardNumber, Settlement]] = []
         self._batch_size = MAX_BATCH
+        self._set_apart: list[tuple[ShardNumber, Settlement]] = []
+        self._retry_at_seconds = 0.0
+        self.on_written: Callable[[], None] = lambda: None
+        """Called after each batch."""
+
+    @property
+    def unwritten(self) -> int:
+        return len(self._gathered)
 
     def add(self, shard: ShardNumber, settlement: Settlement) -> None:
         self._gathered.append((shard, settlement))
         self._wake.set()
 
     async def step(self) -> None:
+        if self._set_apart and self._clock.monotonic() >= self._retry_at_seconds:
+            self._gather_set_apart()
         if self._gathered:
             await self._write()
         else:
-            await self.wait(None)
+            await self.wait(RETRY_SET_APART_SECONDS if self._set_apart else None)
 
     async def stop(self, grace_seconds: float = 0.0) -> None:
         """Write what has gathered. Raises what the store raises when the grace is over; what
         is left then stays executing in the store."""
         await super().stop()
+        self._gather_set_apart()
         give_up_at_seconds = self._clock.monotonic() + grace_seconds
         while self._gathered:
             try:
@@ -54,7 +68,10 @@ class Settler(BackgroundLoop):
             except Exception:
                 if self._clock.monotonic() >= give_up_at_seconds:
                     raise
+                self._gather_set_apart()
                 await self._clock.sleep(FIRST_PAUSE_SECONDS)
+        if self._set_apart:
+            raise StoreUnavailable(f"{len(self._set_apart)} outcomes could not be written")
 
     async def _write(self) -> None:
         batch = self._gathered[: self._batch_size]
@@ -75,10 +92,16 @@ class Settler(BackgroundLoop):
             # Even if refused: it may be the repeat of a write whose answer got lost.
             if settlement.status is TimerStatus.PENDING:
                 self._wakeups.announce(shard, settlement.due_at)
+        self.on_written()
 
     def _narrow_down(self, failed: int) -> None:
         """Something in the first settlements cannot be written: find it, let the others pass."""
         if failed > 1:
             self._batch_size = (failed + 1) // 2
         else:
-            self._gathered.append(self._gathered.pop(0))
+            self._set_apart.append(self._gathered.pop(0))
+            self._retry_at_seconds = self._clock.monotonic() + RETRY_SET_APART_SECONDS
+
+    def _gather_set_apart(self) -> None:
+        self._gathered.extend(self._set_apart)
+        self._set_apart.clear()

@@ -92,6 +92,9 @@ def on_virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]
     return run
 
 
+_LEAST_STEP_SECONDS = 0.00005
+
+
 class _JumpingSelector(selectors.SelectSelector):
     """Instead of waiting for the time that the loop asks for, moves the loop's time on."""
 
@@ -106,10 +109,9 @@ class _JumpingSelector(selectors.SelectSelector):
             return events
         if timeout is None:
             raise Deadlock(_waiting_tasks(self._loop))
-        # A step too small for the precision of the number would leave time where it is.
-        now = self._loop.time()
-        step = max(timeout - self._early_seconds, math.ulp(now))
-        self._loop.skip(step)
+        # Time moves on even if a call fires early and is scheduled again for the rest.
+        least_step = max(min(timeout, _LEAST_STEP_SECONDS), math.ulp(self._loop.time()))
+        self._loop.skip(max(timeout - self._early_seconds, least_step))
         return events
 
 

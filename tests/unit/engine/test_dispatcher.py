@@ -3,7 +3,6 @@
 import asyncio
 
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import plus_ms
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
@@ -134,7 +133,8 @@ async def test_what_a_hanging_endpoint_cannot_take_is_handed_back_and_can_be_can
         timer for timer in [await bench.timer(f"h-{n}") for n in range(50)] if not timer.attempt
     ]
     assert len(deferred) == 40
-    assert {timer.due_at for timer in deferred} == {plus_ms(deferred[0].execute_at, 500)}
+    (due_at,) = {timer.due_at for timer in deferred}
+    assert 500_000 <= due_at - deferred[0].execute_at <= 550_000
     result = await bench.store.cancel_if_pending(deferred[0].key, bench.clock.now())
     assert result is not None
     assert result.applied

@@ -1,5 +1,7 @@
 """Finished timers are forgotten after their retention, in small bites."""
 
+import pytest
+
 from duetime.domain.timer import TimerStatus
 from duetime.testing import on_virtual_time
 from tests.unit.engine.engine_bench import EngineBench
@@ -16,7 +18,7 @@ async def test_finished_timers_go_in_batches_with_pauses_in_between() -> None:
     assert await bench.count(TimerStatus.COMPLETED) == 0
     bites = [(at, count) for at, count in bench.store.pruned if count]
     assert [count for _, count in bites] == [500, 500, 200]
-    assert bites[1][0] - bites[0][0] >= 0.05
+    assert bites[1][0] - bites[0][0] == pytest.approx(0.05)
     assert 601 <= bites[0][0] <= 601 + 61
 
 

@@ -1,0 +1,28 @@
+"""A running server, a client of it, and a receiver for its callbacks."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.server_process import ServerProcess
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    async with ServerProcess(tmp_path) as process:
+        yield process
+
+
+@pytest.fixture
+async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
+    async with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[CallbackReceiver]:
+    async with CallbackReceiver() as receiver:
+        yield receiver

@@ -1,0 +1,194 @@
+"""The command line against a real server and a real receiver."""
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from duetime.cli.dev_welcome import DevAddresses, curl_command
+from duetime.cli.listener import bind_next_free
+from tests.e2e.callback_receiver import Answer, CallbackReceiver
+from tests.e2e.command import Command, Finished, run_command, run_shell
+from tests.e2e.server_process import API_KEY, ServerDied, ServerProcess
+
+pytestmark = pytest.mark.e2e
+
+UNKNOWN_ID = "01980000-0000-7000-8000-000000000000"
+
+
+class Cli:
+    """The commands of a user who has set the server's address and key once."""
+
+    def __init__(self, server: ServerProcess, directory: Path) -> None:
+        self._environ = {"DUETIME_URL": server.url, "DUETIME_API_KEY": API_KEY}
+        self._directory = directory
+
+    async def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> Finished:
+        return await run_command(
+            *arguments, directory=self._directory, stdin=stdin, **(self._environ | environ)
+        )
+
+    async def data(self, *arguments: str, stdin: str = "") -> dict[str, object]:
+        finished = await self(*arguments, "--json", stdin=stdin)
+        assert finished.status == 0, finished.errors
+        data = json.loads(finished.output)
+        assert isinstance(data, dict)
+        return data
+
+
+@pytest.fixture
+def cli(server: ServerProcess, tmp_path: Path) -> Cli:
+    return Cli(server, tmp_path)
+
+
+async def test_a_created_timer_arrives_and_is_completed(
+    cli: Cli, server: ServerProcess, receiver: CallbackReceiver
+) -> None:
+    created = await cli.data("create", "--url", f"{receiver.url}/hook", "--in", "2s")
+    assert created["status"] == "pending"
+    (request,) = await receiver.wait_for(1)
+    assert json.loads(request.body) == {"execute_at": created["execute_at"]}
+    assert await server.stop() == 0
+    await server.start()
+    assert (await cli.data("get", str(created["id"])))["status"] == "completed"
+
+
+async def test_create_passes_on_everything(cli: Cli, receiver: CallbackReceiver) -> None:
+    created = await cli.data(
+        *("create", "--url", f"{receiver.url}/hook", "--at", "2090-01-01T01:00:00+01:00"),
+        *("--payload", "-", "--header", "X-Tag=a=b", "--metadata", '{"order": 7}'),
+        *("--max-retries", "2", "--initial-interval", "1s", "--idempotency-key", "once"),
+        stdin='{"n": 1}',
+    )
+    timer = await cli.data("get", str(created["id"]))
+    assert timer["execute_at"] == "2090-01-01T00:00:00Z"
+    assert timer["metadata"] == {"order": 7}
+    callback = timer["callback_config"]
+    assert isinstance(callback, dict)
+    assert callback["payload"] == {"n": 1}
+    assert callback["headers"] == {"X-Tag": "a=b"}
+
+
+async def test_retries_are_made_as_asked_for(cli: Cli, receiver: CallbackReceiver) -> None:
+    receiver.script("/hook", Answer(500), Answer(200))
+    url = f"{receiver.url}/hook"
+    retries = ("--max-retries", "3", "--initial-interval", "100ms")
+    await cli.data("create", "--url", url, "--in", "2s", *retries)
+    requests = await receiver.wait_for(2)
+    assert [request.headers["timer-attempt"] for request in requests] == ["1", "2"]
+
+
+async def test_update_changes_only_what_is_named(cli: Cli, receiver: CallbackReceiver) -> None:
+    url = f"{receiver.url}/hook"
+    created = await cli.data("create", "--url", url, "--in", "1h", "--header", "X-A=1")
+    id = str(created["id"])
+    finished = await cli("update", id, "--at", "2090-01-01T00:00:00Z", "--header", "x-b=2")
+    assert finished.output.startswith("Timer updated.")
+    timer = await cli.data("get", id)
+    assert timer["execute_at"] == "2090-01-01T00:00:00Z"
+    callback = timer["callback_config"]
+    assert isinstance(callback, dict)
+    assert callback["url"] == url
+    assert callback["headers"] == {"X-A": "1", "x-b": "2"}
+    # The payload that tells the instant follows it.
+    assert callback["payload"] == {"execute_at": "2090-01-01T00:00:00Z"}
+
+
+async def test_cancel_is_final(cli: Cli, receiver: CallbackReceiver) -> None:
+    created = await cli.data("create", "--url", receiver.url, "--in", "1h")
+    id = str(created["id"])
+    finished = await cli("cancel", id)
+    assert (finished.status, finished.output[:15]) == (0, "Timer canceled.")
+    assert (await cli.data("get", id))["status"] == "canceled"
+    finished = await cli("update", id, "--in", "2h")
+    assert finished == (1, "", "cannot update timer with status 'canceled'\n")
+
+
+async def test_list_shows_pages(cli: Cli, receiver: CallbackReceiver) -> None:
+    ids = [
+        str((await cli.data("create", "--url", receiver.url, "--in", f"{hours}h"))["id"])
+        for hours in (3, 1, 2)
+    ]
+    order = ("--sort", "execute_at", "--order", "asc")
+    page = await cli.data("list", *order, "--limit", "2")
+    timers = page["timers"]
+    assert isinstance(timers, list)
+    assert [timer["id"] for timer in timers] == [ids[1], ids[2]]
+    assert page["total"] == 3
+    text = (await cli("list", *order, "--offset", "2")).output
+    assert ids[0] in text
+    assert "in 3 h" in text
+    assert "3 to 3 of 3 timers" in text
+    assert "0 of 0 timers" in (await cli("list", "--status", "failed")).output
+
+
+async def test_what_the_server_refuses_is_one_line(cli: Cli) -> None:
+    assert await cli("get", UNKNOWN_ID) == (1, "", "timer not found\n")
+    refused = await cli("list", DUETIME_API_KEY="wrong-key")
+    assert (refused.status, refused.output) == (1, "")
+    assert refused.errors == "missing or invalid X-API-Key (set DUETIME_API_KEY or use --api-key)\n"
+    past = await cli("create", "--url", "http://127.0.0.1/", "--at", "2020-01-01T00:00:00Z")
+    assert (past.status, past.output) == (1, "")
+    assert past.errors.startswith("execute_at ")
+    assert past.errors.count("\n") == 1
+
+
+async def test_the_key_is_found_in_dotenv(server: ServerProcess, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"API_KEY={API_KEY}\nDUETIME_URL={server.url}\n")
+    assert (await run_command("list", directory=tmp_path)).status == 0
+
+
+async def test_health(cli: Cli) -> None:
+    assert (await cli.data("health"))["status"] == "up"
+    assert (await cli("health")).output.startswith("healthy\n")
+
+
+async def test_serve_refuses_a_port_or_a_database_in_use(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    port = server.url.rpartition(":")[2]
+    with pytest.raises(ServerDied) as died:
+        await ServerProcess(tmp_path / "..", PORT=port).start()
+    assert str(died.value) == (f"cannot listen on 127.0.0.1:{port}: port {port} is already in use")
+    with pytest.raises(ServerDied) as died:
+        await ServerProcess(tmp_path).start()
+    assert "is in use by another duetime process" in str(died.value)
+    assert "\n" not in str(died.value)
+
+
+async def test_dev_shows_a_timer_arrive_and_stops_politely(tmp_path: Path) -> None:
+    with bind_next_free("127.0.0.1", 18_080) as taken:
+        port: int = taken.getsockname()[1]
+        arguments = ("dev", "--port", str(port))
+        async with Command(*arguments, directory=tmp_path) as command:
+            assert f"Port {port} is taken; using " in await command.line()
+            url = (await command.line(containing="API:")).split()[-1]
+            key = (await command.line(containing="API key:")).split()[-1]
+            assert key == (tmp_path / ".duetime-dev-key").read_text().strip()
+            receiver_url = (await command.line(containing="Receiver:")).split()[1]
+            arrival = await command.line(containing="demo timer arrived")
+            assert float(arrival.split()[4]) >= 0
+            # The client finds the key by itself; then what was printed for pasting.
+            create = ("create", "--in", "2s", "--url", f"{receiver_url}/hello", "--server", url)
+            created = await run_command(*create, directory=tmp_path)
+            assert created.status == 0, created.errors
+            assert "POST /hello" in await command.line(containing="/hello")
+            assert await command.end(signal.SIGINT) == 0
+            assert command.lines[-1] == "Stopped. Your timers are kept in duetime-dev.db."
+            assert command.errors == ""
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+async def test_the_printed_curl_command_works(
+    server: ServerProcess, receiver: CallbackReceiver, tmp_path: Path
+) -> None:
+    addresses = DevAddresses(
+        api_url=server.url, receiver_url=receiver.url, api_key=API_KEY, db_path=tmp_path
+    )
+    script = curl_command(addresses).replace("10 seconds", "3 seconds").replace("+10S", "+3S")
+    output = await run_shell(script, tmp_path)
+    assert json.loads(output)["code"] == 0, output
+    (request,) = await receiver.wait_for(1)
+    assert json.loads(request.body)["hello"] == "world"

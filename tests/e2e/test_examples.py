@@ -1,0 +1,91 @@
+"""The examples, run as a reader would run them, against a real server."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import Finished
+from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, ServerProcess
+
+pytestmark = pytest.mark.e2e
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+async def run_example(name: str, *arguments: str, directory: Path, **environ: str) -> Finished:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(EXAMPLES / name),
+        *arguments,
+        cwd=directory,
+        env={"PATH": "/usr/bin:/bin", **environ},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Finished(process.returncode, output.decode(), errors.decode())
+
+
+async def test_remind_me_receives_its_callback(server: ServerProcess, tmp_path: Path) -> None:
+    status, output, errors = await run_example(
+        "remind_me.py",
+        "Tea is ready",
+        "--seconds=1",
+        directory=tmp_path,
+        DUETIME_URL=server.url,
+        API_KEY=API_KEY,
+    )
+    assert (status, errors) == (0, "")
+    assert re.search(r"^Timer [0-9a-f-]{36} is due in 1 s\.$", output, re.MULTILINE)
+    assert re.search(r"^Tea is ready  \(\d+\.\d ms late\)$", output, re.MULTILINE)
+
+
+async def test_remind_me_finds_the_key_of_dev(server: ServerProcess, tmp_path: Path) -> None:
+    (tmp_path / ".duetime-dev-key").write_text(API_KEY + "\n")
+    finished = await run_example(
+        "remind_me.py", "--seconds=0.5", directory=tmp_path, DUETIME_URL=server.url
+    )
+    assert finished.status == 0, finished.errors
+
+
+async def test_remind_me_tells_what_the_server_refused(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    finished = await run_example(
+        "remind_me.py", directory=tmp_path, DUETIME_URL=server.url, API_KEY="wrong"
+    )
+    assert finished == (1, "", "refused: missing or invalid X-API-Key\n")
+
+
+async def test_a_paid_order_never_expires_and_a_late_payment_is_told_why(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    status, output, errors = await run_example(
+        "cancel_on_payment.py",
+        "--seconds=1",
+        directory=tmp_path,
+        DUETIME_URL=server.url,
+        API_KEY=API_KEY,
+    )
+    assert (status, errors) == (0, "")
+    lines = [line.partition(": ")[2] for line in output.splitlines()]
+    assert lines[:4] == [
+        "placed, expires in 1 s",
+        "placed, expires in 1 s",
+        "paid, and will never expire",
+        "expired",
+    ]
+    assert re.fullmatch(
+        r"payment comes too late \(cannot cancel timer with status '(executing|completed)'\)",
+        lines[4],
+    )

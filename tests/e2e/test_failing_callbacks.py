@@ -1,0 +1,123 @@
+"""What becomes of a timer whose endpoint refuses, hangs up, is slow or not there at all."""
+
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.callback_receiver import Answer, CallbackReceiver, Close, Hang, Reaction
+from tests.e2e.server_process import ServerProcess
+from tests.e2e.timer_requests import create_timer, in_ms, wait_for_status
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    async with ServerProcess(tmp_path, CALLBACK_TIMEOUT_SECONDS="1") as process:
+        yield process
+
+
+async def test_a_failed_callback_is_not_tried_again(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    failures: dict[str, tuple[Reaction, str]] = {
+        "/closes": (Close(), "connection closed before an answer"),
+        "/hangs": (Hang(), "timed out after 1 s"),
+        "/500": (Answer(500), "HTTP 500"),
+        "/404": (Answer(404, b"not here"), "HTTP 404"),
+        "/302": (Answer(302, headers={"Location": "/elsewhere"}), "HTTP 302"),
+        "/304": (Answer(304), "HTTP 304"),
+    }
+    for target, (reaction, last_error) in failures.items():
+        receiver.script(target, reaction)
+        timer_id = await create_timer(api, receiver.url + target, in_ms(50))
+        timer = await wait_for_status(api, timer_id, "completed", "failed")
+        assert (timer["status"], timer["last_error"]) == ("failed", last_error)
+        assert timer["executed_at"] is not None
+        assert [attempt["error"] for attempt in timer["attempts"]] == [last_error]
+    # A later timer of the same endpoint would come after any repeat or followed redirect.
+    later = await create_timer(api, f"{receiver.url}/later", in_ms(50))
+    await wait_for_status(api, later, "completed")
+    assert [request.target for request in receiver.requests] == [*failures, "/later"]
+
+
+async def test_any_2xx_completes(api: httpx.AsyncClient, receiver: CallbackReceiver) -> None:
+    for status in (200, 201, 202, 204, 299):
+        receiver.reaction = Answer(status, b"" if status == 204 else b'{"ok": false}')
+        timer_id = await create_timer(api, receiver.url, in_ms(50))
+        timer = await wait_for_status(api, timer_id, "completed", "failed")
+        assert timer["status"] == "completed", status
+
+
+async def test_nobody_listens(api: httpx.AsyncClient) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        timer_id = await create_timer(api, f"http://127.0.0.1:{port}/", in_ms(50))
+        timer = await wait_for_status(api, timer_id, "completed", "failed")
+    assert (timer["status"], timer["last_error"]) == ("failed", "connection refused")
+
+
+async def test_a_retry_policy_tries_again_until_it_works(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.script("/flaky", Close(), Answer(500), Answer(200))
+    policy = {"max_retries": 5, "initial_interval": "50ms", "backoff_multiplier": 2}
+    timer_id = await create_timer(
+        api, f"{receiver.url}/flaky", in_ms(50), callback={"payload": 7}, retry_policy=policy
+    )
+    timer = await wait_for_status(api, timer_id, "completed", "failed")
+    assert (timer["status"], timer["last_error"], timer["attempt"]) == ("completed", None, 3)
+    requests = receiver.of("/flaky")
+    assert [request.headers["timer-attempt"] for request in requests] == ["1", "2", "3"]
+    assert {request.headers["webhook-id"] for request in requests} == {timer["delivery_id"]}
+    assert {request.body for request in requests} == {b"7"}
+    assert [(a["number"], a["error"]) for a in timer["attempts"]] == [
+        (1, "connection closed before an answer"),
+        (2, "HTTP 500"),
+        (3, None),
+    ]
+    first, second, third = (request.arrived_at for request in requests)
+    assert second - first >= 50_000
+    assert third - second >= 100_000
+
+
+async def test_a_retry_policy_comes_to_an_end(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.reaction = Answer(503)
+    policy = {"max_attempts": 3, "initial_interval": "20ms", "backoff_multiplier": 1}
+    timer_id = await create_timer(api, receiver.url, in_ms(50), retry_policy=policy)
+    timer = await wait_for_status(api, timer_id, "completed", "failed")
+    assert (timer["status"], timer["last_error"], timer["attempt"]) == ("failed", "HTTP 503", 3)
+    assert len(receiver.requests) == 3
+
+
+async def test_a_retry_that_is_waited_for_can_be_canceled(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.script("/fails", Answer(500))
+    policy = {"max_retries": 1, "initial_interval": "1s"}
+    timer_id = await create_timer(api, f"{receiver.url}/fails", in_ms(50), retry_policy=policy)
+    await receiver.wait_for(1)
+    waiting = await wait_for_status(api, timer_id, "pending")
+    assert waiting["last_error"] == "HTTP 500"
+    later = await create_timer(api, f"{receiver.url}/later", in_ms(1_500))
+    assert (await api.delete(f"/timers/{timer_id}")).status_code == 200
+    await wait_for_status(api, later, "completed")
+    assert [request.target for request in receiver.requests] == ["/fails", "/later"]
+
+
+async def test_an_endpoint_may_ask_to_be_left_alone_for_a_while(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.script("/busy", Answer(429, headers={"Retry-After": "1"}), Answer(200))
+    policy = {"max_retries": 1, "initial_interval": "20ms"}
+    timer_id = await create_timer(api, f"{receiver.url}/busy", in_ms(50), retry_policy=policy)
+    timer = await wait_for_status(api, timer_id, "completed", "failed")
+    assert timer["status"] == "completed"
+    first, second = receiver.of("/busy")
+    assert second.arrived_at - first.arrived_at >= 1_000_000

@@ -1,0 +1,129 @@
+"""Endpoints that take requests and never answer do not delay the timers of others."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from duetime.cli.server import allow_many_connections
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
+from tests.e2e.api_connection import ApiConnection, request_bytes
+from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
+from tests.e2e.server_process import ServerProcess
+from tests.e2e.timer_requests import connections_to, in_ms, timer_body
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+CREATES_AT_ONCE = 50
+LONGEST_LATENESS_MS = 250.0
+LONGEST_STAMPEDE_MS = 2_000.0
+
+
+@pytest.fixture(autouse=True)
+def many_connections() -> None:
+    """The receivers keep thousands of unanswered connections in this process."""
+    allow_many_connections()
+
+
+@pytest.fixture
+async def hanging() -> AsyncIterator[list[CallbackReceiver]]:
+    """Twenty endpoints that never answer."""
+    async with AsyncExitStack() as stack:
+        receivers = []
+        for _ in range(20):
+            receiver = await stack.enter_async_context(CallbackReceiver())
+            receiver.reaction = Hang()
+            receivers.append(receiver)
+        yield receivers
+
+
+async def test_one_endpoint_that_hangs_delays_no_other(
+    server: ServerProcess, receiver: CallbackReceiver, hanging: list[CallbackReceiver]
+) -> None:
+    due_at = in_ms(3_000)
+    await create_timers(server, ((hanging[0].url, due_at) for _ in range(1_500)))
+    lateness_ms = await lateness_of_others(server, receiver, due_at, spread_ms=20)
+    report("one", lateness_ms)
+    assert p99_of(lateness_ms) < LONGEST_LATENESS_MS
+    assert len(hanging[0].requests) >= 500, "the endpoint that hangs was not even tried"
+
+
+async def test_many_endpoints_that_hang_delay_no_other(
+    server: ServerProcess, receiver: CallbackReceiver, hanging: list[CallbackReceiver]
+) -> None:
+    """At the instant itself everybody waits for the machine to open 4,000 connections, which
+    takes as long when the endpoints answer. Once they hang, nobody notices."""
+    due_at = in_ms(5_000)
+    await create_timers(server, ((dead.url, due_at) for _ in range(200) for dead in hanging))
+    lateness_ms = await lateness_of_others(server, receiver, due_at, spread_ms=60)
+    at_the_instant, while_they_hang = lateness_ms[:50], lateness_ms[75:]
+    report("many, at the instant", at_the_instant)
+    report("many, while they hang", while_they_hang)
+    assert p99_of(at_the_instant) < LONGEST_STAMPEDE_MS
+    assert p99_of(while_they_hang) < LONGEST_LATENESS_MS
+    assert all(dead.requests for dead in hanging), "some endpoints were not even tried"
+
+
+async def test_an_endpoint_that_takes_its_time_gets_all_its_timers_soon(
+    server: ServerProcess, receiver: CallbackReceiver
+) -> None:
+    """More timers than may wait, on an endpoint that is slow to answer but does answer."""
+    receiver.reaction = Answer(delay_seconds=0.1)
+    due_at = in_ms(4_000)
+    await create_timers(server, ((f"{receiver.url}/{n}", due_at) for n in range(3_000)))
+    await receiver.wait_for_total(3_000)
+    lateness_ms = [
+        (request.arrived_at - due_at) / MICROSECONDS_PER_MS for request in receiver.requests
+    ]
+    report("slow", lateness_ms)
+    assert len({request.target for request in receiver.requests}) == 3_000
+    assert min(lateness_ms) >= 0
+    assert max(lateness_ms) < 3_000
+
+
+async def lateness_of_others(
+    server: ServerProcess, receiver: CallbackReceiver, due_at: Instant, *, spread_ms: int
+) -> list[float]:
+    """The lateness of fifty timers due at the instant, and of fifty after it, in their order."""
+    due_by_target = {
+        f"/{number}": plus_ms(due_at, spread_ms * max(0, number - 49)) for number in range(100)
+    }
+    await create_timers(
+        server, ((receiver.url + target, at) for target, at in due_by_target.items())
+    )
+    assert in_ms(0) < due_at, "creating took so long that the timers came due meanwhile"
+    requests = await receiver.wait_for(len(due_by_target))
+    arrived_at = {request.target: request.arrived_at for request in requests}
+    assert len(requests) == len(due_by_target) == len(arrived_at)
+    lateness_ms = [
+        (arrived_at[target] - at) / MICROSECONDS_PER_MS for target, at in due_by_target.items()
+    ]
+    assert min(lateness_ms) >= 0
+    return lateness_ms
+
+
+def p99_of(lateness_ms: list[float]) -> float:
+    return sorted(lateness_ms)[int(0.99 * (len(lateness_ms) - 1))]
+
+
+def report(name: str, lateness_ms: list[float]) -> None:
+    p50 = sorted(lateness_ms)[len(lateness_ms) // 2]
+    sys.stdout.write(f"{name}: lateness p50 {p50:.1f} ms, p99 {p99_of(lateness_ms):.1f} ms\n")
+
+
+async def create_timers(server: ServerProcess, timers: Iterable[tuple[str, Instant]]) -> None:
+    """Create them over a few connections, with many requests on the way at once."""
+    requests = [request_bytes("POST", "/timers", timer_body(url, at)) for url, at in timers]
+
+    async def create(connection: ApiConnection, share: list[bytes]) -> None:
+        for first in range(0, len(share), CREATES_AT_ONCE):
+            batch = share[first : first + CREATES_AT_ONCE]
+            await connection.send(b"".join(batch))
+            for _ in batch:
+                assert (await connection.read_answer()).status == 201
+
+    async with connections_to(server, 8) as connections, asyncio.TaskGroup() as group:
+        for number, connection in enumerate(connections):
+            group.create_task(create(connection, requests[number::8]))

@@ -1,0 +1,90 @@
+"""What the tests ask of the API, with little ado."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx
+
+from duetime.clock import SystemClock
+from duetime.domain.instants import Instant, format_instant, plus_ms
+from tests.e2e.api_connection import ApiConnection
+from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+
+STATUSES = ("pending", "executing", "completed", "failed", "canceled")
+
+Json = dict[str, Any]
+
+
+def now() -> Instant:
+    return SystemClock().now()
+
+
+def in_ms(delay_ms: float) -> Instant:
+    return plus_ms(now(), delay_ms)
+
+
+def timer_body(url: str, execute_at: Instant, *, callback: Json | None = None, **more: Any) -> Json:
+    """A create request for an HTTP callback; `callback` adds headers or a payload."""
+    return {
+        "execute_at": format_instant(execute_at),
+        "callback": {"type": "http", "url": url, **(callback or {})},
+        **more,
+    }
+
+
+async def create_timer(
+    api: httpx.AsyncClient,
+    url: str,
+    execute_at: Instant,
+    *,
+    callback: Json | None = None,
+    **more: Any,
+) -> str:
+    """The id of a new timer."""
+    body = timer_body(url, execute_at, callback=callback, **more)
+    answer = await api.post("/timers", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def get_timer(api: httpx.AsyncClient, timer_id: str) -> Json:
+    answer = await api.get(f"/timers/{timer_id}")
+    assert answer.status_code == 200, answer.text
+    data: Json = answer.json()["data"]
+    return data
+
+
+async def wait_for_status(api: httpx.AsyncClient, timer_id: str, *statuses: str) -> Json:
+    """The timer, once it has one of the statuses."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            timer = await get_timer(api, timer_id)
+            if timer["status"] in statuses:
+                return timer
+
+
+async def count_timers(api: httpx.AsyncClient) -> dict[str, int]:
+    """How many timers the API lists in each status."""
+    counts = {}
+    for status in STATUSES:
+        answer = await api.get("/timers", params={"status": status, "limit": 1})
+        assert answer.status_code == 200, answer.text
+        counts[status] = int(answer.json()["data"]["total"])
+    return counts
+
+
+async def wait_until_dry(api: httpx.AsyncClient) -> dict[str, int]:
+    """How many timers have each status, once none is pending or executing."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            counts = await count_timers(api)
+            if counts["pending"] == counts["executing"] == 0:
+                return counts
+
+
+@asynccontextmanager
+async def connections_to(server: ServerProcess, count: int) -> AsyncIterator[list[ApiConnection]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(ApiConnection(server.url)) for _ in range(count)]

@@ -1,0 +1,165 @@
+"""A store as one process sees it through a bad line: slow, away, or silent about a write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import NoReturn, TypeVar
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.clock import Clock
+from duetime.ports.leases import ShardState
+from duetime.ports.store import (
+    Capabilities,
+    ClaimBatch,
+    ConditionalResult,
+    CreateRequest,
+    CreateResult,
+    Leases,
+    Page,
+    PageQuery,
+)
+from duetime.stores.memory import MemoryStore
+
+T = TypeVar("T")
+
+
+class Limbo:
+    """Where the calls of killed processes stay: they neither return nor raise."""
+
+    def __init__(self) -> None:
+        self._never = asyncio.Event()
+
+    async def stay(self) -> NoReturn:
+        await self._never.wait()
+        raise AssertionError("nobody comes back from here")
+
+
+class StoreFaults:
+    """How bad the line is now. Shared by all processes and changed by the scenario."""
+
+    def __init__(self) -> None:
+        self.lost_before = 0.0
+        """Chance that a call fails and nothing was written."""
+        self.lost_after = 0.0
+        """Chance that a call fails though its write took effect."""
+        self.longest_delay_seconds = 0.0
+        self.lost_claims = False
+        """Whether the answer to a claim may get lost too."""
+
+    def heal(self) -> None:
+        self.lost_before = self.lost_after = self.longest_delay_seconds = 0.0
+
+
+class FaultyStore:
+    """Implements the store and lease ports on a memory store that survives the process.
+
+    Once `dead`, no call takes effect or returns any more: its process was killed.
+    """
+
+    def __init__(
+        self, truth: MemoryStore, faults: StoreFaults, random: Random, clock: Clock, limbo: Limbo
+    ) -> None:
+        self._limbo = limbo
+        self._truth = truth
+        self._faults = faults
+        self._random = random
+        self._clock = clock
+        self.dead = False
+        self.faults_injected = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._truth.capabilities
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def ping(self) -> None:
+        await self._call(self._truth.ping)
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        return await self._truth.add_namespace(namespace)
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        return await self._call(lambda: self._truth.create(requests))
+
+    async def get(self, key: TimerKey) -> Timer | None:
+        return await self._call(lambda: self._truth.get(key))
+
+    async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        return await self._call(lambda: self._truth.change_if_pending(key, change))
+
+    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        return await self._call(lambda: self._truth.cancel_if_pending(key, now))
+
+    async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        return await self._call(lambda: self._truth.remove_if_pending(key))
+
+    async def page(self, query: PageQuery) -> Page:
+        return await self._call(lambda: self._truth.page(query))
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        return await self._call(
+            lambda: self._truth.claim_due(
+                leases, now=now, until_inclusive=until_inclusive, limit=limit
+            ),
+            may_lose_answer=self._faults.lost_claims,
+        )
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await self._call(lambda: self._truth.settle(settlements))
+
+    async def recover(self, leases: Leases) -> list[Instant]:
+        return await self._call(lambda: self._truth.recover(leases))
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        return await self._call(
+            lambda: self._truth.prune(finished_before=finished_before, limit=limit)
+        )
+
+    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        return await self._call(lambda: self._truth.counts(namespace))
+
+    async def shards(self) -> Sequence[ShardState]:
+        return await self._call(self._truth.shards)
+
+    async def claim_shard(
+        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
+    ) -> Epoch | None:
+        return await self._call(
+            lambda: self._truth.claim_shard(shard, owner=owner, seen_epoch=seen_epoch)
+        )
+
+    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
+        return await self._call(lambda: self._truth.release_shard(shard, epoch=epoch))
+
+    async def _call(
+        self, operation: Callable[[], Awaitable[T]], *, may_lose_answer: bool = True
+    ) -> T:
+        await self._travel()
+        self._fail_by_chance(self._faults.lost_before)
+        result = await operation()
+        await self._travel()
+        if may_lose_answer:
+            self._fail_by_chance(self._faults.lost_after)
+        return result
+
+    async def _travel(self) -> None:
+        if self._faults.longest_delay_seconds:
+            # Most calls are quick; a few take as long as it gets.
+            share = self._random.random() ** 4
+            await self._clock.sleep(share * self._faults.longest_delay_seconds)
+        if self.dead:
+            await self._limbo.stay()
+
+    def _fail_by_chance(self, chance: float) -> None:
+        if chance and self._random.random() < chance:
+            self.faults_injected += 1
+            raise StoreUnavailable("injected")
