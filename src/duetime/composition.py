@@ -63,10 +63,7 @@ class Duetime:
             clock=self._clock,
             health=self._engine_health,
             api_key=settings.api_key,
-            rules=ApiRules(
-                max_body_bytes=settings.max_body_bytes,
-                callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
-            ),
+            rules=ApiRules(max_body_bytes=settings.max_body_bytes),
         )
 
     async def start(self) -> None:

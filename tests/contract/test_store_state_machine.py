@@ -30,6 +30,7 @@ from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.store import CreateRequest, Leases, OnExisting, PageQuery, SortField
 from duetime.testing.store_contract import Store
+from duetime.testing.store_contract.steps import fields_of
 from duetime.testing.store_model import StoreModel
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
@@ -160,6 +161,12 @@ class StoreMachine(RuleBasedStateMachine):
             for claim in [self.claims[-1 - index % len(self.claims)]]
         ]
         assert self.run(self.store.settle(settlements)) == self.model.settle(settlements)
+
+    @rule(kind=lease_kinds)
+    def executing(self, kind: LeaseKind) -> None:
+        leases = self.leases(kind)
+        told = {claim.id: fields_of(claim) for claim in self.run(self.store.executing(leases))}
+        assert told == {claim.id: fields_of(claim) for claim in self.model.executing(leases)}
 
     @rule(
         key=keys,

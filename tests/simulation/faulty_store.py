@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.clock import Clock
 from duetime.ports.leases import ShardState
@@ -47,8 +47,6 @@ class StoreFaults:
         self.lost_after = 0.0
         """Chance that a call fails though its write took effect."""
         self.longest_delay_seconds = 0.0
-        self.lost_claims = False
-        """Whether the answer to a claim may get lost too."""
 
     def heal(self) -> None:
         self.lost_before = self.lost_after = self.longest_delay_seconds = 0.0
@@ -109,9 +107,11 @@ class FaultyStore:
         return await self._call(
             lambda: self._truth.claim_due(
                 leases, now=now, until_inclusive=until_inclusive, limit=limit
-            ),
-            may_lose_answer=self._faults.lost_claims,
+            )
         )
+
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        return await self._call(lambda: self._truth.executing(leases))
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._call(lambda: self._truth.settle(settlements))

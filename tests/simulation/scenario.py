@@ -38,7 +38,6 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     steps: int = 150
     store_faults: bool = True
-    lost_claims: bool = False
     deaths: bool = True
     clock_jumps: bool = True
     moods: bool = True
@@ -93,7 +92,6 @@ class Scenario:
         self.truth = MemoryStore()
         self.limbo = Limbo()
         self.faults = StoreFaults()
-        self.faults.lost_claims = profile.lost_claims
         self.endpoints = Endpoints(self.random, self.clock, count=self.random.randint(1, 6))
         self.histories = self.endpoints.histories
         self.process: Process | None = None

@@ -57,15 +57,5 @@ def test_the_promises_hold(seed: int) -> None:
     play(seed, PROFILES[profile_of(seed)])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a claim whose answer got lost stays executing until the next start: "
-    "the store port has no way to ask for it again",
-)
-def test_a_claim_whose_answer_got_lost_is_sent_all_the_same() -> None:
-    for seed in range(3):
-        play(seed, Profile(lost_claims=True, deaths=False, clock_jumps=False))
-
-
 def test_a_seed_replays_exactly() -> None:
     assert play(1, STORMY) == play(1, STORMY)

@@ -11,10 +11,10 @@ from duetime.api.auth import ApiKeyGuard
 from duetime.api.body import ClientGone
 from duetime.api.docs_page import docs_answer
 from duetime.api.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.express import ExpressCreate
 from duetime.api.health import EngineHealth, Health
 from duetime.api.openapi import openapi_answer
 from duetime.api.platform import Platform
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.service.timer_service import TimerService
@@ -26,7 +26,6 @@ class ApiRules(Struct, frozen=True, kw_only=True):
     """What an operator may set about the API."""
 
     max_body_bytes: int = 1_048_576
-    callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
     ping_timeout_seconds: float = 4.5
 
 
@@ -40,12 +39,9 @@ def create_app(
     rules: ApiRules,
 ) -> ASGIApp:
     """The application, ready to be served. Without an `api_key` everyone is let in."""
-    platform = Platform(
-        service,
-        ApiKeyGuard(api_key),
-        max_body_bytes=rules.max_body_bytes,
-        callback_timeout_ms=rules.callback_timeout_ms,
-    )
+    guard = ApiKeyGuard(api_key)
+    platform = Platform(service, guard, rules.max_body_bytes)
+    express = ExpressCreate(service, guard, max_body_bytes=rules.max_body_bytes)
     health_check = Health(store, clock, health, rules.ping_timeout_seconds)
 
     async def healthz(scope: Scope, receive: Receive) -> Answer:
@@ -68,7 +64,7 @@ def create_app(
         _route("/docs", GET=docs),
         _route("/", GET=home),
     ]
-    return App(routes, create=platform.create)
+    return App(routes, create=platform.create, express=express)
 
 
 class App:
@@ -78,9 +74,10 @@ class App:
     become an error answer: nothing is ever half sent, and no traceback leaves the process.
     """
 
-    def __init__(self, routes: list[Route], *, create: Handler) -> None:
+    def __init__(self, routes: list[Route], *, create: Handler, express: ExpressCreate) -> None:
         self._router = Router(routes, redirect_slashes=False, default=_answer_unknown_path)
         self._create = create
+        self.express = express
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,10 +1,10 @@
 """Errors in the platform's format: `{code, message, data}` with an HTTP status."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from typing import Any
 
 import structlog
-from starlette.types import Scope
 
 from duetime.api.answers import Answer, answer
 from duetime.domain.errors import DuetimeError, ErrorKind
@@ -32,7 +32,7 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
 }
 
 
-def error_answer(error: Exception, scope: Scope) -> Answer:
+def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
     """What the client is told. What it did not cause is logged, and told without details."""
     if isinstance(error, DuetimeError):
         status, code = STATUS_AND_CODE[error.kind]

@@ -23,11 +23,18 @@ from duetime.api.platform_requests import (
 from duetime.api.platform_types import CanceledTimer, TimerList, UpdateTimerBody
 from duetime.domain.errors import InvalidInput
 from duetime.domain.keys import DEFAULT_NAMESPACE, TimerKey
-from duetime.ports.store import Existence
+from duetime.ports.store import CreateResult, Existence
 from duetime.service.timer_service import TimerService
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOTHING = UpdateTimerBody()
+
+
+def created_answer(result: CreateResult) -> Answer:
+    timer = summary_of(result.timer)
+    if result.existence is Existence.EXISTING:
+        return answer(200, Code.SUCCESS, "timer already exists", timer)
+    return answer(201, Code.SUCCESS, "timer created successfully", timer)
 
 
 class Platform:
@@ -36,29 +43,16 @@ class Platform:
     The key is checked first, before anything of the body is read.
     """
 
-    def __init__(
-        self,
-        service: TimerService,
-        guard: ApiKeyGuard,
-        *,
-        max_body_bytes: int,
-        callback_timeout_ms: int,
-    ) -> None:
+    def __init__(self, service: TimerService, guard: ApiKeyGuard, max_body_bytes: int) -> None:
         self._service = service
         self._guard = guard
         self._max_body_bytes = max_body_bytes
-        self._callback_timeout_ms = callback_timeout_ms
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         headers = scope["headers"]
         self._guard.check(headers)
         body = await read_body(headers, receive, self._max_body_bytes)
-        new = new_timer_of(decode_create(body), self._callback_timeout_ms)
-        result = await self._service.create(new)
-        timer = summary_of(result.timer)
-        if result.existence is Existence.EXISTING:
-            return answer(200, Code.SUCCESS, "timer already exists", timer)
-        return answer(201, Code.SUCCESS, "timer created successfully", timer)
+        return created_answer(await self._service.create(new_timer_of(decode_create(body))))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         self._guard.check(scope["headers"])
@@ -86,11 +80,7 @@ class Platform:
             execute_at=(
                 UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
             ),
-            callback=(
-                UNSET
-                if body.callback is UNSET
-                else callback_of(body.callback, self._callback_timeout_ms)
-            ),
+            callback=UNSET if body.callback is UNSET else callback_of(body.callback),
             metadata=UNSET if body.metadata is UNSET else metadata_of(body.metadata),
             retry_policy=(policy if policy is UNSET or policy is None else retry_policy_of(policy)),
         )

@@ -29,30 +29,24 @@ decode_create = BodyDecoder(CreateTimerBody, _CHOICES).decode
 decode_update = BodyDecoder(UpdateTimerBody, _CHOICES).decode
 
 
-def new_timer_of(body: CreateTimerBody, callback_timeout_ms: int) -> NewTimer:
+def new_timer_of(body: CreateTimerBody) -> NewTimer:
     policy = body.retry_policy
     return NewTimer(
         execute_at=parse_instant("execute_at", body.execute_at),
-        callback=callback_of(body.callback, callback_timeout_ms),
+        callback=callback_of(body.callback),
         metadata=metadata_of(body.metadata),
         retry_policy=None if policy is None else retry_policy_of(policy),
         idempotency_key=body.idempotency_key,
     )
 
 
-def callback_of(body: CallbackBody, timeout_ms: int) -> Callback:
+def callback_of(body: CallbackBody) -> Callback:
     match body:
         case HttpCallbackBody():
-            return HttpCallback(
-                url=body.url, headers=body.headers, payload=body.payload, timeout_ms=timeout_ms
-            )
+            return HttpCallback(url=body.url, headers=body.headers, payload=body.payload)
         case NatsCallbackBody():
             return NatsCallback(
-                topic=body.topic,
-                key=body.key,
-                headers=body.headers,
-                payload=body.payload,
-                timeout_ms=timeout_ms,
+                topic=body.topic, key=body.key, headers=body.headers, payload=body.payload
             )
         case _ as unreachable:
             assert_never(unreachable)

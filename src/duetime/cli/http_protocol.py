@@ -3,15 +3,15 @@
 from http import HTTPStatus
 
 import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from duetime.api.answers import answer
 from duetime.api.errors import Code
-from duetime.cli.joined_writes import JoinedWritesProtocol
 
 MAX_HEAD_BYTES = 65_536
 
 
-class BoundedHttpProtocol(JoinedWritesProtocol):
+class BoundedHttpProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, but the head of a request has a limit, and what cannot be read is
     answered in the platform's format.
 

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from duetime import __version__
-from duetime.cli.http_protocol import BoundedHttpProtocol
+from duetime.cli.express import ExpressProtocol
 from duetime.cli.listener import take_connections, url_of
 
 BACKLOG = 2048
@@ -85,7 +85,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=BoundedHttpProtocol,
+                http=ExpressProtocol,
                 proxy_headers=False,
                 ws="none",
                 lifespan="off",

@@ -78,7 +78,8 @@ class TimerConflict(DuetimeError):
 
 
 class StoreUnavailable(DuetimeError):
-    """The store could not do its work now. Nothing was written."""
+    """The store could not do its work now. What was to be written may have been written or
+    not, but never in part."""
 
     kind = ErrorKind.UNAVAILABLE
 

@@ -36,7 +36,9 @@ def datetime_of(instant: Instant) -> datetime:
 
 def format_instant(instant: Instant) -> str:
     """ISO 8601 in UTC, with as many decimals as the instant needs: none, three or six."""
-    text = (_NAIVE_EPOCH + timedelta(microseconds=instant)).isoformat()
+    # In whole seconds: a timedelta of so many microseconds would be worked out in big numbers.
+    seconds, microseconds = divmod(instant, MICROSECONDS_PER_SECOND)
+    text = (_NAIVE_EPOCH + timedelta(0, seconds, microseconds)).isoformat()
     if len(text) == _LENGTH_WITH_MICROSECONDS and text.endswith("000"):
         text = text[:-3]
     return text + "Z"

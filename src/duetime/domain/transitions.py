@@ -83,8 +83,9 @@ def settlement_of(
             )
         case Failed(error=error):
             failures = claim.failures + 1
-            first_claimed_at = attempts[_first_of_firing(attempts)].claimed_at
-            due_at = _next_due_at(claim, outcome, failures, first_claimed_at, chance)
+            first = attempts[_first_of_firing(attempts)]
+            first_made_at = first.claimed_at if first.sent_at is None else first.sent_at
+            due_at = _next_due_at(claim, outcome, failures, first_made_at, chance)
             if due_at is None:
                 failed = _settlement(
                     claim, outcome, TimerStatus.FAILED, attempts, executed_at=outcome.answered_at
@@ -267,12 +268,13 @@ def _first_of_firing(attempts: tuple[Attempt, ...]) -> int:
 
 
 def _next_due_at(
-    claim: Claim, failure: Failed, failures: int, first_claimed_at: Instant, chance: float
+    claim: Claim, failure: Failed, failures: int, first_made_at: Instant, chance: float
 ) -> Instant | None:
     policy = claim.retry_policy
     if policy is None or failures > policy.max_retries:
         return None
     delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)
-    due_at = plus_ms(failure.answered_at, delay_ms)
-    latest = first_claimed_at + policy.max_duration_ms * MICROSECONDS_PER_MS
+    # Not before its instant, even if the wall clock was set back meanwhile.
+    due_at = max(plus_ms(failure.answered_at, delay_ms), claim.execute_at)
+    latest = first_made_at + policy.max_duration_ms * MICROSECONDS_PER_MS
     return due_at if due_at <= latest else None

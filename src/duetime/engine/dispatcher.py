@@ -12,6 +12,7 @@ from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import hand_back, settlement_of
+from duetime.engine.claim_name import ClaimName, name_of
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
 from duetime.engine.lateness import Lateness
 from duetime.engine.settler import MAX_BATCH, Settler
@@ -20,7 +21,7 @@ from duetime.ports.destination import Destination
 
 _log = structlog.get_logger()
 
-MAX_HELD = 1_024
+MAX_HELD = 2_048
 """Claims held in memory that are neither sent nor in a lane that stands still."""
 
 FAR_BEYOND_HORIZON_MS = 1_000.0
@@ -55,7 +56,7 @@ class Dispatcher:
         self._upcoming: list[tuple[Instant, int, Claim]] = []
         self._sequence = 0
         self._lanes: dict[str, Lane] = {}
-        self._deliveries: set[asyncio.Task[None]] = set()
+        self._deliveries: dict[asyncio.Task[None], Claim] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._caretaker: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -74,6 +75,14 @@ class Dispatcher:
         # at writing them than at handing out claims: then claims have to wait.
         unwritten = max(0, self._settler.unwritten - MAX_BATCH)
         return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting - unwritten)
+
+    def held(self) -> set[ClaimName]:
+        """All claims that are here: not yet sent, under way, or not yet settled."""
+        claims = [claim for _, _, claim in self._upcoming]
+        for lane in self._lanes.values():
+            claims.extend(lane.waiting)
+        claims.extend(self._deliveries.values())
+        return {name_of(claim) for claim in claims} | self._settler.held()
 
     def call_when_room(self, wanted: int, on_room: Callable[[], None]) -> None:
         """Call back, once, when there is room for so many claims."""
@@ -145,8 +154,8 @@ class Dispatcher:
 
     def _start(self, lane: Lane, claim: Claim) -> None:
         task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim))
-        self._deliveries.add(task)
-        task.add_done_callback(self._deliveries.discard)
+        self._deliveries[task] = claim
+        task.add_done_callback(self._deliveries.pop)
 
     async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
         try:

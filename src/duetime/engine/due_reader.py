@@ -3,6 +3,7 @@
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.engine.background import BackgroundLoop
+from duetime.engine.claim_name import name_of
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
 from duetime.ports.clock import Clock
 from duetime.ports.store import Leases, TimerStore
@@ -39,6 +40,7 @@ class DueReader(BackgroundLoop):
         self._announced_at: Instant | None = None
         self._sleeping_for: Instant | None = None
         self._dispatcher: Dispatcher | None = None
+        self._claims_may_be_lost = False
         self.leases: Leases = {}
 
     def feed(self, dispatcher: Dispatcher) -> None:
@@ -60,14 +62,27 @@ class DueReader(BackgroundLoop):
             dispatcher.call_when_room(self._smallest_batch, self.wake)
             await self.wait(LONGEST_WAIT_SECONDS)
             return
+        if self._claims_may_be_lost:
+            await self._find_lost_claims(dispatcher)
         self._announced_at = None
         now = self._clock.now()
+        self._claims_may_be_lost = True
         batch = await self._store.claim_due(
             self.leases, now=now, until_inclusive=plus_ms(now, self._horizon_ms), limit=limit
         )
+        self._claims_may_be_lost = False
         dispatcher.accept(batch.claims)
         if len(batch.claims) < limit:
             await self._sleep_until_due(batch.next_due_at)
+
+    async def _find_lost_claims(self, dispatcher: Dispatcher) -> None:
+        """A claim that failed may have taken place all the same; then its timers wait for us.
+
+        What is held is asked first: what is settled meanwhile may still be read as executing.
+        """
+        held = dispatcher.held()
+        claims = await self._store.executing(self.leases)
+        dispatcher.accept([claim for claim in claims if name_of(claim) not in held])
 
     async def _sleep_until_due(self, next_due_at: Instant | None) -> None:
         poll_at_seconds = self._clock.monotonic() + self._poll_seconds

@@ -18,7 +18,7 @@ One whose first claim waits for so long answers too slowly for others to wait fo
 FIRST_DEFERRAL_MS = 250.0
 LONGEST_DEFERRAL_MS = 5_000.0
 
-MAX_WAITING = 1_024
+MAX_WAITING = 2_048
 
 
 class Slots:

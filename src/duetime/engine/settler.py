@@ -9,6 +9,7 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.engine.background import FIRST_PAUSE_SECONDS, BackgroundLoop
+from duetime.engine.claim_name import ClaimName, name_of
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps
@@ -43,6 +44,10 @@ class Settler(BackgroundLoop):
     @property
     def unwritten(self) -> int:
         return len(self._gathered)
+
+    def held(self) -> set[ClaimName]:
+        """The claims whose outcomes are not written yet."""
+        return {name_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}
 
     def add(self, shard: ShardNumber, settlement: Settlement) -> None:
         self._gathered.append((shard, settlement))

@@ -164,6 +164,14 @@ class TimerStore(Protocol):
         """
         ...
 
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        """The claims that are executing under exactly these leases, in no particular order.
+
+        For an owner that does not know whether a claim of its own took place: `claim_due` may
+        raise `StoreUnavailable` after it did.
+        """
+        ...
+
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Apply a batch of settlements; one answer per settlement: whether it applied.
 

@@ -1,9 +1,9 @@
 """Natural group commit for creates."""
 
 import asyncio
-from collections.abc import Awaitable
 
-from duetime.ports.store import CreateRequest, CreateResult, TimerStore
+from duetime.ports.store import CreateRequest, CreateResult, Existence, TimerStore
+from duetime.ports.wakeups import WakeUps
 
 MAX_BATCH = 1_000
 
@@ -17,14 +17,15 @@ class CreateBatcher:
     all the same: the caller can no longer know, so the store decides.
     """
 
-    def __init__(self, store: TimerStore) -> None:
+    def __init__(self, store: TimerStore, wakeups: WakeUps) -> None:
         self._store = store
+        self._wakeups = wakeups
         self._requests: list[CreateRequest] = []
         self._answers: list[asyncio.Future[CreateResult]] = []
         self._writer: asyncio.Task[None] | None = None
 
-    def create(self, request: CreateRequest) -> Awaitable[CreateResult]:
-        """Submit a request. The result is there once it is durable."""
+    def create(self, request: CreateRequest) -> asyncio.Future[CreateResult]:
+        """Submit a request. The result is there once it is durable and the engine knows of it."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[CreateResult] = loop.create_future()
         self._requests.append(request)
@@ -56,5 +57,7 @@ class CreateBatcher:
                     answer.set_exception(error)
             return
         for answer, result in zip(answers, results, strict=True):
+            if result.existence is not Existence.EXISTING:
+                self._wakeups.announce(result.timer.shard, result.timer.due_at)
             if not answer.done():
                 answer.set_result(result)

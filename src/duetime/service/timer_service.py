@@ -1,5 +1,6 @@
 """What can be done with timers, the same for every front door."""
 
+import asyncio
 from collections.abc import Callable
 
 import uuid_utils
@@ -70,7 +71,7 @@ class TimerService:
         self._namespaces = namespaces
         self._rules = rules
         self._new_uuid = new_uuid
-        self._batcher = CreateBatcher(store)
+        self._batcher = CreateBatcher(store, wakeups)
         self._min_delay = rules.min_delay_ms * MICROSECONDS_PER_MS
 
     async def create(self, new: NewTimer) -> CreateResult:
@@ -81,10 +82,16 @@ class TimerService:
         """
         if new.idempotency_key is not None:
             return await self._create_once(new, new.idempotency_key)
+        return await self.begin_create(new)
+
+    def begin_create(self, new: NewTimer) -> asyncio.Future[CreateResult]:
+        """The same for a timer without an idempotency key, without a coroutine: what is wrong
+        is raised at once, and the result is there when it is durable."""
+        assert new.idempotency_key is None
         if new.id is None:
-            return await self._write(self._request_of(new, self._new_uuid(), None))
+            return self._batcher.create(self._request_of(new, self._new_uuid(), None))
         _check_key_text("id", new.id)
-        return await self._write(self._request_of(new, new.id, None))
+        return self._batcher.create(self._request_of(new, new.id, None))
 
     async def get(self, key: TimerKey) -> Timer:
         self._namespaces.named(key.namespace)
@@ -172,15 +179,9 @@ class TimerService:
                 raise
             result = CreateResult(Existence.EXISTING, existing)
         else:
-            result = await self._write(request)
+            result = await self._batcher.create(request)
         if result.timer.fingerprint != fingerprint:
             raise TimerConflict("idempotency_key was used for a different timer")
-        return result
-
-    async def _write(self, request: CreateRequest) -> CreateResult:
-        result = await self._batcher.create(request)
-        if result.existence is not Existence.EXISTING:
-            self._wakeups.announce(request.timer.shard, request.timer.due_at)
         return result
 
     def _request_of(self, new: NewTimer, timer_id: str, fingerprint: bytes | None) -> CreateRequest:

@@ -130,6 +130,13 @@ class StoreModel:
             answers.append(applies)
         return answers
 
+    def executing(self, leases: Leases) -> list[Claim]:
+        return [
+            transitions.claim_of(timer)
+            for timer in self.timers.values()
+            if timer.status is TimerStatus.EXECUTING and leases.get(timer.shard) == timer.epoch
+        ]
+
     def recover(self, leases: Leases) -> list[Instant]:
         left_behind = [
             timer

@@ -114,21 +114,29 @@ def test_the_last_retry(failures: int, status: TimerStatus) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered_at", "status"), [(at(50), TimerStatus.PENDING), (at(50.001), TimerStatus.FAILED)]
+    ("answered_at", "status"), [(at(51), TimerStatus.PENDING), (at(51.001), TimerStatus.FAILED)]
 )
 def test_no_retry_is_planned_beyond_the_policys_duration(
     answered_at: Instant, status: TimerStatus
 ) -> None:
-    claim = replace(claim_of(make_timer(retry_policy=POLICY)), claimed_at=at(0))
+    claim = claim_of(make_timer(retry_policy=POLICY))
     assert settlement_of(claim, failed(answered_at=answered_at)).status is status
 
 
 def test_a_timer_that_an_outage_made_late_has_its_retries() -> None:
-    late = replace(claim_of(make_timer(retry_policy=POLICY)), claimed_at=at(100_000))
-    first = settlement_of(late, failed(answered_at=at(100_001)))
+    late = claim_of(make_timer(retry_policy=POLICY))
+    sent = Failed(sent_at=at(100_000), answered_at=at(100_001), error="HTTP 500")
+    first = settlement_of(late, sent)
     assert first.status is TimerStatus.PENDING
-    again = replace(late, attempt=2, attempts=first.attempts, claimed_at=at(100_050))
-    assert settlement_of(again, failed(answered_at=at(100_051))).status is TimerStatus.FAILED
+    again = replace(late, attempt=2, attempts=first.attempts)
+    too_late = Failed(sent_at=at(100_050), answered_at=at(100_051), error="HTTP 500")
+    assert settlement_of(again, too_late).status is TimerStatus.FAILED
+
+
+def test_no_retry_is_planned_before_the_instant_although_the_clock_was_set_back() -> None:
+    timer = make_timer(retry_policy=POLICY, execute_at=at(1_000))
+    set_back = Failed(sent_at=at(3), answered_at=at(4), error="HTTP 500")
+    assert settlement_of(claim_of(timer), set_back).due_at == at(1_000)
 
 
 def test_a_retry_waits_as_long_as_the_endpoint_asks() -> None:

@@ -1,6 +1,7 @@
 """When the engine looks at the store, and what it takes from there."""
 
 from duetime.domain.timer import TimerStatus
+from duetime.engine.dispatcher import MAX_HELD
 from duetime.testing import Hang, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
@@ -91,7 +92,7 @@ async def test_a_backlog_stays_in_the_store() -> None:
         await bench.clock.sleep(0.025)
         most_held = max(most_held, await bench.count(TimerStatus.EXECUTING))
     assert bench.destination.most_at_once(HANGING) == 1_000
-    assert most_held <= 1_000 + 2 * 1_024 + 500
+    assert most_held <= 1_000 + 2 * MAX_HELD + 500
 
 
 @on_virtual_time

@@ -6,7 +6,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.service.create_batcher import MAX_BATCH, CreateBatcher
 from duetime.testing import make_timer
-from tests.unit.service.service_bench import GatedStore
+from tests.unit.service.service_bench import GatedStore, RecordingWakeUps
 
 
 def request(number: int) -> CreateRequest:
@@ -19,7 +19,7 @@ def submit(batcher: CreateBatcher, *numbers: int) -> list[asyncio.Future[CreateR
 
 async def test_what_arrives_during_a_write_is_the_next_batch() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
     first = submit(batcher, 1)
     await store.started.acquire()
     later = submit(batcher, 2, 3, 4)
@@ -35,7 +35,7 @@ async def test_what_arrives_during_a_write_is_the_next_batch() -> None:
 
 async def test_a_lone_request_is_written_at_once_and_so_is_the_next_one() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
     for number in (1, 2):
         store.gate.release()
         await batcher.create(request(number))
@@ -44,7 +44,7 @@ async def test_a_lone_request_is_written_at_once_and_so_is_the_next_one() -> Non
 
 async def test_a_batch_has_an_upper_limit() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
     answers = submit(batcher, *range(MAX_BATCH + 5))
     for _ in range(2):
         store.gate.release()
@@ -54,7 +54,7 @@ async def test_a_batch_has_an_upper_limit() -> None:
 
 async def test_a_failed_batch_fails_its_own_requests_only() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
     store.failures.append(StoreUnavailable("disk full"))
     failing = submit(batcher, 1, 2)
     await store.started.acquire()
@@ -69,7 +69,7 @@ async def test_a_failed_batch_fails_its_own_requests_only() -> None:
 
 async def test_a_caller_that_leaves_does_not_disturb_the_others() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
 
     async def create(number: int) -> CreateResult:
         return await batcher.create(request(number))
@@ -87,7 +87,7 @@ async def test_a_caller_that_leaves_does_not_disturb_the_others() -> None:
 
 async def test_a_caller_that_leaves_a_failing_batch_does_not_stop_the_next_one() -> None:
     store = GatedStore()
-    batcher = CreateBatcher(store)
+    batcher = CreateBatcher(store, RecordingWakeUps())
     store.failures.append(StoreUnavailable("disk full"))
     gone, told = submit(batcher, 1, 2)
     await store.started.acquire()

@@ -126,6 +126,15 @@ class MemoryStore:
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return [self._settle(settlement) for settlement in settlements]
 
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        return [
+            transitions.claim_of(timer)
+            for number, epoch in leases.items()
+            if number in self._timers.shards
+            for key in self._timers.shards[number].executing
+            if (timer := self._timers.executing(key)) is not None and timer.epoch == epoch
+        ]
+
     async def recover(self, leases: Leases) -> list[Instant]:
         left_behind = [
             timer

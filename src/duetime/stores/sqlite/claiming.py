@@ -8,6 +8,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
+from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
 # The leased shards whose epoch is still the leased one.
@@ -16,24 +17,42 @@ _VALID_SHARDS = """
     JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
 """
 
-# Due timers as one JSON text of claim rows, and their row ids as another. The stored JSON is put
-# together as text: SQLite's JSON functions would read and reword the client's payload.
+
+def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str:
+    """An SQL expression for a claim as JSON, an array in the order of its fields.
+
+    The stored JSON is put together as text: SQLite's JSON functions would read and reword the
+    client's payload.
+    """
+    return f"""'[' || concat_ws(',',
+        json_quote({state}.namespace), json_quote(timers.id), {state}.shard, {epoch},
+        {state}.claim_number + {claims_more}, {state}.attempt + {claims_more}, {state}.failures,
+        {state}.execute_at, {state}.due_at, {claimed_at}, json_quote(timers.delivery_id),
+        timers.callback, coalesce(timers.retry_policy, 'null'),
+        json_quote(timers.correlation_id), coalesce({state}.attempts, '[]')) || ']'"""
+
+
+# Due timers as one JSON text of claim rows, and their row ids as another.
 _FIND_DUE = f"""
     WITH due AS (
         SELECT * FROM live_timers INDEXED BY live_timers_due
         WHERE status = 0 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
         ORDER BY due_at, timer_uuid LIMIT ?3
     )
-    SELECT '[' || group_concat('[' || concat_ws(',',
-               json_quote(due.namespace), json_quote(timers.id), due.shard, shards.epoch,
-               due.claim_number + 1, due.attempt + 1, due.failures, due.execute_at, due.due_at, ?4,
-               json_quote(timers.delivery_id), timers.callback,
-               coalesce(timers.retry_policy, 'null'), json_quote(timers.correlation_id),
-               coalesce(due.attempts, '[]')) || ']') || ']',
+    SELECT '[' || group_concat({_claim_row("due", "shards.epoch", 1, "?4")}) || ']',
            json_group_array(due.row_id)
     FROM due
     CROSS JOIN timers ON timers.row_id = due.row_id
     CROSS JOIN shards ON shards.shard = due.shard
+"""
+
+# The claims under the given leases, as one JSON text.
+_FIND_EXECUTING = f"""
+    SELECT '[' || group_concat({_claim_row("live", "live.epoch", 0, "live.claimed_at")}) || ']'
+    FROM json_each(?1) AS leased
+    CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
+        ON live.status = 1 AND live.shard = leased.value ->> 0 AND live.epoch = leased.value ->> 1
+    CROSS JOIN timers ON timers.row_id = live.row_id
 """
 
 _MARK_EXECUTING = """
@@ -96,6 +115,11 @@ def claim_due(
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
     next_due = transaction.first(_NEXT_DUE, leased)
     return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
+
+
+def executing(reader: Reader, leases: Leases) -> list[Claim]:
+    (found,) = reader.first(_FIND_EXECUTING, _leases_text(leases))
+    return [] if found is None else list(_decode_claims(found))
 
 
 def recover(transaction: Transaction, leases: Leases) -> list[Instant]:

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import msgspec
-
-from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
@@ -15,20 +12,18 @@ from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
 
-# Which of the given keys exist, by their position in the batch.
-_FIND_EXISTING = """
-    SELECT json_group_array(batch.key) FROM json_each(?) AS batch
-    WHERE EXISTS (SELECT 1 FROM timers
-                  WHERE namespace = batch.value ->> 0 AND id = batch.value ->> 1)
-"""
-
 _LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
 
-_TIMER_COLUMNS = (
-    "row_id, namespace, id, shard, timer_uuid, created_at, delivery_id, callback, retry_policy,"
-    " metadata, correlation_id, fingerprint"
+_COLUMNS = (
+    "namespace, id, shard, timer_uuid, created_at, updated_at, execute_at, due_at, delivery_id,"
+    " callback, retry_policy, metadata, correlation_id, fingerprint"
 )
-_LIVE_COLUMNS = "row_id, namespace, shard, timer_uuid, created_at, updated_at, execute_at, due_at"
+_ROW = f"({', '.join('?' * (_COLUMNS.count(',') + 1))})"
+
+_ROWS_PER_TIMER = 2
+_LARGEST_INSERT = 64
+"""Timers per statement: as many as are usual at once, and few enough that the statements of
+all sizes stay prepared."""
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
 _REPLACE_ASKED = """
@@ -44,81 +39,69 @@ _REPLACE_STATE = """
     WHERE row_id = ?1
 """
 
-_LARGEST_INSERT = 64
-"""Rows per statement. Sizes are powers of two, so that a handful of prepared ones serve all."""
-
-_encode = msgspec.json.Encoder().encode
-_decode_positions = msgspec.json.Decoder(list[int]).decode
-
 
 def create_timers(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
-    results: list[CreateResult | None] = [None] * len(requests)
-    one_by_one = _positions_that_may_exist(transaction, requests)
-    new = [request.timer for position, request in enumerate(requests) if position not in one_by_one]
-    _insert(transaction, new)
-    for position, request in enumerate(requests):
-        if position in one_by_one:
-            results[position] = _create_one(transaction, request)
-        else:
-            results[position] = CreateResult(Existence.CREATED, request.timer)
-    return [result for result in results if result is not None]
+    """Insert them all; only when some were there already find out which."""
+    timers = [request.timer for request in requests]
+    created = _insert_absent(transaction, timers)
+    if created == len(timers):
+        for namespace, count in Counter([timer.key.namespace for timer in timers]).items():
+            transaction.count(namespace, TimerStatus.PENDING, count)
+        return [CreateResult(Existence.CREATED, timer) for timer in timers]
+    (last_row_id,) = transaction.first(_LAST_ROW_ID)
+    return _sort_out(transaction, requests, last_row_id - created)
 
 
-def _positions_that_may_exist(
-    transaction: Transaction, requests: Sequence[CreateRequest]
-) -> set[int]:
-    """Positions whose key exists already or stands earlier in the same batch."""
-    keys = [request.timer.key for request in requests]
-    (found,) = transaction.first(_FIND_EXISTING, _encode(keys).decode())
-    positions = set(_decode_positions(found))
-    if len(set(keys)) < len(keys):
-        seen: set[TimerKey] = set()
-        for position, key in enumerate(keys):
-            if key in seen:
-                positions.add(position)
-            seen.add(key)
-    return positions
-
-
-def _insert(transaction: Transaction, timers: Sequence[Timer]) -> None:
-    (row_id,) = transaction.first(_LAST_ROW_ID)
-    start = 0
-    while start < len(timers):
-        size = min(_LARGEST_INSERT, 1 << ((len(timers) - start).bit_length() - 1))
-        asked: list[Any] = []
-        state: list[Any] = []
-        for timer in timers[start : start + size]:
-            row_id += 1
-            (namespace, id), shard, timer_uuid = timer.key, timer.shard, timer.timer_uuid
-            created_at = timer.created_at
-            asked += (row_id, namespace, id, shard, timer_uuid, created_at, *asked_values(timer))
-            state += (row_id, namespace, shard, timer_uuid, created_at)
-            state += (timer.updated_at, timer.execute_at, timer.due_at)
-        transaction.execute(_insert_statement("timers", _TIMER_COLUMNS, size), *asked)
-        transaction.execute(_insert_statement("live_timers", _LIVE_COLUMNS, size), *state)
-        start += size
-    for namespace, created in Counter([timer.key.namespace for timer in timers]).items():
-        transaction.count(namespace, TimerStatus.PENDING, created)
+def _insert_absent(transaction: Transaction, timers: Sequence[Timer]) -> int:
+    """Insert the timers whose keys are not there yet; how many that were."""
+    changes_before = transaction.total_changes
+    for start in range(0, len(timers), _LARGEST_INSERT):
+        chunk = timers[start : start + _LARGEST_INSERT]
+        values: list[Any] = []
+        for timer in chunk:
+            values += timer.key
+            values += (timer.shard, timer.timer_uuid, timer.created_at, timer.updated_at)
+            values += (timer.execute_at, timer.due_at)
+            values += asked_values(timer)
+        transaction.execute(_insert_statement(len(chunk)), *values)
+    return (transaction.total_changes - changes_before) // _ROWS_PER_TIMER
 
 
 @cache
-def _insert_statement(table: str, columns: str, rows: int) -> str:
-    row = f"({', '.join('?' * (columns.count(',') + 1))})"
-    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * rows)}"
+def _insert_statement(timers: int) -> str:
+    return f"INSERT INTO new_timers ({_COLUMNS}) VALUES {', '.join([_ROW] * timers)}"
 
 
-def _create_one(transaction: Transaction, request: CreateRequest) -> CreateResult:
-    timer = request.timer
-    row = get_row(transaction, timer.key)
-    if row is None:
-        _insert(transaction, [timer])
-        return CreateResult(Existence.CREATED, timer)
-    existing = timer_of(row)
+def _sort_out(
+    transaction: Transaction, requests: Sequence[CreateRequest], last_old_row_id: int
+) -> list[CreateResult]:
+    """What became of each request when some keys were there before, or twice in the batch.
+
+    The first request for a key that has a new row made it; every other one met a timer.
+    """
+    results = []
+    new_row_ids: set[int] = set()
+    for request in requests:
+        row = get_row(transaction, request.timer.key)
+        assert row is not None
+        row_id = row[0]
+        if row_id > last_old_row_id and row_id not in new_row_ids:
+            new_row_ids.add(row_id)
+            transaction.count(request.timer.key.namespace, TimerStatus.PENDING, 1)
+            results.append(CreateResult(Existence.CREATED, request.timer))
+        else:
+            results.append(_meet(transaction, request, row_id, timer_of(row)))
+    return results
+
+
+def _meet(
+    transaction: Transaction, request: CreateRequest, row_id: int, existing: Timer
+) -> CreateResult:
     if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
         return CreateResult(Existence.EXISTING, existing)
-    row_id = row[0]
+    timer = request.timer
     transaction.execute(_REPLACE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))

@@ -10,7 +10,7 @@ import apsw
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
@@ -68,7 +68,7 @@ class SqliteStore:
         return await self._writer.submit(partial(leasing.add_namespace, namespace=namespace))
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        return await self._writer.submit(partial(creating.create_timers, requests=requests))
+        return list(await self._writer.submit_batch(creating.create_timers, requests))
 
     async def get(self, key: TimerKey) -> Timer | None:
         return await self._readers.run(partial(reading.get_timer, key=key))
@@ -100,8 +100,11 @@ class SqliteStore:
             )
         )
 
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        return await self._readers.run(partial(claiming.executing, leases=leases))
+
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await self._writer.submit(partial(settling.settle, settlements=settlements))
+        return list(await self._writer.submit_batch(settling.settle, settlements))
 
     async def recover(self, leases: Leases) -> list[Instant]:
         return await self._writer.submit(partial(claiming.recover, leases=leases))

@@ -36,6 +36,11 @@ class Transaction:
         cursor.close()
         return row
 
+    @property
+    def total_changes(self) -> int:
+        """Rows written on this connection so far, those written by triggers included."""
+        return self._connection.total_changes()
+
     def count(self, namespace: str, status: TimerStatus, change: int) -> None:
         """Note that so many timers more (or fewer) have the status."""
         self._count_changes[namespace, status] += change

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -12,20 +13,36 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import store_error
 from duetime.stores.sqlite.transaction import Transaction
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
-_Operation = Callable[[Transaction], Any]
-_Submission = tuple[_Operation, asyncio.Future[Any]]
+Batch = Callable[[Transaction, Sequence[Item]], Sequence[Result]]
+"""Works on many items at once; one result per item, in order. Items are independent: it makes
+no difference to them which others they share a call with."""
 
-MAX_OPERATIONS_PER_COMMIT = 256
+_Answer = tuple[asyncio.Future[Any], Any]
+
+MAX_SUBMISSIONS_PER_COMMIT = 256
+
+
+class _Submission:
+    __slots__ = ("batch", "future", "items")
+
+    def __init__(
+        self, batch: Batch[Any, Any], items: Sequence[Any], future: asyncio.Future[Any]
+    ) -> None:
+        self.batch = batch
+        self.items = items
+        self.future = future
 
 
 class Writer:
-    """Runs submitted operations in order, as many as are waiting in one transaction.
+    """Runs what is submitted in order, as much as is waiting in one transaction.
 
-    While one transaction commits, the next operations gather; nobody waits for a batch to
-    fill. A future gets its result only after the commit is on disk. If anything goes wrong in
-    a shared transaction it is rolled back and each operation is run again alone, so that only
-    the one at fault fails: operations must therefore be repeatable.
+    While one transaction commits, the next submissions gather; nobody waits for a batch to
+    fill. Neighbours that are worked on by the same function become one call of it. A future
+    gets its result only after the commit is on disk. If anything goes wrong in a shared
+    transaction it is rolled back and each submission is run again alone, so that only the one
+    at fault fails: they must therefore be repeatable.
     """
 
     def __init__(
@@ -41,12 +58,22 @@ class Writer:
         self._thread.start()
 
     async def submit(self, operation: Callable[[Transaction], Result]) -> Result:
+        """Run an operation that is its own batch."""
+
+        def alone(transaction: Transaction, items: Sequence[None]) -> Sequence[Result]:
+            return [operation(transaction)]
+
+        (result,) = await self.submit_batch(alone, [None])
+        return result
+
+    async def submit_batch(
+        self, batch: Batch[Item, Result], items: Sequence[Item]
+    ) -> Sequence[Result]:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put((operation, future))
-        result: Result = await future
-        return result
+        future: asyncio.Future[Sequence[Result]] = self._loop.create_future()
+        self._queue.put(_Submission(batch, items, future))
+        return await future
 
     async def close(self) -> None:
         """Run what was submitted, then end the thread."""
@@ -69,39 +96,40 @@ class Writer:
     def _take_waiting(self) -> list[_Submission | None]:
         """What is waiting, at least one, in order."""
         waiting = [self._queue.get()]
-        while waiting[-1] is not None and len(waiting) < MAX_OPERATIONS_PER_COMMIT:
+        while waiting[-1] is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
             try:
                 waiting.append(self._queue.get_nowait())
             except Empty:
                 break
         return waiting
 
-    def _write(self, submissions: list[_Submission]) -> list[tuple[asyncio.Future[Any], Any]]:
+    def _write(self, submissions: Sequence[_Submission]) -> list[_Answer]:
         try:
-            results = self._run_in_one_transaction([operation for operation, _ in submissions])
+            return self._write_in_one_transaction(submissions)
         except Exception as error:
-            if len(submissions) > 1:
-                return [
-                    answer for submission in submissions for answer in self._write([submission])
-                ]
-            return [(submissions[0][1], store_error(error))]
-        return [(future, result) for (_, future), result in zip(submissions, results, strict=True)]
+            if len(submissions) == 1:
+                return [(submissions[0].future, store_error(error))]
+            return [answer for alone in submissions for answer in self._write([alone])]
 
-    def _run_in_one_transaction(self, operations: list[_Operation]) -> list[Any]:
+    def _write_in_one_transaction(self, submissions: Sequence[_Submission]) -> list[_Answer]:
         transaction = Transaction(self._connection)
+        answers: list[_Answer] = []
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            results = [operation(transaction) for operation in operations]
+            for batch, neighbours in groupby(submissions, key=lambda each: each.batch):
+                group = list(neighbours)
+                results = iter(batch(transaction, [item for each in group for item in each.items]))
+                answers += [(each.future, list(islice(results, len(each.items)))) for each in group]
             transaction.write_counts()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        return results
+        return answers
 
 
-def _deliver(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+def _deliver(answers: Sequence[_Answer]) -> None:
     for future, answer in answers:
         if future.done():
             continue

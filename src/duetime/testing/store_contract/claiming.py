@@ -176,3 +176,26 @@ class ClaimingContract:
         await create(store, make_timer("second", execute_at=at(1)))
         assert ids_of(await claim(store, leases)) == ["second"]
         assert (await stored(store, make_timer("second").key)).attempt == 1
+
+    async def test_an_owner_can_ask_for_its_claims(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(20)]
+        await create(store, *timers)
+        claims = await claim(store, leases, until_inclusive=at(9))
+        assert len(claims) == 10
+        executing = {claimed.id: claimed for claimed in await store.executing(leases)}
+        assert {id: fields_of(claimed) for id, claimed in executing.items()} == {
+            claimed.id: fields_of(claimed) for claimed in claims
+        }
+
+    async def test_claims_under_other_leases_are_not_told(self, store: Store) -> None:
+        leases = await own_shards(store)
+        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(20)))
+        claims = await claim(store, leases)
+        one = claims[0].shard
+        own = {one: leases[one]}
+        assert {claimed.id for claimed in await store.executing(own)} == {
+            claimed.id for claimed in claims if claimed.shard == one
+        }
+        assert list(await store.executing({one: Epoch(leases[one] + 1)})) == []
+        assert list(await store.executing({})) == []
