@@ -121,3 +121,30 @@ async def test_an_endpoint_may_ask_to_be_left_alone_for_a_while(
     assert timer["status"] == "completed"
     first, second = receiver.of("/busy")
     assert second.arrived_at - first.arrived_at >= 1_000_000
+
+
+async def test_a_kept_alive_connection_that_was_closed_costs_an_attempt_and_no_failure(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.script("/second", Close(), Answer(200))
+    first = await create_timer(api, f"{receiver.url}/first", in_ms(50))
+    await wait_for_status(api, first, "completed")
+    second = await create_timer(api, f"{receiver.url}/second", in_ms(50))
+    timer = await wait_for_status(api, second, "completed", "failed")
+    assert (timer["status"], timer["attempt"]) == ("completed", 2)
+    assert timer["attempts"][0]["error"] == "connection closed before an answer"
+    sent = receiver.of("/second")
+    assert [request.headers["timer-attempt"] for request in sent] == ["1", "2"]
+    assert len({request.headers["webhook-id"] for request in sent}) == 1
+
+
+async def test_an_endpoint_that_closes_every_time_is_not_called_for_ever(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    receiver.script("/never", Close(), Close(), Close(), Close())
+    first = await create_timer(api, f"{receiver.url}/first", in_ms(50))
+    await wait_for_status(api, first, "completed")
+    timer_id = await create_timer(api, f"{receiver.url}/never", in_ms(50))
+    timer = await wait_for_status(api, timer_id, "completed", "failed")
+    assert (timer["status"], timer["attempt"]) == ("failed", 2)
+    assert timer["last_error"] == "connection closed before an answer"

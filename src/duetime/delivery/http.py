@@ -12,12 +12,13 @@ from duetime.delivery.http_client import (
     HttpClient,
     HttpTarget,
     InvalidUrl,
+    StaleConnection,
     parse_target,
 )
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, HttpCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, instant_of
-from duetime.domain.outcome import Completed, Failed, Outcome
+from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
 
@@ -62,7 +63,10 @@ class HttpDestination:
                 header_lines(claim, callback.headers, sent_at),
                 None if payload is UNSET else bytes(payload),
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
+                on_new_connection=claim.attempt > 1,
             )
+        except StaleConnection as failure:
+            return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         except DeliveryFailure as failure:
             return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         answered_at = self._clock.now()

@@ -32,4 +32,16 @@ class Failed(Struct, frozen=True, kw_only=True):
     retry_after_ms: int | None = None
 
 
-Outcome = Completed | Rescheduled | Failed
+class Interrupted(Struct, frozen=True, kw_only=True):
+    """The connection turned out to be gone when the attempt was made.
+
+    Most likely the endpoint never saw it. It is made again at once, as an attempt of its own;
+    it is nobody's failure.
+    """
+
+    sent_at: Instant
+    answered_at: Instant
+    error: str
+
+
+Outcome = Completed | Rescheduled | Failed | Interrupted

@@ -2,7 +2,8 @@
 
     pending -> executing            claimed
     executing -> completed|failed   settlement_of
-    executing -> pending            settlement_of (retry, reschedule), hand_back, recovered
+    executing -> pending            settlement_of (retry, reschedule, interruption), hand_back,
+                                    recovered
     pending -> pending              changed, replaced
     pending -> canceled             canceled
 
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from duetime.domain.callback import Callback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
 from duetime.domain.keys import Epoch
-from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
+from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
 
@@ -81,6 +82,9 @@ def settlement_of(
                 attempt=0,
                 failures=0,
             )
+        case Interrupted(error=error):
+            again = _settlement(claim, outcome, TimerStatus.PENDING, attempts)
+            return replace(again, last_error=error)
         case Failed(error=error):
             failures = claim.failures + 1
             first = attempts[_first_of_firing(attempts)]
@@ -223,7 +227,7 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
         claimed_at=claim.claimed_at,
         sent_at=outcome.sent_at,
         answered_at=outcome.answered_at,
-        error=outcome.error if isinstance(outcome, Failed) else None,
+        error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
     )
 
 

@@ -13,6 +13,7 @@ from duetime.delivery.http_client import (
     Address,
     DeliveryFailure,
     HttpClient,
+    StaleConnection,
     TimedOut,
     TlsFailed,
     default_ssl_context,
@@ -166,7 +167,7 @@ async def test_connection_that_is_not_kept(
     await client.close()
 
 
-async def test_stale_connection_is_replaced_once(authority: trustme.CA) -> None:
+async def test_stale_connection_is_told_and_replaced(authority: trustme.CA) -> None:
     async def behave(peer: Peer) -> None:
         await peer.read_request()
         peer.send(OK)
@@ -176,8 +177,10 @@ async def test_stale_connection_is_replaced_once(authority: trustme.CA) -> None:
     client = trusting_client(authority)
     context = server_context(authority.issue_cert(HOST))
     async with serve(behave, tls=context) as server:
-        for _ in range(2):
-            assert (await post(client, server.url(host=HOST))).status == 200
+        assert (await post(client, server.url(host=HOST))).status == 200
+        with pytest.raises(StaleConnection):
+            await post(client, server.url(host=HOST))
+        assert (await post(client, server.url(host=HOST))).status == 200
         assert [len(peer.requests) for peer in server.peers] == [2, 1]
     await client.close()
 

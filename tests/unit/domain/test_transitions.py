@@ -8,7 +8,7 @@ from duetime.domain import transitions
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
-from duetime.domain.outcome import Completed, Failed, Rescheduled
+from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
 from duetime.domain.transitions import INTERRUPTED, Change, Settlement
@@ -26,7 +26,7 @@ def claim_of(timer: Timer) -> Claim:
     return transitions.claim_of(executing(timer))
 
 
-def settlement_of(claim: Claim, outcome: Completed | Failed | Rescheduled) -> Settlement:
+def settlement_of(claim: Claim, outcome: Outcome) -> Settlement:
     return transitions.settlement_of(claim, outcome, chance=0.0, new_delivery_id=lambda: "next")
 
 
@@ -288,3 +288,12 @@ def test_the_stored_numbers_and_names_of_states_never_change() -> None:
         "failed": 3,
         "canceled": 4,
     }
+
+
+def test_an_interrupted_attempt_is_made_again_at_once_and_is_no_failure() -> None:
+    gone = Interrupted(sent_at=at(1), answered_at=at(2), error="connection reset")
+    settlement = settlement_of(claim_of(make_timer()), gone)
+    assert settlement.status is TimerStatus.PENDING
+    assert (settlement.attempt, settlement.failures) == (1, 0)
+    assert settlement.due_at <= at(2)
+    assert settlement.last_error == settlement.attempts[-1].error == "connection reset"

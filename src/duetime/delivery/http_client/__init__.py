@@ -15,6 +15,7 @@ from duetime.delivery.http_client.failures import (
     DeliveryFailure,
     InvalidAnswer,
     NotConnected,
+    StaleConnection,
     TimedOut,
     TlsFailed,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "InvalidUrl",
     "NotConnected",
     "Resolve",
+    "StaleConnection",
     "TimedOut",
     "TlsFailed",
     "default_ssl_context",

@@ -39,9 +39,7 @@ _AUTHORIZATION = re.compile(rb"^authorization:", re.IGNORECASE | re.MULTILINE)
 class HttpClient:
     """Sends POST requests. One client per event loop; any number of requests at a time.
 
-    It neither limits concurrency nor retries, with one exception: a request on a kept-alive
-    connection that the peer closes before any byte of the answer is sent once more, on a new
-    connection. It follows no redirects.
+    It neither limits concurrency, nor retries, nor follows redirects.
     """
 
     def __init__(
@@ -73,6 +71,8 @@ class HttpClient:
         header_lines: bytes,
         body: bytes | None,
         timeout_seconds: float,
+        *,
+        on_new_connection: bool = False,
     ) -> HttpAnswer:
         """Send one request and return the answer, whatever its status.
 
@@ -81,20 +81,22 @@ class HttpClient:
         place of the one in the URL. `Content-Length` is sent always, 0 without a body.
 
         `timeout_seconds` covers everything: resolving, connecting, TLS, sending, and the answer
-        to its last byte. Raises DeliveryFailure. When the awaiting task is cancelled the
-        connection is aborted; whether the request arrived is then unknown.
+        to its last byte. Raises DeliveryFailure; StaleConnection when a kept-alive connection
+        turned out to be closed. A request `on_new_connection` cannot meet one.
+        When the awaiting task is cancelled the connection is aborted; whether the request
+        arrived is then unknown.
         """
         now = asyncio.get_running_loop().time()
         deadline = now + timeout_seconds
         request = _format_request(target, header_lines, body)
-        connection = self._pool.take(target.origin, now)
-        if connection is not None:
-            try:
-                return await connection.exchange(request, deadline, timeout_seconds)
-            except StaleConnection:
-                pass
-        connection = await self._open(target, deadline, timeout_seconds)
-        return await connection.exchange(request, deadline, timeout_seconds)
+        connection = None if on_new_connection else self._pool.take(target.origin, now)
+        if connection is None:
+            connection = await self._open(target, deadline, timeout_seconds)
+        try:
+            return await connection.exchange(request, deadline, timeout_seconds)
+        except StaleConnection:
+            self._pool.distrust(target.origin, asyncio.get_running_loop().time())
+            raise
 
     async def close(self) -> None:
         """Close idle connections and abort busy ones; requests under way raise ClientClosed.

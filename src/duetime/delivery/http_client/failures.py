@@ -32,8 +32,8 @@ class ConnectionLost(DeliveryFailure):
 class StaleConnection(ConnectionLost):
     """A kept-alive connection ended before any byte of the answer.
 
-    Most likely the peer closed it while the request was on its way. The client catches this
-    and sends the request once more; its callers never see it.
+    Most likely the peer closed it while the request was on its way and never saw it, so the
+    caller may well send it again. But that is not certain, and so it is the caller's choice.
     """
 
 

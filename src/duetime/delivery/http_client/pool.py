@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from duetime.delivery.http_client.connection import Connection
 
 
+DISTRUST_SECONDS = 10.0
+
+
 class ConnectionPool:
     """Keeps idle connections by origin; the one used last is used first.
 
@@ -24,6 +27,7 @@ class ConnectionPool:
         self._sweep_at = 0.0
         self._all_lost: asyncio.Future[None] | None = None
         self._closed = False
+        self._distrusted: dict[str, float] = {}
 
     def check_open(self) -> None:
         """Raise ClientClosed unless new connections are welcome."""
@@ -56,6 +60,16 @@ class ConnectionPool:
             connection.abort()
         return None
 
+    def distrust(self, origin: str, now: float) -> None:
+        """Keep no connection to an origin for a while: its peer closed one without notice.
+
+        Some peers do so after every answer; one that did it by chance costs us little.
+        """
+        self._distrusted = {each: until for each, until in self._distrusted.items() if until > now}
+        self._distrusted[origin] = now + DISTRUST_SECONDS
+        for connection in self._idle.pop(origin, []):
+            connection.abort()
+
     def put(self, connection: "Connection", keep_alive_seconds: int | None) -> None:
         """Make a connection idle that has just completed an exchange.
 
@@ -64,11 +78,13 @@ class ConnectionPool:
         idle_seconds = self._max_idle_seconds
         if keep_alive_seconds is not None:
             idle_seconds = min(idle_seconds, keep_alive_seconds - 1)
-        if self._closed or idle_seconds <= 0:
+        loop = connection.loop
+        now = loop.time()
+        distrusted = self._distrusted and self._distrusted.get(connection.origin, 0.0) > now
+        if self._closed or idle_seconds <= 0 or distrusted:
             connection.abort()
             return
-        loop = connection.loop
-        connection.expires_at = expires_at = loop.time() + idle_seconds
+        connection.expires_at = expires_at = now + idle_seconds
         idle = self._idle.get(connection.origin)
         if idle is None:
             self._idle[connection.origin] = [connection]
