@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from duetime.api.answers import Answer, answer
-from duetime.domain.errors import DuetimeError, ErrorKind
+from duetime.domain.errors import DuetimeError, ErrorKind, TooLarge
 
 
 class Code(IntEnum):
@@ -32,6 +32,9 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
 }
 
 
+_CLOSE = ((b"connection", b"close"),)
+
+
 def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
     """What the client is told. What it did not cause is logged, and told without details."""
     if isinstance(error, DuetimeError):
@@ -40,7 +43,9 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
             structlog.get_logger().error(
                 "api.unavailable", path=scope["path"], reason=error.message
             )
-        return answer(status, code, error.message, None)
+        # What is left of a body that is too large will not be read: nothing can follow it.
+        unread = isinstance(error, TooLarge) and error.field == "body"
+        return answer(status, code, error.message, None, _CLOSE if unread else ())
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )
