@@ -6,6 +6,7 @@ import socket
 import sys
 from typing import assert_never
 
+import structlog
 from starlette.types import ASGIApp
 
 from duetime.api.app import ApiRules, create_app
@@ -24,6 +25,8 @@ from duetime.service.timer_service import TimerService
 from duetime.settings import MemoryStoreSettings, Settings, SqliteStoreSettings
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
+
+_log = structlog.get_logger()
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread that holds the interpreter lets another one wait. The store's writer needs
@@ -70,6 +73,7 @@ class Duetime:
         """Store, namespaces, engine, in this order. What fails is undone before it is raised."""
         _tune_interpreter()
         await self._store.open()
+        _log.info("store.opened", database=_name_of(self._settings))
         try:
             await self._namespaces.add(Namespace(DEFAULT_NAMESPACE))
             await self._engine.start()
@@ -110,6 +114,11 @@ def _store(settings: Settings) -> SqliteStore | MemoryStore:
             return MemoryStore()
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _name_of(settings: Settings) -> str:
+    store = settings.store
+    return str(store.path.absolute()) if isinstance(store, SqliteStoreSettings) else "memory"
 
 
 def _destination(clock: SystemClock, settings: Settings) -> Destination:

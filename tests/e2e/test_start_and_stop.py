@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
 from tests.e2e.command import Command, Finished, run_command
-from tests.e2e.server_process import API_KEY, ServerProcess
+from tests.e2e.server_process import API_KEY, ServerDied, ServerProcess
 from tests.e2e.timer_requests import create_timer, get_timer, in_ms, wait_for_status, wait_until_dry
 
 pytestmark = pytest.mark.e2e
@@ -152,3 +152,28 @@ async def serve(directory: Path, **environ: str) -> Finished:
     finished = await run_command("serve", directory=directory, **environ)
     assert "Traceback" not in finished.errors + finished.output
     return finished
+
+
+async def test_a_missing_directory_is_not_made_up(tmp_path: Path) -> None:
+    """A mistyped path or a volume that is not mounted must not look like an empty service."""
+    path = tmp_path / "not-mounted" / "timers.db"
+    server = ServerProcess(tmp_path, TIMER_DB_PATH=str(path))
+    with pytest.raises(ServerDied, match=r"the directory .*not-mounted does not exist"):
+        await server.start()
+    assert not path.parent.exists()
+
+
+async def test_what_is_stored_is_for_its_owner_only(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path) as server, server.client() as api:
+        await create_timer(api, "http://127.0.0.1:9/", in_ms(3_600_000))
+        files = list(tmp_path.glob("timers.db*"))
+        assert {path.name for path in files} >= {"timers.db", "timers.db-wal"}
+        assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+async def test_a_failed_callback_is_logged(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path) as server, server.client() as api:
+        timer_id = await create_timer(api, "http://127.0.0.1:9/", in_ms(50))
+        entry = await server.wait_for_log("timer.failed")
+        assert (entry["level"], entry["id"]) == ("warning", timer_id)
+        assert (entry["endpoint"], entry["error"]) == ("http://127.0.0.1:9", "connection refused")

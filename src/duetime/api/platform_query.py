@@ -3,6 +3,7 @@
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
+from duetime.api.decoding import MAX_ECHO_CHARACTERS
 from duetime.domain.errors import InvalidInput
 from duetime.domain.keys import DEFAULT_NAMESPACE
 from duetime.domain.timer import TimerStatus
@@ -22,7 +23,7 @@ _KNOWN = frozenset({"status", "limit", "offset", "sort", "order"})
 
 
 def parse_query(query_string: bytes) -> PageQuery:
-    """Raises `InvalidInput` that names the parameter. Unknown parameters are ignored."""
+    """Raises `InvalidInput` that names the parameter."""
     given = _parameters(query_string)
     status = given.get("status")
     return PageQuery(
@@ -45,10 +46,12 @@ def _parameters(query_string: bytes) -> dict[str, str]:
         raise InvalidInput("query", "cannot be read") from None
     given: dict[str, str] = {}
     for name, value in pairs:
-        if name in _KNOWN:
-            if name in given:
-                raise InvalidInput(name, "is given more than once")
-            given[name] = value
+        if name not in _KNOWN:
+            problem = f"is not a known parameter: there are {', '.join(sorted(_KNOWN))}"
+            raise InvalidInput(name[:MAX_ECHO_CHARACTERS], problem)
+        if name in given:
+            raise InvalidInput(name, "is given more than once")
+        given[name] = value
     return given
 
 

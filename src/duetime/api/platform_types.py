@@ -109,7 +109,7 @@ class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
     ] = UNSET
 
 
-class CreateTimerBody(Struct, frozen=True, gc=False):
+class CreateTimerBody(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A timer to create."""
 
     execute_at: ExecuteAt
@@ -128,7 +128,7 @@ class CreateTimerBody(Struct, frozen=True, gc=False):
     ] = None
 
 
-class UpdateTimerBody(Struct, frozen=True):
+class UpdateTimerBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What to change. A member that is absent stays as it is."""
 
     execute_at: ExecuteAt | UnsetType = UNSET

@@ -8,10 +8,10 @@ from heapq import heappop, heappush
 import structlog
 import uuid_utils
 
-from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, format_instant, plus_ms
 from duetime.domain.outcome import Failed, Outcome
-from duetime.domain.timer import Claim
-from duetime.domain.transitions import hand_back, settlement_of
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import Settlement, hand_back, settlement_of
 from duetime.engine.claim_name import ClaimName, name_of
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
 from duetime.engine.lateness import Lateness
@@ -175,12 +175,12 @@ class Dispatcher:
             settlement = hand_back(claim, due_at=not_before, now=now)
         else:
             self.lateness.record(claim, now, self._clock.monotonic())
+            outcome = await self._outcome_of(claim)
             settlement = settlement_of(
-                claim,
-                await self._outcome_of(claim),
-                chance=random.random(),
-                new_delivery_id=_new_delivery_id,
+                claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
             )
+            if isinstance(outcome, Failed):
+                self._log_failure(claim, outcome, settlement)
         self._settler.add(claim.shard, settlement)
 
     async def _outcome_of(self, claim: Claim) -> Outcome:
@@ -198,6 +198,19 @@ class Dispatcher:
         # A destination that breaks its contract must not leave the timer executing forever.
         now = self._clock.now()
         return Failed(sent_at=now, answered_at=now, error=f"internal error: {problem}")
+
+    def _log_failure(self, claim: Claim, outcome: Failed, settlement: Settlement) -> None:
+        failed = _log.bind(
+            namespace=claim.namespace,
+            id=claim.id,
+            endpoint=self._endpoint_of(claim),
+            attempt=claim.attempt,
+            error=outcome.error,
+        )
+        if settlement.status is TimerStatus.FAILED:
+            failed.warning("timer.failed")
+        else:
+            failed.info("timer.retry_planned", due_at=format_instant(settlement.due_at))
 
     def _forget(self, claim: Claim, lane: Lane) -> None:
         endpoint = self._endpoint_of(claim)

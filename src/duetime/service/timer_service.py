@@ -220,7 +220,7 @@ class TimerService:
             seconds = self._rules.min_delay_ms / 1_000
             raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
         if delay > LONGEST_DELAY:
-            raise InvalidInput("execute_at", "is too far in the future")
+            raise InvalidInput("execute_at", "is too far in the future: at most 100 years")
 
     def _check_callback(self, callback: Callback) -> None:
         self._destination.check(callback)

@@ -16,7 +16,7 @@ class ExclusiveLock:
 
     def __init__(self, database: Path) -> None:
         self._path = database.with_name(database.name + ".lock")
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -24,10 +24,11 @@ class ExclusiveLock:
             os.close(self._descriptor)
             raise StoreUnavailable(
                 f"{database} is in use by another duetime process (pid {holder or 'unknown'});"
-                " a SQLite database serves one process"
+                " stop it, or use another database: one SQLite file serves one process"
             ) from error
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
+        os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)

@@ -1,6 +1,7 @@
 """The SQLite store: the ports' methods, each handed to the writer or to a reader."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -166,15 +167,29 @@ class _Opened:
         self._lock.release()
 
 
+def _create_private(path: Path) -> None:
+    """A new file is for its owner only: callbacks carry credentials. SQLite gives its log the
+    same mode; an existing file keeps the one it has."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 def _open_file(path: Path) -> tuple[ExclusiveLock, apsw.Connection]:
+    if not path.parent.is_dir():
+        # Creating it would hide a mistyped path or a volume that is not mounted.
+        raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
+    if path.is_dir():
+        raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock = ExclusiveLock(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     try:
+        _create_private(path)
         connection = connect(path, WRITER_CACHE_KIB)
         migrate(connection)
+    except OSError as error:
+        lock.release()
+        raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     except apsw.Error as error:
         lock.release()
         raise StoreUnavailable(f"cannot open {path} as a SQLite database: {error}") from error
