@@ -22,12 +22,14 @@ TYPED := $(wildcard src tests bench)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint format check bench lock clean
+.PHONY: help install runtime run test lint format check bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(DEV) ## Install everything for development into .venv
+
+runtime: $(RUNTIME) ## Install only what the service needs into .venv
 
 run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)
 	@$(BIN)/duetime dev $(ARGS)

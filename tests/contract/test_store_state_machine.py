@@ -1,7 +1,7 @@
 """Random histories: every answer of every store is the model's answer."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Literal, TypeVar
@@ -165,8 +165,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(kind=lease_kinds)
     def executing(self, kind: LeaseKind) -> None:
         leases = self.leases(kind)
-        told = {claim.id: fields_of(claim) for claim in self.run(self.store.executing(leases))}
-        assert told == {claim.id: fields_of(claim) for claim in self.model.executing(leases)}
+        told = self.run(self.store.executing(leases))
+        assert fields_by_key(told) == fields_by_key(self.model.executing(leases))
 
     @rule(
         key=keys,
@@ -322,6 +322,10 @@ class StoreMachine(RuleBasedStateMachine):
         return transitions.settlement_of(
             claim, outcome, chance=0.5, new_delivery_id=self.new_delivery_id
         )
+
+
+def fields_by_key(claims: Sequence[Claim]) -> dict[TimerKey, dict[str, object]]:
+    return {TimerKey(claim.namespace, claim.id): fields_of(claim) for claim in claims}
 
 
 def guarded(settlement: Settlement, guard: Guard) -> Settlement:

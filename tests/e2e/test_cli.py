@@ -60,11 +60,19 @@ async def test_create_passes_on_everything(cli: Cli, receiver: CallbackReceiver)
         *("create", "--url", f"{receiver.url}/hook", "--at", "2090-01-01T01:00:00+01:00"),
         *("--payload", "-", "--header", "X-Tag=a=b", "--metadata", '{"order": 7}'),
         *("--max-retries", "2", "--initial-interval", "1s", "--idempotency-key", "once"),
+        *("--max-interval", "1m", "--backoff-multiplier", "1.5", "--max-duration", "2h"),
         stdin='{"n": 1}',
     )
     timer = await cli.data("get", str(created["id"]))
     assert timer["execute_at"] == "2090-01-01T00:00:00Z"
     assert timer["metadata"] == {"order": 7}
+    assert timer["retry_policy"] == {
+        "max_retries": 2,
+        "max_retry_attempts_duration": "2h",
+        "initial_interval": "1s",
+        "backoff_multiplier": 1.5,
+        "max_interval": "1m",
+    }
     callback = timer["callback_config"]
     assert isinstance(callback, dict)
     assert callback["payload"] == {"n": 1}
@@ -94,6 +102,32 @@ async def test_update_changes_only_what_is_named(cli: Cli, receiver: CallbackRec
     assert callback["headers"] == {"X-A": "1", "x-b": "2"}
     # The payload that tells the instant follows it.
     assert callback["payload"] == {"execute_at": "2090-01-01T00:00:00Z"}
+
+
+async def test_update_changes_one_part_of_a_retry_policy(
+    cli: Cli, receiver: CallbackReceiver
+) -> None:
+    created = await cli.data("create", "--url", receiver.url, "--in", "1h", "--max-retries", "7")
+    id = str(created["id"])
+    await cli.data("update", id, "--max-interval", "45s")
+    policy = (await cli.data("get", id))["retry_policy"]
+    assert isinstance(policy, dict)
+    assert (policy["max_retries"], policy["max_interval"]) == (7, "45s")
+
+
+async def test_a_callback_without_a_payload(cli: Cli, receiver: CallbackReceiver) -> None:
+    await cli.data("create", "--url", receiver.url, "--in", "1s", "--no-payload")
+    (request,) = await receiver.wait_for(1)
+    assert request.body == b""
+    created = await cli.data("create", "--url", receiver.url, "--in", "1h", "--payload", "null")
+    id = str(created["id"])
+    assert (await cli.data("get", id))["callback_config"] == {
+        "type": "http",
+        "url": receiver.url,
+        "payload": None,
+    }
+    await cli.data("update", id, "--no-payload", "--in", "2h")
+    assert (await cli.data("get", id))["callback_config"] == {"type": "http", "url": receiver.url}
 
 
 async def test_cancel_is_final(cli: Cli, receiver: CallbackReceiver) -> None:
@@ -128,7 +162,11 @@ async def test_what_the_server_refuses_is_one_line(cli: Cli) -> None:
     assert await cli("get", UNKNOWN_ID) == (1, "", "timer not found\n")
     refused = await cli("list", DUETIME_API_KEY="wrong-key")
     assert (refused.status, refused.output) == (1, "")
-    assert refused.errors == "missing or invalid X-API-Key (set DUETIME_API_KEY or use --api-key)\n"
+    assert refused.errors.startswith("the API key from DUETIME_API_KEY was not accepted by http")
+    refused = await cli("list", DUETIME_API_KEY="")
+    assert (refused.status, refused.output) == (1, "")
+    assert refused.errors.startswith("no API key found: ")
+    assert refused.errors.count("\n") == 1
     past = await cli("create", "--url", "http://127.0.0.1/", "--at", "2020-01-01T00:00:00Z")
     assert (past.status, past.output) == (1, "")
     assert past.errors.startswith("execute_at ")
@@ -140,9 +178,10 @@ async def test_the_key_is_found_in_dotenv(server: ServerProcess, tmp_path: Path)
     assert (await run_command("list", directory=tmp_path)).status == 0
 
 
-async def test_health(cli: Cli) -> None:
+async def test_health(cli: Cli, server: ServerProcess) -> None:
     assert (await cli.data("health"))["status"] == "up"
-    assert (await cli("health")).output.startswith("healthy\n")
+    text = (await cli("health")).output
+    assert text.startswith(f"healthy\nserver: {server.url}\nstatus: up\n")
 
 
 async def test_serve_refuses_a_port_or_a_database_in_use(
@@ -151,7 +190,10 @@ async def test_serve_refuses_a_port_or_a_database_in_use(
     port = server.url.rpartition(":")[2]
     with pytest.raises(ServerDied) as died:
         await ServerProcess(tmp_path / "..", PORT=port).start()
-    assert str(died.value) == (f"cannot listen on 127.0.0.1:{port}: port {port} is already in use")
+    assert str(died.value) == (
+        f"cannot listen on 127.0.0.1:{port}: port {port} is already in use; "
+        "choose another with --port or PORT"
+    )
     with pytest.raises(ServerDied) as died:
         await ServerProcess(tmp_path).start()
     assert "is in use by another duetime process" in str(died.value)
@@ -178,6 +220,15 @@ async def test_dev_shows_a_timer_arrive_and_stops_politely(tmp_path: Path) -> No
             assert await command.end(signal.SIGINT) == 0
             assert command.lines[-1] == "Stopped. Your timers are kept in duetime-dev.db."
             assert command.errors == ""
+
+
+async def test_a_second_dev_on_one_database_announces_nothing(tmp_path: Path) -> None:
+    async with Command("dev", "--port", "18180", directory=tmp_path) as command:
+        await command.line(containing="API:")
+        second = await run_command("dev", "--port", "18180", directory=tmp_path)
+        assert (second.status, second.output) == (1, "")
+        assert "is in use by another duetime process" in second.errors
+        assert await command.end(signal.SIGINT) == 0
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")

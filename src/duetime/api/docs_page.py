@@ -13,7 +13,7 @@ from duetime.api.docs_style import STYLE
 from duetime.api.openapi import openapi_document
 from duetime.domain.instants import Instant, format_instant, plus_ms
 
-EXAMPLE_DELAY_MS = 60_000
+EXAMPLE_DELAY_MS = 3_600_000
 
 _HEADERS: Headers = (
     (b"content-type", b"text/html; charset=utf-8"),
@@ -21,6 +21,15 @@ _HEADERS: Headers = (
     (b"cache-control", b"no-cache"),
 )
 _HOST = re.compile(rb"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
+
+_CALLBACKS = (
+    "At its instant the timer's callback is made: a POST to its URL with its payload as the body "
+    "and its headers. Three headers come with it. `webhook-id` names the firing and is the same "
+    "in every repeat of it, so remember it and ignore one you have handled. `webhook-timestamp` "
+    "is when this attempt was sent, in seconds since 1970 UTC. `Timer-Attempt` is 1 for the "
+    "first attempt, then 2, 3 and so on. Any 2xx answer completes the timer; anything else is a "
+    "failure, which is tried again if there is a `retry_policy`."
+)
 
 # OpenAPI is JSON of many shapes; its typed reading is not worth it for one page.
 Json = Mapping[str, Any]
@@ -49,12 +58,14 @@ def render(base_url: str, now: Instant) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title><style>{STYLE}</style></head><body>"
         f"<nav><strong>{escape(info['title'])}</strong> <small>{escape(info['version'])}</small>"
-        f'{links}<a href="/openapi.json">OpenAPI document</a></nav>'
+        f'{links}<a href="#callbacks">The callback</a>'
+        '<a href="/openapi.json">OpenAPI document</a></nav>'
         f"<main><header><h1>{escape(info['title'])} API</h1>"
         f"<p class=lead>{escape(info['summary'])}</p><p>{_prose(info['description'])}</p>"
         "<p>Send your key with every request: <code>X-API-Key: $API_KEY</code>. "
         "The commands below read it from your shell: <code>export API_KEY=...</code></p></header>"
-        f"{sections}</main></body></html>"
+        f"{sections}<section id=callbacks><h2>The callback</h2><p>{_prose(_CALLBACKS)}</p>"
+        "</section></main></body></html>"
     )
 
 
@@ -80,9 +91,12 @@ def _section(
         parts.append(f"<h3>Parameters</h3>{_table(rows)}")
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        parts.append(f"<h3>Body</h3>{_table(_member_rows(schema, ''))}")
+        description = _prose(_resolved(schema).get("description", ""))
+        parts.append(f"<h3>Body</h3><p>{description}</p>{_table(_member_rows(schema, ''))}")
     command = _curl(path, method, operation, parameters, base_url, execute_at)
-    parts.append(f"<h3>Try it</h3><pre>{escape(command)}</pre><h3>Answers</h3>")
+    parts.append(f"<h3>Try it</h3><pre>{escape(command)}</pre>")
+    parts.append(f"<h3>Fields of the answer</h3>{_table(_answer_rows(operation))}")
+    parts.append("<h3>Answers</h3>")
     parts.extend(_answer(status, answer) for status, answer in operation["responses"].items())
     parts.append("</section>")
     return "".join(parts)
@@ -120,19 +134,36 @@ def _answer(status: str, answer: Json) -> str:
     )
 
 
-def _member_rows(schema: Json, prefix: str) -> str:
+def _answer_rows(operation: Json) -> str:
+    """The members of `data` when all goes well; every such answer of an operation has them."""
+    success = next(answer for status, answer in operation["responses"].items() if status < "300")
+    envelope = success["content"]["application/json"]["schema"]
+    return _member_rows(envelope["properties"]["data"], "data.", given_by_client=False)
+
+
+def _member_rows(schema: Json, prefix: str, given_by_client: bool = True) -> str:
     """A row per member; those of objects inside follow their owner under a dotted name."""
     rows = []
     resolved = _resolved(schema)
     for name, member in resolved["properties"].items():
-        rows.append(_row(prefix + name, member, {"required": name in resolved["required"]}))
+        required = given_by_client and name in resolved["required"]
+        rows.append(_row(prefix + name, member, {"required": required}))
         for option in _options(member):
-            if "$ref" in option:
-                label = _resolved(option)["properties"].get("type", {}).get("enum")
-                if label:
-                    rows.append(f"<tr><th colspan=3>{escape(name)} of type {label[0]}</th></tr>")
-                rows.append(_member_rows(option, f"{prefix}{name}."))
+            inner = option.get("items", option)
+            if "$ref" in inner:
+                rows.append(_heading_row(name, _resolved(inner)))
+                suffix = "[]." if "items" in option else "."
+                rows.append(_member_rows(inner, prefix + name + suffix, given_by_client))
     return "".join(rows)
+
+
+def _heading_row(name: str, schema: Json) -> str:
+    """What the object that follows is, or nothing if there is nothing to tell."""
+    types = schema["properties"].get("type", {}).get("enum")
+    parts = [f"{escape(name)} of type {escape(types[0])}"] if types else []
+    if "description" in schema:
+        parts.append(_prose(schema["description"]))
+    return f"<tr><th colspan=3>{': '.join(parts)}</th></tr>" if parts else ""
 
 
 def _row(name: str, schema: Json, details: Json) -> str:

@@ -8,6 +8,7 @@ from msgspec import json
 from duetime import __version__
 from duetime.api import openapi_examples as examples
 from duetime.api.answers import Answer
+from duetime.api.openapi_descriptions import describe_answers
 from duetime.api.platform_query import DEFAULT_LIMIT, MAX_LIMIT, MAX_OFFSET, ORDERS, SORT_FIELDS
 from duetime.api.platform_query import STATUSES as STATUS_CHOICES
 from duetime.api.platform_types import (
@@ -56,6 +57,7 @@ def _encoded() -> bytes:
 @cache
 def openapi_document() -> Json:
     _, components = json.schema_components(_TYPES, ref_template="#/components/schemas/{name}")
+    describe_answers(components)
     components["Error"] = _envelope_schema({"type": "null"}, code={"enum": [1, 2, 3, 4]})
     return {
         "openapi": "3.1.0",
@@ -100,7 +102,7 @@ def _create() -> Json:
             "200": _success(
                 "The idempotency key was used for this same timer before; here it is.",
                 "TimerSummary",
-                examples.CREATED,
+                examples.EXISTING,
             ),
             **_failures(
                 (400, "A value is not acceptable.", 2, "execute_at must be in the future"),

@@ -26,6 +26,8 @@ CREATE = {
 
 CREATED = {"code": 0, "message": "timer created successfully", "data": SUMMARY}
 
+EXISTING = {"code": 0, "message": "timer already exists", "data": SUMMARY}
+
 UPDATE = {"execute_at": "2030-01-01T16:00:00Z", "metadata": {"updated": True}}
 
 UPDATED = {

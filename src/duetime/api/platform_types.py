@@ -1,8 +1,7 @@
 """The bodies of the platform API, as they are read and written.
 
-Unknown members are ignored at the top level, as clients expect of a REST API, but refused inside
-`callback` and `retry_policy`: a misspelt `headers` there would be noticed only when the timer
-has fired without them.
+Unknown members are refused: a misspelt `retry_policy` or `headers` would be noticed only when the
+timer has fired without it.
 """
 
 from typing import Annotated
@@ -82,7 +81,7 @@ class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
     max_retry_attempts_duration: Annotated[
         str | UnsetType,
         Meta(
-            description="No retry is planned later than this after `execute_at`; up to 365 days.",
+            description="No retry is planned later than this after the first attempt.",
             extra_json_schema={"default": "24h"},
         ),
     ] = UNSET

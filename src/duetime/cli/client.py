@@ -1,35 +1,38 @@
 """Talking to a server over its HTTP API, for the commands that do."""
 
-from collections.abc import Mapping
-from pathlib import Path
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
+from duetime.cli.server_lookup import DEFAULT_URL, client_dotenv, find_key, find_url
 from duetime.cli.terminal import ExitCode, fail, printable
-from duetime.settings.sources import read_dotenv
 
 if TYPE_CHECKING:
     import httpx
 
-DEFAULT_URL = "http://127.0.0.1:8080"
-DEV_KEY_PATH = Path(".duetime-dev-key")
 TIMEOUT_SECONDS = 30.0
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_NO_KEY = (
+    "no API key found: use --api-key, or set DUETIME_API_KEY or API_KEY (in .env, too); "
+    "`duetime dev` keeps its key in the directory it was started in"
+)
 
 
 class TimerClient:
     """One server. A request that does not succeed ends the command with one clear line."""
 
     def __init__(self, url: str | None, api_key: str | None) -> None:
-        dotenv = read_dotenv(Path(".env"), problems=[])
-        self.url = (url or dotenv.get("DUETIME_URL") or DEFAULT_URL).rstrip("/")
-        self._api_key = api_key or _stored_api_key(dotenv)
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        dotenv = client_dotenv()
+        self.url = (url or find_url(dotenv)).rstrip("/")
+        self._api_key = find_key(api_key, dotenv)
+        host = _host_of(self.url)
+        if not host:
             fail(f"{self.url!r} is not the URL of a server, such as {DEFAULT_URL}", ExitCode.USAGE)
         # A proxy named in the environment is not meant for this machine.
-        self._use_proxy = parts.hostname not in _LOOPBACK
+        self._use_proxy = host not in _LOOPBACK
 
     def request(
         self,
@@ -41,11 +44,14 @@ class TimerClient:
     ) -> object:
         """The `data` of a successful answer."""
         answer, envelope = self.exchange(method, path, body=body, query=query)
+        if answer.status_code == 401:
+            key = self._api_key
+            fail(
+                f"the API key from {key.source} was not accepted by {self.url}" if key else _NO_KEY,
+                ExitCode.FAILED,
+            )
         if not answer.is_success:
-            message = printable(str(envelope["message"]))
-            if answer.status_code == 401:
-                message += " (set DUETIME_API_KEY or use --api-key)"
-            fail(message, ExitCode.FAILED)
+            fail(printable(str(envelope["message"])), ExitCode.FAILED)
         return envelope["data"]
 
     def exchange(
@@ -62,7 +68,7 @@ class TimerClient:
 
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self._api_key:
-            headers["X-API-Key"] = self._api_key
+            headers["X-API-Key"] = self._api_key.text
         try:
             with httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=self._use_proxy) as client:
                 answer = client.request(
@@ -74,8 +80,8 @@ class TimerClient:
                 )
         except httpx.TimeoutException:
             fail(f"{self.url} did not answer within {TIMEOUT_SECONDS:g} s", ExitCode.UNREACHABLE)
-        except httpx.ConnectError:
-            self._fail_unreachable()
+        except httpx.ConnectError as error:
+            self._fail_unreachable(error)
         except httpx.HTTPError as error:
             fail(f"{self.url} cannot be talked to: {error}", ExitCode.UNREACHABLE)
         except (UnicodeEncodeError, httpx.InvalidURL):
@@ -91,14 +97,41 @@ class TimerClient:
             )
         return answer, envelope
 
-    def _fail_unreachable(self) -> NoReturn:
-        fail(f"no server at {self.url} (is `duetime serve` running?)", ExitCode.UNREACHABLE)
+    def _fail_unreachable(self, error: Exception) -> NoReturn:
+        fail(f"no server at {self.url}: {_why_unreachable(error)}", ExitCode.UNREACHABLE)
 
 
-def _stored_api_key(dotenv: Mapping[str, str]) -> str | None:
-    """The key from `.env`, or the one that `duetime dev` made in this directory."""
+def _host_of(url: str) -> str | None:
     try:
-        dev_key = DEV_KEY_PATH.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        dev_key = ""
-    return dotenv.get("DUETIME_API_KEY") or dotenv.get("API_KEY") or dev_key or None
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return parts.hostname if parts.scheme in ("http", "https") else None
+
+
+def _why_unreachable(error: Exception) -> str:
+    """The cause in the words of its reader, and what to do about it."""
+    for cause in _causes(error):
+        match cause:
+            case ssl.SSLCertVerificationError():
+                return f"its TLS certificate is not accepted ({printable(cause.verify_message)})"
+            case ssl.SSLError():
+                return "the TLS handshake failed (does it speak http instead of https?)"
+            case socket.gaierror():
+                return "host name not found (check --server or DUETIME_URL)"
+            case ConnectionRefusedError():
+                return (
+                    "connection refused (`make run` or `duetime dev` starts one; "
+                    "--server names another)"
+                )
+            case OSError(strerror=str(reason)):
+                return printable(reason.lower())
+    return printable(str(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What led to the error, nearest first; the libraries between wrap it several times."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__

@@ -90,8 +90,6 @@ class _Dev:
         stopped = stop_signal()
         api_listener = bind_next_free(settings.host, settings.port)
         port: int = api_listener.getsockname()[1]
-        if settings.port not in (0, port):
-            self._say(f"Port {settings.port} is taken; using {port} instead.")
         # The port beside the API's stays the same over restarts if it can, so that timers
         # that were created before a restart still find the receiver.
         receiver_listener = bind_next_free("127.0.0.1", min(port + 1, 65535))
@@ -109,7 +107,7 @@ class _Dev:
                 assemble(settings),
                 api_listener,
                 grace_seconds=settings.shutdown_grace_seconds,
-                on_started=lambda: self._welcome(addresses),
+                on_started=lambda: self._welcome(addresses, port),
             )
         finally:
             await receiver.stop()
@@ -118,7 +116,10 @@ class _Dev:
     def _say(self, line: str, style: str | None = None) -> None:
         self._output.print(line, style=style, soft_wrap=True)
 
-    def _welcome(self, addresses: DevAddresses) -> None:
+    def _welcome(self, addresses: DevAddresses, port: int) -> None:
+        """Said once the service runs: a database in use would make every address untrue."""
+        if self._settings.port not in (0, port):
+            self._say(f"Port {self._settings.port} is taken; using {port} instead.")
         print_welcome(self._output, addresses)
         self._demo = asyncio.create_task(self._create_demo_timer(addresses))
 

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from duetime.cli.client import DEFAULT_URL
+from duetime.cli.server_lookup import client_dotenv, find_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,8 @@ curl -sS {dev.api_url}/timers \\
 
 
 def create_command(dev: DevAddresses) -> str:
-    server = "" if dev.api_url == DEFAULT_URL else f" --server {dev.api_url}"
+    usual_url = os.environ.get("DUETIME_URL") or find_url(client_dotenv())
+    server = "" if dev.api_url == usual_url else f" --server {dev.api_url}"
     return f"{_this_command()} create --in 10s --url {dev.receiver_url}/hello{server}"
 
 

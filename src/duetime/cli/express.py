@@ -71,6 +71,9 @@ class ExpressProtocol(BoundedHttpProtocol):
         if (
             self._express is not None
             and (before is None or before.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and self.parser.get_http_version() == "1.1"
             and self._express.admits(self.parser.get_method(), self.url, self.headers)
         ):
             self._incoming_bytes = 0
@@ -89,7 +92,7 @@ class ExpressProtocol(BoundedHttpProtocol):
 
     def on_message_complete(self) -> None:
         cycle: Any = self.cycle
-        if type(cycle) is ExpressCycle:
+        if type(cycle) is ExpressCycle and not cycle.response_complete:
             assert self._express is not None
             self._express.handle(cycle.body, partial(self._respond, cycle))
         else:

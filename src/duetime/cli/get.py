@@ -11,7 +11,7 @@ def get(
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one timer with its callback, status and last error."""
+    """Show one timer with its callback, status, last error and latest attempts."""
     data = TimerClient(server, api_key).request("GET", timer_path(id))
     if as_json:
         print_json(data)

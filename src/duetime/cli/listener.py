@@ -68,7 +68,8 @@ def _address(host: str, port: int) -> str:
 
 def _unavailable(host: str, port: int, error: OSError) -> AddressUnavailable:
     if error.errno == errno.EADDRINUSE:
-        return AddressUnavailable(host, port, f"port {port} is already in use", in_use=True)
+        reason = f"port {port} is already in use; choose another with --port"
+        return AddressUnavailable(host, port, reason, in_use=True)
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         return AddressUnavailable(host, port, f"{host} is no address of this machine")
     return AddressUnavailable(host, port, str(error.strerror or error))

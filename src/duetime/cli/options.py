@@ -1,5 +1,6 @@
 """Options that several commands share, and how their texts are read."""
 
+import calendar
 import re
 import sys
 from pathlib import Path
@@ -9,12 +10,13 @@ import msgspec
 import typer
 
 from duetime.api.instant_text import parse_instant
+from duetime.cli.server_lookup import DEFAULT_URL
 from duetime.cli.terminal import refuse
 from duetime.clock import SystemClock
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms
 
-_SERVER_HELP = "The server [http://127.0.0.1:8080]."
+_SERVER_HELP = f"The server (else from .env, with its PORT) [{DEFAULT_URL}]."
 _KEY_HELP = "The API key (else from .env, or that of `duetime dev`)."
 
 ServerOption = Annotated[str | None, typer.Option(envvar="DUETIME_URL", help=_SERVER_HELP)]
@@ -33,6 +35,9 @@ PayloadOption = Annotated[
     str | None,
     typer.Option(metavar="JSON|@FILE|-", help="What the callback carries; - reads from stdin."),
 ]
+NoPayloadOption = Annotated[
+    bool, typer.Option("--no-payload", help="Send the callback without a body.")
+]
 HeaderOption = Annotated[
     list[str] | None,
     typer.Option("--header", metavar="NAME=VALUE", help="A header of the callback; repeatable."),
@@ -43,6 +48,8 @@ MetadataOption = Annotated[
 ]
 
 _SAFE_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ]", re.ASCII)
+_HEADER = re.compile(r"([^=:]+)[=:](.*)", re.DOTALL)
 
 
 def timer_path(id: str) -> str:
@@ -60,10 +67,24 @@ def read_instant(at: str | None, after: str | None) -> Instant | None:
         try:
             return parse_instant("--at", at)
         except InvalidInput as error:
-            refuse("--at", error.problem)
+            refuse("--at", _no_such_day(at) or error.problem)
     if after is not None:
         return plus_ms(SystemClock().now(), _duration_ms("--in", after))
     return None
+
+
+def _no_such_day(text: str) -> str | None:
+    """The problem of a date that is written well but is on no calendar."""
+    date = _DATE.match(text)
+    if date is None:
+        return None
+    year, month, day = map(int, date.groups())
+    if year < 1 or not 1 <= month <= 12:
+        return None
+    days = calendar.monthrange(year, month)[1]
+    return (
+        None if 1 <= day <= days else f"{date[0][:10]} does not exist, that month has {days} days"
+    )
 
 
 def read_duration(option: str, text: str) -> str:
@@ -93,13 +114,19 @@ def read_json(option: str, text: str) -> object:
         refuse(option, f"is not valid JSON: {error}")
 
 
+def refuse_both_payloads(payload: str | None, no_payload: bool) -> None:
+    if payload is not None and no_payload:
+        refuse("--payload / --no-payload", "give one of them, not both")
+
+
 def read_headers(texts: list[str]) -> dict[str, str]:
+    """Written as NAME=VALUE, or as `NAME: VALUE` like in HTTP; no name contains either sign."""
     headers = {}
     for text in texts:
-        name, separator, value = text.partition("=")
-        if not name or not separator:
-            refuse("--header", f"{text!r} is not NAME=VALUE")
-        headers[name.strip()] = value.strip()
+        header = _HEADER.fullmatch(text)
+        if header is None or not header[1].strip():
+            refuse("--header", f"{text!r} is not NAME=VALUE or NAME: VALUE")
+        headers[header[1].strip()] = header[2].strip()
     return headers
 
 

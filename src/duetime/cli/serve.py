@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from duetime.cli.event_loop import run, stop_signal
+from duetime.cli.listener import AddressUnavailable, bind
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.settings import Settings, load_settings
@@ -40,6 +41,8 @@ def serve(
         fail(error.message, ExitCode.USAGE)
     try:
         run(_serve(settings))
+    except AddressUnavailable as error:
+        fail(error.message + (" or PORT" if error.in_use else ""), ExitCode.FAILED)
     except DuetimeError as error:
         fail(error.message, ExitCode.FAILED)
 
@@ -48,7 +51,6 @@ async def _serve(settings: Settings) -> None:
     # Imported here so that the other commands start quickly.
     import structlog
 
-    from duetime.cli.listener import bind
     from duetime.cli.server import serve_until
     from duetime.composition import assemble
     from duetime.logs import configure_logs

@@ -1,13 +1,14 @@
 """Timers as the server answers them, shown to a person."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from duetime.api.instant_text import parse_instant
+from duetime.cli.attempt_rows import ATTEMPT_HEADINGS, attempt_row
+from duetime.cli.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
 from duetime.cli.wording import relative
 from duetime.clock import SystemClock
@@ -30,49 +31,87 @@ def print_json(data: object) -> None:
 
 
 def print_timer(headline: str, data: object) -> None:
-    """A headline and below it every field the server told."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    """A headline and below it every field the server told; the attempts are a table."""
+    timer = cast(TimerData, data)
     now = SystemClock().now()
-    for name, value in cast(TimerData, data).items():
-        table.add_row(name, _field(name, value, now))
-    output = console()
     if headline:
-        output.print(headline)
-    output.print(table)
+        console().print(headline)
+    print_fields([row for name, value in timer.items() for row in _fields(name, value, now)])
+    attempts = cast(list[TimerData], timer.get("attempts") or [])
+    if attempts:
+        console().print()
+        print_table(ATTEMPT_HEADINGS, [attempt_row(attempt) for attempt in attempts])
+
+
+def print_health(headline: str, url: str, data: object) -> None:
+    """Whom was asked, and every field of the answer."""
+    now = SystemClock().now()
+    fields = [("server", _plain(url))]
+    for name, value in cast(TimerData, data or {}).items():
+        if isinstance(value, dict):
+            fields += [(f"{name}.{inner}", _plain(member)) for inner, member in value.items()]
+        else:
+            fields += _fields(name, value, now)
+    console().print(headline)
+    print_fields(fields)
 
 
 def print_timers(timers: Iterable[TimerData], total: object, offset: object) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("due", no_wrap=True)
-    table.add_column("execute_at", no_wrap=True)
-    table.add_column("type", no_wrap=True)
     now = SystemClock().now()
-    for timer in timers:
-        table.add_row(
+    rows = [
+        [
             _plain(timer.get("id")),
             _status(timer.get("status")),
             _relative(timer.get("execute_at"), now),
             _plain(timer.get("execute_at")),
             _plain(timer.get("callback_type")),
-        )
-    output = console()
-    if table.row_count:
-        output.print(table)
+        ]
+        for timer in timers
+    ]
+    if rows:
+        print_table(["id", "status", "due", "execute_at", "type"], rows)
     first = int(str(offset)) + 1
-    shown = f"{first} to {first + table.row_count - 1} of " if table.row_count else "0 of "
-    output.print(Text(f"{shown}{total} timers", style="dim"))
+    shown = f"{first} to {first + len(rows) - 1} of " if rows else "0 of "
+    console().print(Text(f"{shown}{total} timers", style="dim"))
 
 
-def _field(name: str, value: object, now: Instant) -> Text:
-    if name == "status":
-        return _status(value)
-    if name.endswith("_at") and isinstance(value, str):
-        return Text.assemble(_plain(value), "  ", (_relative(value, now).plain, "dim"))
-    return _plain(value)
+def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]]:
+    """The rows of one field; those of a callback are told one by one."""
+    if name == "callback_config" and isinstance(value, dict):
+        for member, content in value.items():
+            if member == "headers" and isinstance(content, dict):
+                for header, text in content.items():
+                    yield "callback.headers", _plain(f"{header}: {text}")
+            elif member != "type":
+                yield (
+                    f"callback.{member}",
+                    _json(content) if member == "payload" else _plain(content),
+                )
+    elif name == "retry_policy":
+        yield name, _retry_policy(value)
+    elif name == "metadata":
+        yield name, Text("-") if value is None else _json(value)
+    elif name == "attempts":
+        if not value:
+            yield name, Text("none")
+    elif name == "status":
+        yield name, _status(value)
+    elif name.endswith("_at") and isinstance(value, str):
+        yield name, Text.assemble(_plain(value), "  ", (_relative(value, now).plain, "dim"))
+    else:
+        yield name, _plain(value)
+
+
+def _retry_policy(value: object) -> Text:
+    if not isinstance(value, dict):
+        return Text("none")
+    told = {name: printable(str(member)) for name, member in value.items()}
+    multiplier = told["backoff_multiplier"].removesuffix(".0")
+    return Text(
+        f"at most {told['max_retries']} retries, the first after {told['initial_interval']}, "
+        f"each wait {multiplier} times the last and at most {told['max_interval']}, "
+        f"until {told['max_retry_attempts_duration']} after execute_at"
+    )
 
 
 def _status(value: object) -> Text:
@@ -89,4 +128,9 @@ def _relative(value: object, now: Instant) -> Text:
 def _plain(value: object) -> Text:
     if value is None:
         return Text("-")
-    return Text(printable(value if isinstance(value, str) else msgspec.json.encode(value).decode()))
+    return Text(printable(value)) if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> Text:
+    """On one line, with spaces where it may be broken."""
+    return Text(printable(msgspec.json.format(msgspec.json.encode(value), indent=0).decode()))

@@ -97,7 +97,7 @@ def _retry_after_ms(answer: HttpAnswer, now: Instant) -> int | None:
         return int(text) * 1_000
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         return None

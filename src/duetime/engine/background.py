@@ -13,6 +13,7 @@ _log = structlog.get_logger()
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 5.0
+FAILING_FOR_TOO_LONG_SECONDS = 10.0
 
 
 class BackgroundLoop(ABC):
@@ -31,13 +32,19 @@ class BackgroundLoop(ABC):
         self._stop_asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._pause_seconds = FIRST_PAUSE_SECONDS
+        self._failing_since_seconds: float | None = None
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
 
     @property
-    def is_running(self) -> bool:
-        return self._task is not None and not self._task.done()
+    def is_working(self) -> bool:
+        """It runs, and not all of its steps have failed for a while."""
+        running = self._task is not None and not self._task.done()
+        since = self._failing_since_seconds
+        return running and (
+            since is None or self._clock.monotonic() - since < FAILING_FOR_TOO_LONG_SECONDS
+        )
 
     async def stop(self) -> None:
         self._stop_asked.set()
@@ -74,8 +81,11 @@ class BackgroundLoop(ABC):
                 await self._pause()
             else:
                 self._pause_seconds = FIRST_PAUSE_SECONDS
+                self._failing_since_seconds = None
 
     async def _pause(self) -> None:
+        if self._failing_since_seconds is None:
+            self._failing_since_seconds = self._clock.monotonic()
         pause = self._pause_seconds
         self._pause_seconds = min(2 * pause, LONGEST_PAUSE_SECONDS)
         await _set_within(self._stop_asked, pause)

@@ -13,7 +13,7 @@ from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
 from duetime.engine.claim_name import ClaimName, name_of
-from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots
+from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots, size_of
 from duetime.engine.lateness import Lateness
 from duetime.engine.settler import MAX_BATCH, Settler
 from duetime.ports.clock import Clock
@@ -23,6 +23,9 @@ _log = structlog.get_logger()
 
 MAX_HELD = 2_048
 """Claims held in memory that are neither sent nor in a lane that stands still."""
+
+MAX_HELD_BYTES = 16 * 2**20
+"""Of claims that are not due yet; more than one batch of large ones is not claimed ahead."""
 
 FAR_BEYOND_HORIZON_MS = 1_000.0
 """A claim so far beyond the horizon was made before the wall clock was set back."""
@@ -54,6 +57,7 @@ class Dispatcher:
         self._slots = slots
         self._farthest_ms = horizon_ms + FAR_BEYOND_HORIZON_MS
         self._upcoming: list[tuple[Instant, int, Claim]] = []
+        self._upcoming_bytes = 0
         self._sequence = 0
         self._lanes: dict[str, Lane] = {}
         self._deliveries: dict[asyncio.Task[None], Claim] = {}
@@ -73,6 +77,8 @@ class Dispatcher:
         """How many more claims can be held now."""
         # One batch of outcomes may always gather. More of them means that the store is slower
         # at writing them than at handing out claims: then claims have to wait.
+        if self._upcoming_bytes >= MAX_HELD_BYTES:
+            return 0
         unwritten = max(0, self._settler.unwritten - MAX_BATCH)
         return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting - unwritten)
 
@@ -98,6 +104,7 @@ class Dispatcher:
             else:
                 self._sequence += 1
                 heappush(self._upcoming, (claim.due_at, self._sequence, claim))
+                self._upcoming_bytes += size_of(claim)
         self._send(due, now)
         self._set_timer(now)
 
@@ -161,7 +168,7 @@ class Dispatcher:
         try:
             await self._deliver(claim)
         finally:
-            lane.answered(self._clock.monotonic())
+            lane.answered(claim, self._clock.monotonic())
             if lane.is_idle:
                 self._forget(claim, lane)
             self._tell_of_room()
@@ -232,6 +239,7 @@ class Dispatcher:
         due = []
         while self._upcoming and self._upcoming[0][0] <= now:
             due.append(heappop(self._upcoming)[2])
+            self._upcoming_bytes -= size_of(due[-1])
         self._send(due, now)
         self._hand_back_what_is_far(now)
         self._timer = None
@@ -245,6 +253,7 @@ class Dispatcher:
             for _, _, claim in self._upcoming:
                 self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
             self._upcoming.clear()
+            self._upcoming_bytes = 0
 
     def _tell_of_room(self) -> None:
         if self._on_room is not None and self.room() >= self._room_wanted:

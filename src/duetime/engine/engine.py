@@ -100,7 +100,7 @@ class Engine:
 
     @property
     def is_running(self) -> bool:
-        return self._due_reader.is_running and self._settler.is_running
+        return self._due_reader.is_working and self._settler.is_working
 
     @property
     def shards_owned(self) -> int:

@@ -3,6 +3,9 @@
 from collections import deque
 from collections.abc import Callable
 
+from msgspec import UNSET
+
+from duetime.domain.callback import BusCallback
 from duetime.domain.timer import Claim
 
 FIRST_WINDOW = 64
@@ -19,10 +22,22 @@ FIRST_DEFERRAL_MS = 250.0
 LONGEST_DEFERRAL_MS = 5_000.0
 
 MAX_WAITING = 2_048
+MAX_WAITING_BYTES = 8 * 2**20
+"""Large claims wait in the store rather than here."""
+
+MAX_BYTES_IN_FLIGHT = 64 * 2**20
+
+
+def size_of(claim: Claim) -> int:
+    """The bytes of its payload, which are most of what a large claim keeps in memory."""
+    callback = claim.callback
+    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+        return 0
+    return memoryview(callback.payload).nbytes
 
 
 class Slots:
-    """The attempts that may run at the same time, shared by all lanes.
+    """The attempts that may run at the same time, shared by all lanes, and their bytes.
 
     A lane may have as many of them as are free. So one endpoint that hangs takes at most half,
     two take a third each, and some are always left for the others.
@@ -32,11 +47,15 @@ class Slots:
         self.total = total
         self.per_endpoint = per_endpoint
         self.used = 0
+        self.used_bytes = 0
         self.waiting = 0
         """Claims that wait in lanes that flow."""
 
     def limit(self) -> int:
         return min(self.per_endpoint, self.total - self.used)
+
+    def byte_limit(self) -> int:
+        return MAX_BYTES_IN_FLIGHT - self.used_bytes
 
 
 class Lane:
@@ -60,6 +79,8 @@ class Lane:
         self._deferral_ms = FIRST_DEFERRAL_MS
         self._round_ends_seconds = 0.0
         self.in_flight = 0
+        self._bytes_in_flight = 0
+        self._waiting_bytes = 0
         self.waiting: deque[Claim] = deque()
         self._waiting_since: deque[float] = deque()
         self._flows = True
@@ -73,17 +94,26 @@ class Lane:
         if not self.waiting and self._may_start():
             self._begin(claim)
             return True
-        if self._gave_up or len(self.waiting) >= MAX_WAITING:
+        size = size_of(claim)
+        if (
+            self._gave_up
+            or len(self.waiting) >= MAX_WAITING
+            or (self.waiting and self._waiting_bytes + size > MAX_WAITING_BYTES)
+        ):
             return False
         self.waiting.append(claim)
+        self._waiting_bytes += size
         self._waiting_since.append(now_seconds)
         self._slots.waiting += self._flows
         return True
 
-    def answered(self, now_seconds: float) -> None:
-        """One attempt is over: its slot is free for the next."""
+    def answered(self, claim: Claim, now_seconds: float) -> None:
+        """An attempt is over: its slot is free for the next."""
+        size = size_of(claim)
         self.in_flight -= 1
         self._slots.used -= 1
+        self._bytes_in_flight -= size
+        self._slots.used_bytes -= size
         self._progress_seconds = now_seconds
         self._gave_up = False
         self._start_waiting()
@@ -115,6 +145,7 @@ class Lane:
         taken = list(self.waiting)
         self.waiting.clear()
         self._waiting_since.clear()
+        self._waiting_bytes = 0
         self._slots.waiting -= len(taken) * self._flows
         return taken
 
@@ -134,7 +165,9 @@ class Lane:
         while self.waiting and self._may_start():
             self._slots.waiting -= self._flows
             self._waiting_since.popleft()
-            self._begin(self.waiting.popleft())
+            claim = self.waiting.popleft()
+            self._waiting_bytes -= size_of(claim)
+            self._begin(claim)
 
     def _keeps_waiting(self, now_seconds: float) -> bool:
         since = self._waiting_since
@@ -145,9 +178,14 @@ class Lane:
         self._flows = flows
 
     def _may_start(self) -> bool:
-        return self.in_flight < min(self._window, self._slots.limit())
+        return self.in_flight < min(self._window, self._slots.limit()) and (
+            self._bytes_in_flight == 0 or self._bytes_in_flight < self._slots.byte_limit()
+        )
 
     def _begin(self, claim: Claim) -> None:
+        size = size_of(claim)
         self.in_flight += 1
         self._slots.used += 1
+        self._bytes_in_flight += size
+        self._slots.used_bytes += size
         self._start(self, claim)

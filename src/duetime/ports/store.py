@@ -157,7 +157,8 @@ class TimerStore(Protocol):
     async def claim_due(
         self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
     ) -> ClaimBatch:
-        """Turn up to `limit` timers due at or before `until_inclusive` from pending to executing.
+        """Turn timers due at or before `until_inclusive` from pending to executing: up to
+        `limit`, or fewer if they are large, but at least one if there is any.
 
         Takes them in the order of (due_at, timer_uuid), from shards whose current epoch is the
         leased one only. Each becomes `transitions.claimed` under its lease's epoch.

@@ -24,7 +24,8 @@ _PAGE_HEAD = f"""\
 names it:
 
 1. the environment (and `--host` and `--port`, which stand for `HOST` and `PORT`),
-2. the file `.env` in the working directory, taken literally (`NAME=value`, nothing is expanded),
+2. the file `.env` in the working directory: lines `NAME=value`, where quotes, a leading `export`
+   and `# comments` are understood and nothing like `$NAME` is expanded,
 3. a TOML file named by `--config` or `{CONFIG_FILE.name}`,
 4. the default.
 
@@ -53,7 +54,7 @@ from the environment or `.env`:
 
 | Name | Default | Meaning |
 |---|---|---|
-| `DUETIME_URL` | `http://127.0.0.1:8080` | The server, as with `--server`. |
+| `DUETIME_URL` | `http://127.0.0.1:8080`, with `PORT` of `.env` | The server, as with `--server`. |
 | `DUETIME_API_KEY` | `API_KEY`, else the key of `duetime dev` | The key, as with `--api-key`. |
 """
 

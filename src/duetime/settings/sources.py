@@ -44,7 +44,10 @@ def _from_mapping(texts: Mapping[str, str], source: str) -> dict[str, Given]:
 
 
 def read_dotenv(path: Path, problems: list[str]) -> dict[str, str]:
-    """The file's assignments, taken literally. A file that is absent assigns nothing."""
+    """The file's assignments, without their quotes, `export` and comments; nothing is expanded.
+
+    A file that is absent assigns nothing.
+    """
     try:
         with path.open(encoding="utf-8") as stream:
             bindings = list(parse_stream(stream))

@@ -73,14 +73,14 @@ PORT = Setting(
 )
 MAX_BODY_BYTES = Setting(
     "MAX_BODY_BYTES",
-    whole_number(KIB, 1024 * MIB),
+    whole_number(KIB, 64 * MIB),
     str(MIB),
     "bytes",
     "The largest request body the API reads.",
 )
 MAX_PAYLOAD_BYTES = Setting(
     "MAX_PAYLOAD_BYTES",
-    whole_number(1, 1024 * MIB),
+    whole_number(1, 16 * MIB),
     str(256 * KIB),
     "bytes",
     "The largest callback payload a timer may carry.",

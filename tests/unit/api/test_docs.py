@@ -127,7 +127,7 @@ async def test_the_page_shows_every_endpoint_field_and_a_command_to_paste(api: A
     ):
         assert f"<code>{field}</code>" in html
     assert "curl -X POST http://timers.example:8080/timers" in html
-    assert "&quot;execute_at&quot;: &quot;2030-01-01T00:01:00Z&quot;" in html
+    assert "&quot;execute_at&quot;: &quot;2030-01-01T01:00:00Z&quot;" in html
     assert "X-API-Key: $API_KEY" in html
 
 

@@ -1,7 +1,11 @@
 """The command line without a server: help, usage, and clear refusals."""
 
+import socket
+import ssl
 from pathlib import Path
+from typing import NoReturn
 
+import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -63,7 +67,12 @@ def test_every_command_explains_itself(command: str) -> None:
         (["--in", "1s", "--payload", "@missing.json"], "--payload: missing.json: No such file"),
         (["--in", "1s", "--payload", "-"], "--payload: is not valid JSON: "),
         (["--in", "1s", "--metadata", "{nope"], "--metadata: is not valid JSON: "),
+        (["--at", "2030-02-31T00:00:00Z"], "--at: 2030-02-31 does not exist, that month has 28"),
         (["--in", "1s", "--header", "nope"], "--header: 'nope' is not NAME=VALUE"),
+        (["--in", "1s", "--header", "=x"], "--header: '=x' is not NAME=VALUE"),
+        (["--in", "1s", "--payload", "1", "--no-payload"], "--payload / --no-payload: give one"),
+        (["--in", "1s", "--max-interval", "x"], "--max-interval: must be a duration"),
+        (["--in", "1s", "--max-duration", "x"], "--max-duration: must be a duration"),
         (["--in", "1s", "--initial-interval", "x"], "--initial-interval: must be a duration"),
         (["--in", "1s", "--server", "localhost:8080"], "'localhost:8080' is not the URL of a"),
     ],
@@ -88,7 +97,36 @@ def test_create_refuses_what_cannot_be_meant(arguments: list[str], line: str) ->
 def test_no_server_is_told_plainly(arguments: list[str]) -> None:
     code, line = refused(*arguments, "--server", NOBODY)
     assert code == 3
-    assert line == f"no server at {NOBODY} (is `duetime serve` running?)"
+    assert line.startswith(
+        f"no server at {NOBODY}: connection refused (`make run` or `duetime dev`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "host name not found"),
+        (ssl.SSLError(1, "wrong version number"), "the TLS handshake failed"),
+        (OSError(113, "No route to host"), "no route to host"),
+    ],
+)
+def test_why_there_is_no_server_is_told(
+    error: OSError, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> NoReturn:
+        raise httpx.ConnectError("failed") from error
+
+    monkeypatch.setattr(httpx.Client, "request", refuse)
+    code, line = refused("health", "--server", "https://timers.example")
+    assert code == 3
+    assert line.startswith(f"no server at https://timers.example: {cause}")
+
+
+def test_the_port_of_dotenv_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PORT=1\n")
+    assert refused("health")[1].startswith("no server at http://127.0.0.1:1: ")
+    (tmp_path / ".env").write_text("PORT=1\nDUETIME_URL=http://127.0.0.1:2\n")
+    assert refused("health")[1].startswith("no server at http://127.0.0.1:2: ")
 
 
 @pytest.mark.parametrize("id", ["not/an/id", "a b", "..", "x" * 65])
@@ -99,7 +137,9 @@ def test_what_cannot_be_an_id_is_not_sent(id: str) -> None:
 def test_update_needs_something_to_change() -> None:
     code, line = refused("update", ID, "--server", NOBODY)
     assert code == 2
-    assert line.endswith("name what to change")
+    assert line.endswith(": name what to change")
+    for option in ("--at", "--metadata", "--no-payload", "--max-retries", "--max-duration"):
+        assert option in line.split(" / ")[:-1] or f"{option}:" in line
 
 
 def test_serve_tells_every_problem_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,21 @@ async def test_what_became_due_while_nothing_ran_is_sent_at_the_start() -> None:
 
 
 @on_virtual_time
+async def test_an_engine_whose_store_is_away_for_long_says_so() -> None:
+    bench = EngineBench()
+    await bench.start()
+    bench.store.away = True
+    await bench.create("t", 1, announced=False)
+    runs = []
+    for seconds, away in ((8, True), (12, False), (10, False)):
+        await bench.clock.sleep(seconds)
+        runs.append(bench.engine.is_running)
+        bench.store.away = away
+    assert runs == [True, False, True]
+    assert await bench.status("t") is TimerStatus.COMPLETED
+
+
+@on_virtual_time
 async def test_a_stop_hands_back_what_was_not_sent_and_its_attempt_does_not_count() -> None:
     bench = EngineBench(horizon_ms=10_000)
     await bench.start()

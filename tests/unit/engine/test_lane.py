@@ -1,5 +1,8 @@
 """One lane and the slots it shares, without an engine around them."""
 
+from msgspec import UNSET, Raw
+
+from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import Epoch
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
@@ -19,9 +22,11 @@ class LaneBench:
     def lane(self, now_seconds: float = 0.0) -> Lane:
         return Lane(self.slots, lambda lane, claim: self.started.append(claim.id), now_seconds)
 
-    def claim(self) -> Claim:
+    def claim(self, payload_bytes: int = 0) -> Claim:
         self._claims += 1
-        timer = make_timer(f"timer-{self._claims}")
+        payload = Raw(b'"%b"' % (b"x" * (payload_bytes - 2))) if payload_bytes else UNSET
+        callback = HttpCallback(url="http://127.0.0.1:9/", payload=payload)
+        timer = make_timer(f"timer-{self._claims}", callback=callback)
         return claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
 
     def fill(self, lane: Lane, count: int, now_seconds: float = 0.0) -> int:
@@ -49,7 +54,7 @@ def test_an_answer_lets_the_next_claim_start() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 2)
-    lane.answered(0.01)
+    lane.answered(bench.claim(), 0.01)
     assert bench.started[-1] == f"timer-{FIRST_WINDOW + 1}"
     assert (lane.in_flight, bench.slots.used, bench.slots.waiting) == (64, 64, 1)
 
@@ -69,7 +74,7 @@ def test_a_lane_that_answers_quickly_keeps_its_window() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, 200)
-    lane.answered(0.02)
+    lane.answered(bench.claim(), 0.02)
     assert lane.look_after(0.025) == []
     assert lane.in_flight == FIRST_WINDOW
 
@@ -99,7 +104,7 @@ def test_a_lane_that_gave_up_takes_claims_again_after_an_answer() -> None:
     lane = bench.lane()
     bench.fill(lane, 65)
     look_until(lane, 0.25)
-    lane.answered(0.3)
+    lane.answered(bench.claim(), 0.3)
     assert bench.fill(lane, 2, now_seconds=0.3) == 2
     assert (lane.in_flight, len(lane.waiting)) == (64, 1)
 
@@ -114,13 +119,13 @@ def test_a_lane_that_answers_too_slowly_stops_counting_until_it_has_caught_up() 
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 100)
     for step in range(1, 30):
-        lane.answered(step * 0.01)
+        lane.answered(bench.claim(), step * 0.01)
         if step % 2 == 0:
             lane.look_after(step * 0.01)
     assert len(lane.waiting) == 71
     assert bench.slots.waiting == 0
     for _ in range(71):
-        lane.answered(0.3)
+        lane.answered(bench.claim(), 0.3)
     bench.fill(lane, 5, now_seconds=0.3)
     assert bench.slots.waiting == 5
 
@@ -135,7 +140,7 @@ def test_deferrals_grow_while_nothing_moves_and_start_over_when_the_lane_is_free
         assert lane.next_deferral_ms(now_seconds + 0.1) == deferrals[-1]
         now_seconds += deferrals[-1] / 1_000
     assert deferrals == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]
-    lane.answered(now_seconds)
+    lane.answered(bench.claim(), now_seconds)
     assert lane.next_deferral_ms(now_seconds) == 250
 
 
@@ -164,6 +169,32 @@ def test_slots_that_other_lanes_gave_back_are_used_within_one_look() -> None:
     assert blocked.in_flight == 0
     for lane in busy:
         lane.take_waiting()
-        lane.answered(0.02)
+        lane.answered(bench.claim(), 0.02)
     blocked.look_after(0.024)
     assert blocked.in_flight == 1
+
+
+def test_large_claims_are_bounded_by_their_bytes() -> None:
+    bench = LaneBench()
+    claims = [bench.claim(payload_bytes=2**20) for _ in range(100)]
+    first, second = bench.lane(), bench.lane()
+    accepted = [claim for claim in claims if first.accept(claim, 0.0)]
+    assert first.in_flight == 32, "half of what may be in flight in all"
+    assert len(first.waiting) == 8
+    assert len(accepted) == 40
+    assert sum(second.accept(claim, 0.0) for claim in claims) == 16 + 8
+    for claim in accepted[:32]:
+        first.answered(claim, 0.01)
+    assert (first.in_flight, len(first.waiting)) == (8, 0)
+
+
+def test_a_claim_of_any_size_is_sent_in_the_end() -> None:
+    bench = LaneBench()
+    lane, other = bench.lane(), bench.lane()
+    huge = bench.claim(payload_bytes=80 * 2**20)
+    assert lane.accept(huge, 0.0)
+    assert lane.in_flight == 1
+    assert other.accept(bench.claim(payload_bytes=2**20), 0.0)
+    assert other.in_flight == 1
+    lane.answered(huge, 0.01)
+    assert bench.slots.used_bytes == 2**20

@@ -70,6 +70,8 @@ def parse_target(url: str) -> HttpTarget:
         # Browsers read a backslash as a slash, so a person may see another host than we do.
         raise InvalidUrl("contains a backslash in its host part")
     user_info, _, host_and_port = authority.rpartition("@")
+    if "@" in user_info:
+        raise InvalidUrl("contains more than one @ in its host part")
     host, port = _split_port(host_and_port, _DEFAULT_PORTS[scheme])
     name = _ipv6_host(host) if host.startswith("[") else _named_host(host)
     bracketed = f"[{name}]" if ":" in name else name

@@ -3,13 +3,24 @@
 from collections import Counter
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
+
+MAX_BATCH_BYTES = 16 * 2**20
+"""A batch ends with the claim that reaches this size: memory, and how much SQLite can put into
+one text, are bounded by bytes, not by timers."""
+
+MAX_SHARED_BYTES = 2**20
+"""Payloads are views of the batch's text. In a larger one each gets its own copy, so that a
+single claim that is held for long does not keep all of it."""
 
 # The leased shards whose epoch is still the leased one.
 _VALID_SHARDS = """
@@ -34,21 +45,28 @@ def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str
 
 # Due timers as one JSON text of claim rows, and their row ids as another.
 _FIND_DUE = f"""
-    WITH due AS (
+    WITH in_order AS (
         SELECT * FROM live_timers INDEXED BY live_timers_due
         WHERE status = 0 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
         ORDER BY due_at, timer_uuid LIMIT ?3
+    ), due AS (
+        SELECT in_order.*,
+               sum(octet_length(timers.callback)) OVER (
+                   ORDER BY in_order.due_at, in_order.timer_uuid
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+        FROM in_order CROSS JOIN timers ON timers.row_id = in_order.row_id
     )
     SELECT '[' || group_concat({_claim_row("due", "shards.epoch", 1, "?4")}) || ']',
            json_group_array(due.row_id)
     FROM due
     CROSS JOIN timers ON timers.row_id = due.row_id
     CROSS JOIN shards ON shards.shard = due.shard
+    WHERE coalesce(due.bytes_before, 0) < {MAX_BATCH_BYTES}
 """
 
-# The claims under the given leases, as one JSON text.
+# The claims under the given leases, a JSON text each: there may be more than one text can hold.
 _FIND_EXECUTING = f"""
-    SELECT '[' || group_concat({_claim_row("live", "live.epoch", 0, "live.claimed_at")}) || ']'
+    SELECT {_claim_row("live", "live.epoch", 0, "live.claimed_at")}
     FROM json_each(?1) AS leased
     CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
         ON live.status = 1 AND live.shard = leased.value ->> 0 AND live.epoch = leased.value ->> 1
@@ -100,6 +118,7 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
+_decode_claim = msgspec.json.Decoder(_ClaimRow).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
@@ -109,6 +128,8 @@ def claim_due(
     leased = _leases_text(leases)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
     claims = [] if found is None else _decode_claims(found)
+    if found is not None and len(found) > MAX_SHARED_BYTES:
+        claims = [_with_own_payload(claim) for claim in claims]
     if claims:
         transaction.execute(_MARK_EXECUTING, row_ids, now)
         for namespace, timers in Counter([claim.namespace for claim in claims]).items():
@@ -118,8 +139,9 @@ def claim_due(
 
 
 def executing(reader: Reader, leases: Leases) -> list[Claim]:
-    (found,) = reader.first(_FIND_EXECUTING, _leases_text(leases))
-    return [] if found is None else list(_decode_claims(found))
+    return [
+        _decode_claim(found) for (found,) in reader.execute(_FIND_EXECUTING, _leases_text(leases))
+    ]
 
 
 def recover(transaction: Transaction, leases: Leases) -> list[Instant]:
@@ -131,6 +153,13 @@ def recover(transaction: Transaction, leases: Leases) -> list[Instant]:
     for namespace, timers in Counter(namespace for _, namespace, _ in abandoned).items():
         transaction.moved(namespace, TimerStatus.EXECUTING, TimerStatus.PENDING, timers)
     return [Instant(due_at) for _, _, due_at in abandoned]
+
+
+def _with_own_payload(claim: _ClaimRow) -> _ClaimRow:
+    callback = claim.callback
+    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+        return claim
+    return replace(claim, callback=replace(callback, payload=callback.payload.copy()))
 
 
 def _leases_text(leases: Leases) -> str:

@@ -14,6 +14,8 @@ from duetime.stores.sqlite.reading import Reader
 
 Result = TypeVar("Result")
 
+_OUR_FAULTS = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
+
 WRITER_CACHE_KIB = 65_536
 READER_CACHE_KIB = 4_096
 _BUSY_TIMEOUT_MS = 5_000
@@ -36,8 +38,9 @@ def connect(path: Path, cache_kib: int) -> apsw.Connection:
 
 
 def store_error(error: Exception) -> Exception:
-    """Driver errors become ours here; a fault in our own code stays what it is."""
-    if isinstance(error, apsw.Error):
+    """Driver errors become ours here; a fault in our own code stays what it is, also if SQLite
+    found it: trying again would not help."""
+    if isinstance(error, apsw.Error) and not isinstance(error, _OUR_FAULTS):
         return StoreUnavailable(f"the SQLite database could not do this: {error}")
     return error
 
@@ -62,19 +65,19 @@ class _ReadConnection:
 class Readers:
     """Threads that read beside the writer. Each read sees one consistent state of the file."""
 
-    def __init__(self, path: Path, threads: int = 2) -> None:
+    def __init__(self, path: Path, threads: int) -> None:
         self._idle: SimpleQueue[_ReadConnection] = SimpleQueue()
         for _ in range(threads):
             self._idle.put(_ReadConnection(connect(path, READER_CACHE_KIB)))
         self._threads = threads
+        self._closed = False
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="duetime-sqlite-reader")
 
     async def run(self, read: Callable[[Reader], Result]) -> Result:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._executor, self._read, read)
-        except RuntimeError as error:
-            raise StoreUnavailable("the store is closed") from error
+        return await loop.run_in_executor(self._executor, self._read, read)
 
     def _read(self, read: Callable[[Reader], Result]) -> Result:
         connection = self._idle.get()
@@ -90,6 +93,7 @@ class Readers:
             self._idle.put(connection)
 
     def close(self) -> None:
+        self._closed = True
         self._executor.shutdown()
         for _ in range(self._threads):
             self._idle.get().close()

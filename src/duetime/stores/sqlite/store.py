@@ -62,7 +62,7 @@ class SqliteStore:
 
     async def ping(self) -> None:
         """Both ways have to answer: reading alone would not notice a writer that hangs."""
-        await self._readers.run(lambda reader: reader.first("SELECT 1"))
+        await self._quick.run(lambda reader: reader.first("SELECT 1"))
         await self._writer.submit(lambda transaction: transaction.first("SELECT 1"))
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
@@ -72,7 +72,7 @@ class SqliteStore:
         return list(await self._writer.submit_batch(creating.create_timers, requests))
 
     async def get(self, key: TimerKey) -> Timer | None:
-        return await self._readers.run(partial(reading.get_timer, key=key))
+        return await self._quick.run(partial(reading.get_timer, key=key))
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await self._writer.submit(
@@ -86,7 +86,7 @@ class SqliteStore:
         return await self._writer.submit(partial(changing.remove_if_pending, key=key))
 
     async def page(self, query: PageQuery) -> Page:
-        return await self._readers.run(partial(paging.read_page, query=query))
+        return await self._lists.run(partial(paging.read_page, query=query))
 
     async def claim_due(
         self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
@@ -102,7 +102,7 @@ class SqliteStore:
         )
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
-        return await self._readers.run(partial(claiming.executing, leases=leases))
+        return await self._quick.run(partial(claiming.executing, leases=leases))
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return list(await self._writer.submit_batch(settling.settle, settlements))
@@ -116,10 +116,10 @@ class SqliteStore:
         )
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        return await self._readers.run(partial(reading.read_counts, namespace=namespace))
+        return await self._quick.run(partial(reading.read_counts, namespace=namespace))
 
     async def shards(self) -> Sequence[ShardState]:
-        return await self._readers.run(leasing.read_shards)
+        return await self._quick.run(leasing.read_shards)
 
     async def claim_shard(
         self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
@@ -136,8 +136,12 @@ class SqliteStore:
         return self._require_opened().writer
 
     @property
-    def _readers(self) -> Readers:
-        return self._require_opened().readers
+    def _quick(self) -> Readers:
+        return self._require_opened().quick_readers
+
+    @property
+    def _lists(self) -> Readers:
+        return self._require_opened().list_readers
 
     def _require_opened(self) -> "_Opened":
         if self._opened is None:
@@ -152,7 +156,9 @@ class _Opened:
         self._lock = lock
         self._connection = connection
         self._checkpointer = Checkpointer(path, connection)
-        self.readers = Readers(path)
+        # A list that skips far takes long; nothing that is quick should wait behind it.
+        self.quick_readers = Readers(path, threads=1)
+        self.list_readers = Readers(path, threads=1)
         self.writer = Writer(connection, self._checkpointer.between_commits)
 
     async def close(self) -> None:
@@ -161,7 +167,8 @@ class _Opened:
 
     def _close_rest(self) -> None:
         self._checkpointer.close()
-        self.readers.close()
+        self.quick_readers.close()
+        self.list_readers.close()
         # The last connection to close copies the log and removes it.
         self._connection.close()
         self._lock.release()

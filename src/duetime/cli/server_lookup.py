@@ -1,0 +1,58 @@
+"""Which server the commands talk to, with which key, when the command line does not say."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from duetime.settings.sources import read_dotenv
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+DEV_KEY_PATH = Path(".duetime-dev-key")
+
+_KEY_VARIABLES = ("DUETIME_API_KEY", "API_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """An API key and where it came from, for the message when it is not accepted."""
+
+    text: str = field(repr=False)
+    source: str
+
+
+def client_dotenv() -> dict[str, str]:
+    """The assignments of `.env` in the working directory; what is wrong there is `serve`'s to
+    tell."""
+    return read_dotenv(Path(".env"), problems=[])
+
+
+def find_url(dotenv: Mapping[str, str]) -> str:
+    """The server that `.env` names, or that `duetime serve` runs here with its PORT."""
+    named = dotenv.get("DUETIME_URL")
+    if named:
+        return named
+    port = dotenv.get("PORT", "")
+    if port.isascii() and port.isdigit() and 0 < int(port) <= 65535:
+        return f"http://127.0.0.1:{int(port)}"
+    return DEFAULT_URL
+
+
+def find_key(
+    given: str | None, dotenv: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> FoundKey | None:
+    """The key that was given, else that of `.env`, else the one that `duetime dev` made here.
+
+    `given` comes from the option or from one of the variables that stand for it.
+    """
+    if given:
+        variable = next((name for name in _KEY_VARIABLES if environ.get(name) == given), None)
+        return FoundKey(given, variable or "--api-key")
+    for name in _KEY_VARIABLES:
+        if dotenv.get(name):
+            return FoundKey(dotenv[name], f"{name} in .env")
+    try:
+        dev_key = DEV_KEY_PATH.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return FoundKey(dev_key, str(DEV_KEY_PATH)) if dev_key else None

@@ -1,0 +1,144 @@
+"""Timers as they are shown, on a terminal and in a pipe."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from duetime.api.openapi_examples import DETAIL
+from duetime.cli import layout, views
+from duetime.cli.options import read_headers
+from duetime.cli.server_lookup import find_key
+from duetime.cli.views import print_timer, print_timers
+
+LONG_URL = "https://api.example.com/" + "segment/" * 20
+Show = Callable[..., str]
+
+
+def timer(**changes: object) -> dict[str, object]:
+    detail: Any = DETAIL["data"]
+    policy = {
+        "max_retries": 5,
+        "max_retry_attempts_duration": "1d",
+        "initial_interval": "10s",
+        "backoff_multiplier": 2.0,
+        "max_interval": "10m",
+    }
+    return {**detail, "retry_policy": policy, **changes}
+
+
+@pytest.fixture
+def piped(capsys: pytest.CaptureFixture[str]) -> Show:
+    def show(data: object) -> str:
+        print_timer("", data)
+        return capsys.readouterr().out
+
+    return show
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Show:
+    def narrow() -> Console:
+        return Console(force_terminal=True, color_system=None, width=60)
+
+    def show(data: object) -> str:
+        monkeypatch.setattr(layout, "console", narrow)
+        monkeypatch.setattr(views, "console", narrow)
+        print_timer("", data)
+        return capsys.readouterr().out
+
+    return show
+
+
+def test_attempts_are_a_table(piped: Show) -> None:
+    failed = {
+        "number": 2,
+        "due_at": "2030-01-01T12:00:30Z",
+        "claimed_at": "2030-01-01T12:00:30Z",
+        "sent_at": None,
+        "answered_at": None,
+        "error": "connection refused",
+    }
+    lines = piped(timer(attempts=[*_attempts(), failed])).splitlines()
+    assert lines[-3:] == [
+        "attempt\tdue\tlateness\tduration\terror",
+        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\t-",
+        "2\t2030-01-01T12:00:30Z\t-\t-\tconnection refused",
+    ]
+
+
+def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
+    lines = piped(timer()).splitlines()
+    assert "callback.url: https://api.example.com/webhook" in lines
+    assert "callback.headers: Authorization: Bearer token123" in lines
+    assert 'callback.payload: {"event": "timer_triggered", "user_id": "user123"}' in lines
+    assert (
+        "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last "
+        "and at most 10m, until 1d after execute_at"
+    ) in lines
+    assert "retry_policy: none" in piped(timer(retry_policy=None)).splitlines()
+
+
+def test_a_pipe_gets_one_line_each_without_padding(piped: Show) -> None:
+    text = piped(timer(last_error="word " * 100 + "end", callback_config={"url": LONG_URL}))
+    assert f"callback.url: {LONG_URL}\n" in text
+    assert f"last_error: {'word ' * 100}end\n" in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_a_terminal_breaks_between_words_only(on_terminal: Show) -> None:
+    text = on_terminal(timer(last_error="word " * 30 + "end", callback_config={"url": LONG_URL}))
+    lines = text.splitlines()
+    assert any(line.endswith(LONG_URL) for line in lines)
+    assert set(text.partition("last_error")[2].partition("executed_at")[0].split()) == {
+        "word",
+        "end",
+    }
+    assert all(len(line) <= 60 for line in lines if LONG_URL not in line and "Z" not in line)
+
+
+def test_the_list_is_separated_by_tabs_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_timers([timer()], total=1, offset=0)
+    head, row, foot = capsys.readouterr().out.splitlines()
+    assert head == "id\tstatus\tdue\texecute_at\ttype"
+    assert row.split("\t")[1::2] == ["completed", "2030-01-01T12:00:00Z"]
+    assert foot == "1 to 1 of 1 timers"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("Foo=bar", "Foo", "bar"),
+        ("Foo: bar", "Foo", "bar"),
+        ("X-Time=12:30", "X-Time", "12:30"),
+        ("Authorization: Basic YTpi==", "Authorization", "Basic YTpi=="),
+        ("Empty=", "Empty", ""),
+    ],
+)
+def test_headers_are_read_in_either_form(text: str, name: str, value: str) -> None:
+    assert read_headers([text]) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("given", "dotenv", "environ", "source"),
+    [
+        ("a", {}, {}, "--api-key"),
+        ("a", {"API_KEY": "b"}, {"DUETIME_API_KEY": "a", "API_KEY": "c"}, "DUETIME_API_KEY"),
+        ("c", {}, {"API_KEY": "c"}, "API_KEY"),
+        (None, {"API_KEY": "b"}, {}, "API_KEY in .env"),
+        (None, {"API_KEY": "b", "DUETIME_API_KEY": "d"}, {}, "DUETIME_API_KEY in .env"),
+    ],
+)
+def test_the_source_of_the_key_is_known(
+    given: str | None, dotenv: dict[str, str], environ: dict[str, str], source: str
+) -> None:
+    key = find_key(given, dotenv, environ)
+    assert key is not None
+    assert key.source == source
+
+
+def _attempts() -> list[dict[str, object]]:
+    detail: Any = DETAIL["data"]
+    attempts: list[dict[str, object]] = detail["attempts"]
+    return attempts

@@ -1,0 +1,46 @@
+"""What the docs page and the OpenAPI document tell someone who reads them for the first time."""
+
+from typing import Any
+
+from duetime.api.docs_page import render
+from duetime.api.openapi import openapi_document
+from duetime.domain.instants import Instant
+
+NOON = Instant(1_893_499_200_000_000)
+PAGE = render("http://timers.example", NOON)
+
+
+def test_what_is_not_available_is_said() -> None:
+    assert "callback of type nats: A message published on a NATS subject. Not available" in PAGE
+    assert "callback_config of type nats: Not available in this release." in PAGE
+
+
+def test_the_command_can_be_pasted_for_an_hour() -> None:
+    assert "&quot;execute_at&quot;: &quot;2030-01-01T13:00:00Z&quot;" in PAGE
+
+
+def test_a_repeat_is_shown_as_it_is_answered() -> None:
+    document: Any = openapi_document()
+    repeat = document["paths"]["/timers"]["post"]["responses"]["200"]
+    example = repeat["content"]["application/json"]["examples"]["Success"]["value"]
+    assert example["message"] == "timer already exists"
+    assert "timer already exists" in PAGE
+
+
+def test_the_fields_of_answers_are_explained() -> None:
+    for field in (
+        "data.status",
+        "data.timers[].id",
+        "data.attempts[].sent_at",
+        "data.engine.running",
+    ):
+        assert f"<code>{field}</code>" in PAGE
+    document: Any = openapi_document()
+    properties = document["components"]["schemas"]["TimerDetail"]["properties"]
+    assert all("description" in member for member in properties.values())
+
+
+def test_the_headers_of_callbacks_are_explained() -> None:
+    section = PAGE.partition("<section id=callbacks>")[2]
+    for header in ("webhook-id", "webhook-timestamp", "Timer-Attempt"):
+        assert f"<code>{header}</code>" in section
