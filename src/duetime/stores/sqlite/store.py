@@ -171,6 +171,7 @@ class _Opened:
         self.list_readers.close()
         # The last connection to close copies the log and removes it.
         self._connection.close()
+        self._checkpointer.close_file()
         self._lock.release()
 
 
