@@ -6,15 +6,9 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, canceled, changed
 from duetime.ports.store import ConditionalResult
 from duetime.stores.sqlite.reading import get_row
-from duetime.stores.sqlite.rows import asked_values, timer_of
+from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
 
-_UPDATE_ASKED = """
-    UPDATE timers
-    SET delivery_id = ?2, callback = ?3, retry_policy = ?4, metadata = ?5, correlation_id = ?6,
-        fingerprint = ?7
-    WHERE row_id = ?1
-"""
 _UPDATE_STATE = """
     UPDATE live_timers
     SET updated_at = ?2, execute_at = ?3, due_at = ?4, attempt = ?5, failures = ?6
@@ -41,7 +35,7 @@ def change_if_pending(
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
     after = changed(timer, change)
-    transaction.execute(_UPDATE_ASKED, row_id, *asked_values(after))
+    transaction.execute(UPDATE_ASKED, row_id, *asked_values(after))
     state = (after.updated_at, after.execute_at, after.due_at, after.attempt, after.failures)
     transaction.execute(_UPDATE_STATE, row_id, *state)
     return ConditionalResult(True, after)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.reading import Reader
+from duetime.stores.sqlite.statements import Statements
 
 Result = TypeVar("Result")
 
@@ -45,30 +46,13 @@ def store_error(error: Exception) -> Exception:
     return error
 
 
-class _ReadConnection:
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    def execute(self, statement: str, *values: Any) -> apsw.Cursor:
-        return self._connection.execute(statement, values)
-
-    def first(self, statement: str, *values: Any) -> Any:
-        cursor = self._connection.execute(statement, values)
-        row = cursor.fetchone()
-        cursor.close()
-        return row
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class Readers:
     """Threads that read beside the writer. Each read sees one consistent state of the file."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        self._idle: SimpleQueue[_ReadConnection] = SimpleQueue()
+        self._idle: SimpleQueue[Statements] = SimpleQueue()
         for _ in range(threads):
-            self._idle.put(_ReadConnection(connect(path, READER_CACHE_KIB)))
+            self._idle.put(Statements(connect(path, READER_CACHE_KIB)))
         self._threads = threads
         self._closed = False
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="duetime-sqlite-reader")

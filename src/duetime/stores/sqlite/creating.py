@@ -9,7 +9,7 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.reading import get_row
-from duetime.stores.sqlite.rows import asked_values, timer_of
+from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
 
 _LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
@@ -26,12 +26,6 @@ _LARGEST_INSERT = 64
 all sizes stay prepared."""
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
-_REPLACE_ASKED = """
-    UPDATE timers
-    SET delivery_id = ?2, callback = ?3, retry_policy = ?4, metadata = ?5, correlation_id = ?6,
-        fingerprint = ?7
-    WHERE row_id = ?1
-"""
 _REPLACE_STATE = """
     UPDATE live_timers
     SET updated_at = ?2, execute_at = ?3, due_at = ?4, attempt = 0, failures = 0, epoch = 0,
@@ -102,6 +96,6 @@ def _meet(
     if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
         return CreateResult(Existence.EXISTING, existing)
     timer = request.timer
-    transaction.execute(_REPLACE_ASKED, row_id, *asked_values(timer))
+    transaction.execute(UPDATE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))

@@ -31,6 +31,14 @@ SELECT_FINISHED = (
     " FROM timers CROSS JOIN finished_timers AS state ON state.row_id = timers.row_id"
 )
 
+# What a client asked for, asked for differently: a row id and then `asked_values`.
+UPDATE_ASKED = """
+    UPDATE timers
+    SET delivery_id = ?2, callback = ?3, retry_policy = ?4, metadata = ?5, correlation_id = ?6,
+        fingerprint = ?7
+    WHERE row_id = ?1
+"""
+
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
 _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode

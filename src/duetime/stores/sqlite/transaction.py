@@ -1,11 +1,11 @@
 """What an operation of the writer works on."""
 
 from collections import defaultdict
-from typing import Any
 
 import apsw
 
 from duetime.domain.timer import TimerStatus
+from duetime.stores.sqlite.statements import Statements
 
 _ADD_TO_COUNT = (
     "INSERT INTO counts (namespace, status, count) VALUES (?1, ?2, ?3)"
@@ -13,7 +13,7 @@ _ADD_TO_COUNT = (
 )
 
 
-class Transaction:
+class Transaction(Statements):
     """An open write transaction.
 
     Statements that work on many timers take them as one JSON text and hand back one row, so
@@ -23,18 +23,8 @@ class Transaction:
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
-
-    def execute(self, statement: str, *values: Any) -> apsw.Cursor:
-        return self._connection.execute(statement, values)
-
-    def first(self, statement: str, *values: Any) -> Any:
-        """The first row, or None. The statement is finished afterwards."""
-        cursor = self._connection.execute(statement, values)
-        row = cursor.fetchone()
-        cursor.close()
-        return row
 
     @property
     def total_changes(self) -> int:
