@@ -28,9 +28,9 @@ from duetime.stores.sqlite import SqliteStore
 
 _log = structlog.get_logger()
 
-SWITCH_INTERVAL_SECONDS = 0.0005
+SWITCH_INTERVAL_SECONDS = 0.00001
 """How long a thread that holds the interpreter lets another one wait. The store's writer needs
-it briefly between two commits; Python's five milliseconds would cap commits at 200 a second."""
+it briefly, a few times per commit; Python's five milliseconds would cap commits at 200 a second."""
 
 GARBAGE_THRESHOLD = 50_000
 """New containers before the collector looks for cycles. Requests and deliveries make none that

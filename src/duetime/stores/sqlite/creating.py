@@ -1,6 +1,5 @@
 """Creating timers in batches."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -20,7 +19,7 @@ _COLUMNS = (
 )
 _ROW = f"({', '.join('?' * (_COLUMNS.count(',') + 1))})"
 
-_ROWS_PER_TIMER = 2
+_ROWS_PER_TIMER = 3
 _LARGEST_INSERT = 64
 """Timers per statement: as many as are usual at once, and few enough that the statements of
 all sizes stay prepared."""
@@ -34,6 +33,13 @@ _REPLACE_STATE = """
 """
 
 
+def is_one_statement(requests: Sequence[CreateRequest]) -> bool:
+    """Whether creating them takes a single statement, and so needs no transaction around it."""
+    return len(requests) <= _LARGEST_INSERT and all(
+        request.on_existing is OnExisting.KEEP for request in requests
+    )
+
+
 def create_timers(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
@@ -41,8 +47,6 @@ def create_timers(
     timers = [request.timer for request in requests]
     created = _insert_absent(transaction, timers)
     if created == len(timers):
-        for namespace, count in Counter([timer.key.namespace for timer in timers]).items():
-            transaction.count(namespace, TimerStatus.PENDING, count)
         return [CreateResult(Existence.CREATED, timer) for timer in timers]
     (last_row_id,) = transaction.first(_LAST_ROW_ID)
     return _sort_out(transaction, requests, last_row_id - created)
@@ -83,7 +87,6 @@ def _sort_out(
         row_id = row[0]
         if row_id > last_old_row_id and row_id not in new_row_ids:
             new_row_ids.add(row_id)
-            transaction.count(request.timer.key.namespace, TimerStatus.PENDING, 1)
             results.append(CreateResult(Existence.CREATED, request.timer))
         else:
             results.append(_meet(transaction, request, row_id, timer_of(row)))

@@ -11,6 +11,7 @@ import apsw
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import store_error
+from duetime.stores.sqlite.creating import create_timers, is_one_statement
 from duetime.stores.sqlite.transaction import Transaction
 
 Item = TypeVar("Item")
@@ -111,15 +112,30 @@ class Writer:
                 return [(submissions[0].future, store_error(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
 
+    def _write_creates_alone(self, submissions: Sequence[_Submission]) -> list[_Answer] | None:
+        """Creates and nothing else, few enough for one statement: it is its own transaction.
+
+        Beginning and committing separately would mean more trips through the interpreter, which
+        a busy event loop makes dear.
+        """
+        if any(each.batch is not create_timers for each in submissions):
+            return None
+        requests = [request for each in submissions for request in each.items]
+        if not is_one_statement(requests):
+            return None
+        return _shared_out(create_timers(Transaction(self._connection), requests), submissions)
+
     def _write_in_one_transaction(self, submissions: Sequence[_Submission]) -> list[_Answer]:
+        if (alone := self._write_creates_alone(submissions)) is not None:
+            return alone
         transaction = Transaction(self._connection)
         answers: list[_Answer] = []
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for batch, neighbours in groupby(submissions, key=lambda each: each.batch):
                 group = list(neighbours)
-                results = iter(batch(transaction, [item for each in group for item in each.items]))
-                answers += [(each.future, list(islice(results, len(each.items)))) for each in group]
+                results = batch(transaction, [item for each in group for item in each.items])
+                answers += _shared_out(results, group)
             transaction.write_counts()
             self._connection.execute("COMMIT")
         except BaseException:
@@ -127,6 +143,11 @@ class Writer:
                 self._connection.execute("ROLLBACK")
             raise
         return answers
+
+
+def _shared_out(results: Sequence[Any], submissions: Sequence[_Submission]) -> list[_Answer]:
+    rest = iter(results)
+    return [(each.future, list(islice(rest, len(each.items)))) for each in submissions]
 
 
 def _deliver(answers: Sequence[_Answer]) -> None:

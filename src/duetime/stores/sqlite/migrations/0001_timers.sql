@@ -66,8 +66,8 @@ CREATE INDEX live_timers_deferred
 CREATE INDEX live_timers_executing ON live_timers (shard, epoch) WHERE status = 1;
 CREATE INDEX live_timers_created ON live_timers (namespace, created_at, timer_uuid);
 
--- What a create writes: both rows at once, or neither when the key exists already. One statement
--- for many timers keeps the writer's trips through the interpreter few.
+-- What a create writes: both rows and the count at once, or nothing when the key exists already.
+-- One statement for many timers keeps the writer's trips through the interpreter few.
 CREATE VIEW new_timers AS
     SELECT timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,
            live.updated_at, live.execute_at, live.due_at, timers.delivery_id, timers.callback,
@@ -86,6 +86,8 @@ BEGIN
     SELECT last_insert_rowid(), NEW.namespace, NEW.shard, NEW.timer_uuid, NEW.created_at,
            NEW.updated_at, NEW.execute_at, NEW.due_at
     WHERE changes() = 1;
+    INSERT INTO counts (namespace, status, count) SELECT NEW.namespace, 0, 1 WHERE changes() = 1
+    ON CONFLICT DO UPDATE SET count = count + 1;
 END;
 
 CREATE TABLE finished_timers (
