@@ -68,14 +68,13 @@ def settlement_of(
 ) -> Settlement:
     """The settlement of an attempt that was made. `chance` feeds the jitter of a retry."""
     attempts = _remembered((*claim.attempts, _attempt(claim, outcome)))
+    now = outcome.answered_at
     match outcome:
         case Completed():
-            return _settlement(
-                claim, outcome, TimerStatus.COMPLETED, attempts, executed_at=outcome.answered_at
-            )
+            return _settlement(claim, now, TimerStatus.COMPLETED, attempts, executed_at=now)
         case Rescheduled(next_execute_at=next_execute_at):
             return replace(
-                _settlement(claim, outcome, TimerStatus.PENDING, attempts),
+                _settlement(claim, now, TimerStatus.PENDING, attempts),
                 execute_at=next_execute_at,
                 due_at=next_execute_at,
                 delivery_id=new_delivery_id(),
@@ -83,7 +82,7 @@ def settlement_of(
                 failures=0,
             )
         case Interrupted(error=error):
-            again = _settlement(claim, outcome, TimerStatus.PENDING, attempts)
+            again = _settlement(claim, now, TimerStatus.PENDING, attempts)
             return replace(again, last_error=error)
         case Failed(error=error):
             failures = claim.failures + 1
@@ -91,11 +90,9 @@ def settlement_of(
             first_made_at = first.claimed_at if first.sent_at is None else first.sent_at
             due_at = _next_due_at(claim, outcome, failures, first_made_at, chance)
             if due_at is None:
-                failed = _settlement(
-                    claim, outcome, TimerStatus.FAILED, attempts, executed_at=outcome.answered_at
-                )
+                failed = _settlement(claim, now, TimerStatus.FAILED, attempts, executed_at=now)
                 return replace(failed, failures=failures, last_error=error)
-            retry = _settlement(claim, outcome, TimerStatus.PENDING, attempts)
+            retry = _settlement(claim, now, TimerStatus.PENDING, attempts)
             return replace(retry, failures=failures, last_error=error, due_at=due_at)
         case _ as unreachable:
             assert_never(unreachable)
@@ -103,21 +100,11 @@ def settlement_of(
 
 def hand_back(claim: Claim, *, due_at: Instant, now: Instant) -> Settlement:
     """The settlement of a claim that was never sent: the attempt does not count."""
-    return Settlement(
-        namespace=claim.namespace,
-        id=claim.id,
-        claim_number=claim.claim_number,
-        epoch=claim.epoch,
-        status=TimerStatus.PENDING,
-        execute_at=claim.execute_at,
+    return replace(
+        _settlement(claim, now, TimerStatus.PENDING, claim.attempts),
         due_at=due_at,
-        delivery_id=claim.delivery_id,
         attempt=claim.attempt - 1,
-        failures=claim.failures,
-        attempts=claim.attempts,
         last_error=claim.attempts[-1].error if claim.attempts else None,
-        executed_at=None,
-        updated_at=now,
     )
 
 
@@ -233,7 +220,7 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
 
 def _settlement(
     claim: Claim,
-    outcome: Outcome,
+    now: Instant,
     status: TimerStatus,
     attempts: tuple[Attempt, ...],
     executed_at: Instant | None = None,
@@ -252,7 +239,7 @@ def _settlement(
         attempts=attempts,
         last_error=None,
         executed_at=executed_at,
-        updated_at=outcome.answered_at,
+        updated_at=now,
     )
 
 
