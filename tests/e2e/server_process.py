@@ -66,7 +66,11 @@ class ServerProcess:
         )
         self._silent = False
         self._reading = asyncio.create_task(self._read(self._process))
-        started = await self.wait_for_log("service.started", after=seen)
+        try:
+            started = await self.wait_for_log("service.started", after=seen)
+        except ServerDied:
+            await self._wait()
+            raise
         self.url = str(started["url"])
         self._settings["PORT"] = str(httpx.URL(self.url).port)
 
