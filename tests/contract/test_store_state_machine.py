@@ -207,27 +207,28 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(shards=st.sets(st.integers(0, 3), min_size=1), lag=st.sampled_from([0, 0, 0, 1]))
     def take_over(self, shards: set[int], lag: int) -> None:
         """Another node takes shards, leaving what their owner was executing as it is."""
-        for number in sorted(shards):
-            shard = ShardNumber(number)
-            seen = Epoch(self.model.epochs[shard] - lag)
-            answer = self.run(self.store.claim_shard(shard, owner="node-2", seen_epoch=seen))
-            assert answer == self.model.claim_shard(shard, owner="node-2", seen_epoch=seen)
+        seen = {
+            (shard := ShardNumber(number)): Epoch(self.model.epochs[shard] - lag)
+            for number in shards
+        }
+        answer = self.run(self.store.claim_shards(seen, owner="node-2"))
+        assert answer == self.model.claim_shards(seen, owner="node-2")
 
     @rule()
     def crash(self) -> None:
         """The process dies; the next one opens the storage and takes every shard."""
         self.run(self.storage.reopen())
         assert list(self.run(self.store.shards())) == self.model.shards()
-        for shard, epoch in list(self.model.epochs.items()):
-            answer = self.run(self.store.claim_shard(shard, owner="node-1", seen_epoch=epoch))
-            assert answer == self.model.claim_shard(shard, owner="node-1", seen_epoch=epoch)
+        seen = dict(self.model.epochs)
+        answer = self.run(self.store.claim_shards(seen, owner="node-1"))
+        assert answer == self.model.claim_shards(seen, owner="node-1")
 
     @rule(number=st.integers(0, 3), lag=st.integers(0, 1))
     def release(self, number: int, lag: int) -> None:
         shard = ShardNumber(number)
         epoch = Epoch(self.model.epochs[shard] - lag)
-        answer = self.run(self.store.release_shard(shard, epoch=epoch))
-        assert answer == self.model.release_shard(shard, epoch=epoch)
+        answer = self.run(self.store.release_shards({shard: epoch}))
+        assert answer == self.model.release_shards({shard: epoch})
 
     @rule(kind=lease_kinds)
     def recover(self, kind: LeaseKind) -> None:

@@ -1,7 +1,7 @@
 """A store as one process sees it through a bad line: slow, away, or silent about a write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from typing import NoReturn, TypeVar
 
@@ -12,6 +12,7 @@ from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.clock import Clock
 from duetime.ports.leases import ShardState
+from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
@@ -130,15 +131,24 @@ class FaultyStore:
     async def shards(self) -> Sequence[ShardState]:
         return await self._call(self._truth.shards)
 
-    async def claim_shard(
-        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
-    ) -> Epoch | None:
-        return await self._call(
-            lambda: self._truth.claim_shard(shard, owner=owner, seen_epoch=seen_epoch)
-        )
+    async def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        return await self._call(lambda: self._truth.claim_shards(seen, owner=owner))
 
-    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        return await self._call(lambda: self._truth.release_shard(shard, epoch=epoch))
+    async def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        # A copy: the caller may change it while the call travels.
+        leases = dict(leases)
+        return await self._call(lambda: self._truth.release_shards(leases))
+
+    async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
+        return await self._call(lambda: self._truth.heartbeat(node, facts, join=join))
+
+    async def leave(self, node: str) -> None:
+        await self._call(lambda: self._truth.leave(node))
+
+    async def forget_member(self, node: str, *, seen_beat: int) -> bool:
+        return await self._call(lambda: self._truth.forget_member(node, seen_beat=seen_beat))
 
     async def _call(
         self, operation: Callable[[], Awaitable[T]], *, may_lose_answer: bool = True

@@ -12,14 +12,14 @@ from duetime.ports.clock import Clock
 _log = structlog.get_logger()
 
 FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 1.0
 FAILING_FOR_TOO_LONG_SECONDS = 10.0
 
 
 class BackgroundLoop(ABC):
     """A loop that takes one step after the other until it is stopped.
 
-    A step that fails is logged and taken again after a pause that grows up to five seconds: a
+    A step that fails is logged and taken again after a pause that grows up to a second: a
     store that is away for a while must not end the engine. `stop` never interrupts a step, so
     that no answer of the store is lost between the store and the loop.
     """

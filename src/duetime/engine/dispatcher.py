@@ -2,17 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Collection, Sequence
+from heapq import heapify, heappop, heappush
 
 import structlog
 import uuid_utils
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, format_instant, plus_ms
+from duetime.domain.keys import ShardNumber
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
 from duetime.engine.claim_name import ClaimName, name_of
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots, size_of
 from duetime.engine.lateness import Lateness
 from duetime.engine.settler import MAX_BATCH, Settler
@@ -38,14 +40,17 @@ class Dispatcher:
     """From claim to outcome.
 
     Nothing is sent before its instant by the wall clock: event loops fire their timers up to
-    half a millisecond early, so the clock is read again before sending. Memory is bounded by
-    what is held and in flight; a backlog stays in the store.
+    half a millisecond early, so the clock is read again before sending. Nothing is sent under a
+    lease that may have run out: such a claim is dropped, and either another node recovers it or
+    it is found again when the lease turns out to be still ours. Memory is bounded by what is
+    held and in flight; a backlog stays in the store.
     """
 
     def __init__(
         self,
         destination: Destination,
         settler: Settler,
+        leases: HeldLeases,
         clock: Clock,
         slots: Slots,
         *,
@@ -53,6 +58,7 @@ class Dispatcher:
     ) -> None:
         self._destination = destination
         self._settler = settler
+        self._leases = leases
         self._clock = clock
         self._slots = slots
         self._farthest_ms = horizon_ms + FAR_BEYOND_HORIZON_MS
@@ -68,6 +74,8 @@ class Dispatcher:
         self._room_wanted = 0
         settler.on_written = self._tell_of_room
         self.lateness = Lateness()
+        self.has_dropped = False
+        """Claims were dropped since this was last set to False."""
 
     @property
     def in_flight(self) -> int:
@@ -89,6 +97,24 @@ class Dispatcher:
             claims.extend(lane.waiting)
         claims.extend(self._deliveries.values())
         return {name_of(claim) for claim in claims} | self._settler.held()
+
+    def busy_shards(self) -> set[ShardNumber]:
+        """The shards of all claims that are here, settled ones aside."""
+        shards = {claim.shard for _, _, claim in self._upcoming}
+        for lane in self._lanes.values():
+            shards.update(claim.shard for claim in lane.waiting)
+        return shards | {claim.shard for claim in self._deliveries.values()}
+
+    def give_back(self, shards: Collection[ShardNumber]) -> None:
+        """Hand back the claims of these shards that were not sent."""
+        unsent = [claim for _, _, claim in self._upcoming if claim.shard in shards]
+        if unsent:
+            self._upcoming = [entry for entry in self._upcoming if entry[2].shard not in shards]
+            heapify(self._upcoming)
+            self._upcoming_bytes -= sum(map(size_of, unsent))
+        for lane in self._lanes.values():
+            unsent.extend(lane.take_waiting(shards))
+        self._hand_back_unsent(unsent, self._clock.now())
 
     def call_when_room(self, wanted: int, on_room: Callable[[], None]) -> None:
         """Call back, once, when there is room for so many claims."""
@@ -122,9 +148,7 @@ class Dispatcher:
         self._upcoming.clear()
         for lane in self._lanes.values():
             unsent.extend(lane.take_waiting())
-        now = self._clock.now()
-        for claim in unsent:
-            self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
+        self._hand_back_unsent(unsent, self._clock.now())
         if self._deliveries:
             _, abandoned = await asyncio.wait(set(self._deliveries), timeout=grace_seconds)
             for task in abandoned:
@@ -174,6 +198,9 @@ class Dispatcher:
             self._tell_of_room()
 
     async def _deliver(self, claim: Claim) -> None:
+        if not self._leases.holds(claim):
+            self.has_dropped = True
+            return
         now = self._clock.now()
         not_before = max(claim.due_at, claim.execute_at)
         if now < not_before:
@@ -250,8 +277,7 @@ class Dispatcher:
         """Claims are held for their last milliseconds only. When the wall clock was set back
         they would be held for long, and leave no room for timers that are due before them."""
         if self._upcoming and self._upcoming[0][0] > plus_ms(now, self._farthest_ms):
-            for _, _, claim in self._upcoming:
-                self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
+            self._hand_back_unsent([claim for _, _, claim in self._upcoming], now)
             self._upcoming.clear()
             self._upcoming_bytes = 0
 
@@ -275,6 +301,10 @@ class Dispatcher:
         if any_waiting and not self._stopping:
             self._set_caretaker()
         self._tell_of_room()
+
+    def _hand_back_unsent(self, claims: Sequence[Claim], now: Instant) -> None:
+        for claim in claims:
+            self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
 
     def _hand_back(self, lane: Lane, claims: Sequence[Claim], now: Instant) -> None:
         if claims:

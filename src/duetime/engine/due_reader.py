@@ -1,12 +1,15 @@
 """Learns from the store what is due, just in time."""
 
+import asyncio
+
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.engine.background import BackgroundLoop
 from duetime.engine.claim_name import name_of
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
+from duetime.engine.held_leases import HeldLeases
 from duetime.ports.clock import Clock
-from duetime.ports.store import Leases, TimerStore
+from duetime.ports.store import ClaimBatch, Leases, TimerStore
 
 LONGEST_WAIT_SECONDS = 1.0
 """The wall clock is looked at again at least this often, for it may have jumped."""
@@ -24,6 +27,7 @@ class DueReader(BackgroundLoop):
     def __init__(
         self,
         store: TimerStore,
+        leases: HeldLeases,
         clock: Clock,
         *,
         horizon_ms: float,
@@ -32,6 +36,7 @@ class DueReader(BackgroundLoop):
     ) -> None:
         super().__init__(clock)
         self._store = store
+        self._leases = leases
         self._horizon_ms = horizon_ms
         self._poll_seconds = poll_seconds
         self._batch_size = min(batch_size, MAX_HELD)
@@ -41,7 +46,9 @@ class DueReader(BackgroundLoop):
         self._sleeping_for: Instant | None = None
         self._dispatcher: Dispatcher | None = None
         self._claims_may_be_lost = False
-        self.leases: Leases = {}
+        self._poll_asked = False
+        self.between_claims = asyncio.Lock()
+        """Held while a claim is under way."""
 
     def feed(self, dispatcher: Dispatcher) -> None:
         """Name the dispatcher that gets the claims. Called once, before `start`."""
@@ -54,39 +61,56 @@ class DueReader(BackgroundLoop):
             if self._sleeping_for is None or due_at < self._sleeping_for:
                 self._wake.set()
 
+    def poll_now(self) -> None:
+        """Look at the store without waiting for anything."""
+        self._poll_asked = True
+        self.wake()
+
     async def step(self) -> None:
         dispatcher = self._dispatcher
         assert dispatcher is not None
+        if not (self._leases.claimable and self._leases.are_valid):
+            await self.wait(LONGEST_WAIT_SECONDS)
+            return
         limit = min(dispatcher.room(), self._batch_size)
         if limit < self._smallest_batch:
             dispatcher.call_when_room(self._smallest_batch, self.wake)
             await self.wait(LONGEST_WAIT_SECONDS)
             return
-        if self._claims_may_be_lost:
-            await self._find_lost_claims(dispatcher)
-        self._announced_at = None
-        now = self._clock.now()
-        self._claims_may_be_lost = True
-        batch = await self._store.claim_due(
-            self.leases, now=now, until_inclusive=plus_ms(now, self._horizon_ms), limit=limit
-        )
-        self._claims_may_be_lost = False
-        dispatcher.accept(batch.claims)
+        async with self.between_claims:
+            batch = await self._claim(dispatcher, limit)
         if len(batch.claims) < limit:
             await self._sleep_until_due(batch.next_due_at)
 
-    async def _find_lost_claims(self, dispatcher: Dispatcher) -> None:
-        """A claim that failed may have taken place all the same; then its timers wait for us.
+    async def _claim(self, dispatcher: Dispatcher, limit: int) -> ClaimBatch:
+        leases = self._leases.claimable
+        if self._claims_may_be_lost or dispatcher.has_dropped:
+            await self._find_lost_claims(dispatcher, leases)
+        self._announced_at = None
+        self._poll_asked = False
+        now = self._clock.now()
+        self._claims_may_be_lost = True
+        batch = await self._store.claim_due(
+            leases, now=now, until_inclusive=plus_ms(now, self._horizon_ms), limit=limit
+        )
+        self._claims_may_be_lost = False
+        dispatcher.accept(batch.claims)
+        return batch
+
+    async def _find_lost_claims(self, dispatcher: Dispatcher, leases: Leases) -> None:
+        """A claim that failed may have taken place all the same, and one that was dropped may
+        be ours again; then its timers wait for us.
 
         What is held is asked first: what is settled meanwhile may still be read as executing.
         """
+        dispatcher.has_dropped = False
         held = dispatcher.held()
-        claims = await self._store.executing(self.leases)
+        claims = await self._store.executing(leases)
         dispatcher.accept([claim for claim in claims if name_of(claim) not in held])
 
     async def _sleep_until_due(self, next_due_at: Instant | None) -> None:
         poll_at_seconds = self._clock.monotonic() + self._poll_seconds
-        while not self._stopping:
+        while not (self._stopping or self._poll_asked):
             due_at = _earlier(next_due_at, self._announced_at)
             seconds = poll_at_seconds - self._clock.monotonic()
             if due_at is not None:

@@ -1,11 +1,12 @@
 """Fairness between endpoints: each has a lane of its own."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import UNSET
 
 from duetime.domain.callback import BusCallback
+from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
 
 FIRST_WINDOW = 64
@@ -140,12 +141,19 @@ class Lane:
         self._gave_up = True
         return self.take_waiting()
 
-    def take_waiting(self) -> list[Claim]:
-        """Take all that waits out of the lane."""
-        taken = list(self.waiting)
-        self.waiting.clear()
-        self._waiting_since.clear()
-        self._waiting_bytes = 0
+    def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
+        """Take what waits out of the lane: all of it, or that of some shards."""
+        kept: deque[Claim] = deque()
+        kept_since: deque[float] = deque()
+        taken = []
+        for claim, since in zip(self.waiting, self._waiting_since, strict=True):
+            if shards is None or claim.shard in shards:
+                taken.append(claim)
+                self._waiting_bytes -= size_of(claim)
+            else:
+                kept.append(claim)
+                kept_since.append(since)
+        self.waiting, self._waiting_since = kept, kept_since
         self._slots.waiting -= len(taken) * self._flows
         return taken
 

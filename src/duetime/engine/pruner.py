@@ -25,8 +25,10 @@ class Pruner(BackgroundLoop):
         self._retention = round(retention_seconds * MICROSECONDS_PER_SECOND)
 
     async def step(self) -> None:
-        finished_before = Instant(self._clock.now() - self._retention)
-        pruned = await self._store.prune(finished_before=finished_before, limit=BATCH_SIZE)
+        finished_before = self._clock.now() - self._retention
+        # Down to a whole step, which a store that keeps history by the step drops in one go.
+        finished_before -= finished_before % self._store.capabilities.history_step
+        pruned = await self._store.prune(finished_before=Instant(finished_before), limit=BATCH_SIZE)
         if pruned:
             _log.debug("timers.pruned", count=pruned)
         await self.wait(

@@ -49,6 +49,9 @@ class Settler(BackgroundLoop):
         """The claims whose outcomes are not written yet."""
         return {name_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}
 
+    def busy_shards(self) -> set[ShardNumber]:
+        return {shard for shard, _ in [*self._gathered, *self._set_apart]}
+
     def add(self, shard: ShardNumber, settlement: Settlement) -> None:
         self._gathered.append((shard, settlement))
         self._wake.set()

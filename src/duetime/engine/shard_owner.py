@@ -1,38 +1,275 @@
-"""Owns shards: takes their leases, recovers what former owners left, gives them back."""
+"""Owns a fair share of the shards: joins the members, takes, recovers, leaves, steps down.
+
+    free or of a dead member --claim, recover--> held --leave--> left --release--> free
+
+See docs/architecture/shard-leases.md for why no two nodes act on a shard at the same time.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import structlog
+from msgspec.structs import replace
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.spread import spread
+from duetime.engine.background import BackgroundLoop
+from duetime.engine.clock_watch import ClockWatch
+from duetime.engine.cluster import Cluster
+from duetime.engine.held_leases import HeldLeases
+from duetime.engine.member_watch import MemberWatch
+from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
+from duetime.ports.membership import ClusterView, Member, NodeFacts
 from duetime.ports.store import TimerStore
 
 _log = structlog.get_logger()
 
+BEAT_SHARE = 0.1
+STEP_DOWN_SHARE = 0.5
+TAKE_OVER_SHARE = 0.75
+"""Shares of the lease time: how often a member beats, after how long without a confirmed beat
+it stops acting, and after how long others may take its shards. The last one and a beat together
+are less than the whole, so that a dead node's shards have an owner again within the lease time;
+the gap between the last two is for clocks that run at different speeds."""
 
-class ShardOwner:
-    """Takes all shards of a store that serves one process."""
+LOOK_AGAIN_SECONDS = 0.02
+"""How often a shard that is being left is looked at: whether all that was under way has ended."""
 
-    def __init__(self, store: TimerStore, leases: LeaseStore, owner: str) -> None:
+PATIENCE_SECONDS = 2.0
+"""How long a shard may be in between when it moves to another node; its timers are not claimed
+meanwhile. One with longer attempts under way stays where it is for now."""
+
+TRY_AGAIN_SECONDS = 10.0
+"""When a shard that stayed is asked to move again."""
+
+
+class Handover(Protocol):
+    """What leaving a shard takes from the parts that work on it."""
+
+    async def stop_claiming(self, shards: Collection[ShardNumber]) -> None:
+        """Leave these shards: on return no claim of theirs is under way, and what was claimed
+        but not sent is being handed back."""
+        ...
+
+    def busy_shards(self) -> set[ShardNumber]:
+        """Shards with attempts under way or outcomes that are not written yet."""
+        ...
+
+    def shards_taken(self) -> None:
+        """There are new leases to claim under, or old ones are valid again."""
+        ...
+
+
+class ShardOwner(BackgroundLoop):
+    """Every instant that decides about ownership is monotonic time of this process."""
+
+    name = "shard_owner"
+
+    def __init__(
+        self,
+        store: TimerStore,
+        leases: LeaseStore,
+        cluster: Cluster,
+        clock: Clock,
+        held: HeldLeases,
+        handover: Handover,
+        facts: Callable[[], NodeFacts],
+        clock_watch: ClockWatch,
+        *,
+        node: str,
+        lease_seconds: float,
+    ) -> None:
+        super().__init__(clock)
         self._store = store
-        self._lease_store = leases
-        self._owner = owner
-        self.leases: dict[ShardNumber, Epoch] = {}
+        self._leases = leases
+        self._members = cluster.members
+        self._signals = cluster.signals
+        self._held = held
+        self._handover = handover
+        self._facts = facts
+        self._clock_watch = clock_watch
+        self._node = node
+        self._beat_seconds = lease_seconds * BEAT_SHARE
+        self._step_down_seconds = lease_seconds * STEP_DOWN_SHARE
+        self._watch = MemberWatch(
+            lease_seconds * TAKE_OVER_SHARE,
+            4 * self._beat_seconds,
+            self._is_other_and(cluster.is_gone),
+        )
+        self._is_member = False
+        self._beat_at_seconds = 0.0
+        self._leaving_since: dict[ShardNumber, float] = {}
+        self._not_again_before: dict[ShardNumber, float] = {}
+        self._wants_no_shards = False
+        self.view = ClusterView([], [])
 
-    async def take_all(self) -> None:
-        """Own every shard; what was left executing under earlier epochs is pending again."""
-        for state in await self._lease_store.shards():
-            epoch = await self._lease_store.claim_shard(
-                state.shard, owner=self._owner, seen_epoch=state.epoch
+    async def begin(self) -> None:
+        """Join the members and take what is free. Raises `StoreUnavailable`."""
+        self._held.valid_until_seconds = 0.0
+        await self._beat()
+
+    def beat_soon(self) -> None:
+        """Something changed: do not wait for the next heartbeat to look."""
+        self._beat_at_seconds = 0.0
+        self.wake()
+
+    def leave_all(self) -> None:
+        """Take no more shards, and release each as soon as nothing of it is under way."""
+        self._wants_no_shards = True
+        self.beat_soon()
+
+    async def end(self) -> None:
+        """Release what is still held, and leave the members. What is under way is given up."""
+        await self.stop()
+        await self._leases.release_shards(self._held.all)
+        self._held.drop(list(self._held.all))
+        await self._members.leave(self._node)
+        await self._tell()
+
+    async def step(self) -> None:
+        if self._clock.monotonic() >= self._beat_at_seconds:
+            await self._beat()
+        if self._leaving_since:
+            await self._release_idle()
+        until_beat_seconds = self._beat_at_seconds - self._clock.monotonic()
+        if until_beat_seconds > 0:
+            await self.wait(
+                min(until_beat_seconds, LOOK_AGAIN_SECONDS)
+                if self._leaving_since
+                else until_beat_seconds
             )
-            if epoch is None:
-                raise StoreUnavailable(f"shard {state.shard} was taken by another owner")
-            self.leases[state.shard] = epoch
-        recovered = await self._store.recover(self.leases)
-        if recovered:
-            _log.info("timers.recovered", count=len(recovered))
 
-    async def release_all(self) -> None:
-        for shard, epoch in self.leases.items():
-            await self._lease_store.release_shard(shard, epoch=epoch)
-        self.leases = {}
+    async def _beat(self) -> None:
+        asked_seconds, asked_at = self._clock.monotonic(), self._clock.now()
+        # Set before the call: a signal that arrives meanwhile asks for another beat.
+        self._beat_at_seconds = asked_seconds + self._beat_seconds
+        facts = replace(self._facts(), stopping=self._wants_no_shards)
+        joins = not self._is_member
+        view = await self._members.heartbeat(self._node, facts, join=joins)
+        now_seconds = self._clock.monotonic()
+        if view.store_now is not None:
+            self._clock_watch.measured(asked_at, self._clock.now(), view.store_now, now_seconds)
+        self.view = view
+        self._is_member = any(member.node == self._node for member in view.members)
+        self._renew(view, asked_seconds)
+        if not self._is_member:
+            _log.warning("node.forgotten", node=self._node)
+            self.beat_soon()
+            return
+        alive = await self._forget_dead(view, now_seconds)
+        await self._move_shards(view, alive)
+        if joins:
+            await self._tell()
+
+    def _renew(self, view: ClusterView, asked_seconds: float) -> None:
+        """Keep what is still ours, for as long as nobody can take it from us."""
+        epochs = {state.shard: state.epoch for state in view.shards}
+        lost = [
+            shard
+            for shard, epoch in self._held.all.items()
+            if epochs.get(shard) != epoch or not self._is_member
+        ]
+        if lost:
+            _log.warning("shards.lost", node=self._node, shards=sorted(lost))
+            self._held.drop(lost)
+            for shard in lost:
+                self._leaving_since.pop(shard, None)
+        were_valid = self._held.are_valid
+        self._held.valid_until_seconds = asked_seconds + self._step_down_seconds
+        if not were_valid and self._held.all:
+            _log.warning("leases.resumed", node=self._node, shards=len(self._held))
+            self._handover.shards_taken()
+
+    async def _forget_dead(self, view: ClusterView, now_seconds: float) -> list[Member]:
+        """Take the dead off the list; answers who is left.
+
+        A dead member's shards are free only once it is off the list, and it does not come off
+        the list if it has beaten meanwhile: so the store decides between it and us.
+        """
+        dead = {member.node for member in self._watch.look(view.members, now_seconds)}
+        for member in view.members:
+            if member.node in dead:
+                if await self._members.forget_member(member.node, seen_beat=member.beat):
+                    _log.warning("node.dead", node=member.node, beat=member.beat)
+                else:
+                    dead.discard(member.node)
+        return [member for member in view.members if member.node not in dead]
+
+    async def _move_shards(self, view: ClusterView, alive: Collection[Member]) -> None:
+        present = {member.node for member in alive}
+        eligible = sorted(member.node for member in alive if not member.facts.stopping)
+        owners = spread((state.shard for state in view.shards), eligible)
+        mine = {shard for shard, node in owners.items() if node == self._node}
+        self._stay(self._leaving_since.keys() & mine)
+        await self._leave(self._held.all.keys() - mine)
+        free = {
+            state.shard: state.epoch
+            for state in view.shards
+            if state.shard in mine
+            and state.shard not in self._held.all
+            and (state.owner in (None, self._node) or state.owner not in present)
+        }
+        if free:
+            await self._take(free)
+
+    async def _take(self, free: dict[ShardNumber, Epoch]) -> None:
+        """Nothing is sent for a shard before what its former owner left is recovered."""
+        taken = await self._leases.claim_shards(free, owner=self._node)
+        recovered = await self._store.recover(taken)
+        self._held.take(taken)
+        self._handover.shards_taken()
+        _log.info(
+            "shards.taken", node=self._node, shards=sorted(taken), timers_recovered=len(recovered)
+        )
+
+    async def _leave(self, shards: Collection[ShardNumber]) -> None:
+        now_seconds = self._clock.monotonic()
+        leaving = {
+            shard
+            for shard in shards
+            if shard not in self._leaving_since
+            and (self._wants_no_shards or now_seconds >= self._not_again_before.get(shard, 0.0))
+        }
+        if leaving:
+            await self._handover.stop_claiming(leaving)
+            self._leaving_since |= dict.fromkeys(leaving, self._clock.monotonic())
+
+    async def _release_idle(self) -> None:
+        busy = self._handover.busy_shards()
+        idle = {shard: epoch for shard, epoch in self._held.leaving.items() if shard not in busy}
+        if idle:
+            await self._leases.release_shards(idle)
+            self._held.drop(idle)
+            for shard in idle:
+                del self._leaving_since[shard]
+            _log.info("shards.released", node=self._node, shards=sorted(idle))
+            await self._tell()
+        if not self._wants_no_shards:
+            now_seconds = self._clock.monotonic()
+            self._stay(
+                shard
+                for shard, since_seconds in list(self._leaving_since.items())
+                if now_seconds - since_seconds > PATIENCE_SECONDS
+            )
+
+    def _stay(self, shards: Iterable[ShardNumber]) -> None:
+        staying = list(shards)
+        if staying:
+            again_seconds = self._clock.monotonic() + TRY_AGAIN_SECONDS
+            for shard in staying:
+                del self._leaving_since[shard]
+                self._not_again_before[shard] = again_seconds
+            self._held.stay(staying)
+            self._handover.shards_taken()
+
+    async def _tell(self) -> None:
+        try:
+            await self._signals.announce_shards_changed()
+        except StoreUnavailable as error:
+            # Only a hint: the others look by themselves with their next beat.
+            _log.debug("signal.lost", error=error.message)
+
+    def _is_other_and(self, is_gone: Callable[[NodeFacts], bool]) -> Callable[[Member], bool]:
+        return lambda member: member.node != self._node and is_gone(member.facts)

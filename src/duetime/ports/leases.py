@@ -5,12 +5,13 @@ namespace have one owner. So the number of leases depends on the largest namespa
 many namespaces there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.ports.store import Leases
 
 
 class ShardState(Struct, frozen=True):
@@ -28,18 +29,19 @@ class LeaseStore(Protocol):
         """All shards that some namespace uses, in the order of their numbers."""
         ...
 
-    async def claim_shard(
-        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
-    ) -> Epoch | None:
-        """Take the shard by compare-and-increment: the new epoch, or None when the shard's
-        epoch is no longer `seen_epoch` and somebody else was faster.
+    async def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        """Take shards by compare-and-increment: those that were taken, with their new epochs.
 
-        From then on every write under an older epoch changes nothing.
+        A shard whose epoch is no longer the one that was seen is left alone: somebody else was
+        faster. From then on every write under an older epoch changes nothing; one that was
+        under way is either complete before this returns or changes nothing.
         """
         ...
 
-    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        """Give the shard up if the epoch is still current.
+    async def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        """Give up the shards whose epochs are still current; answers which.
 
-        The epoch stays as it is: it fences former owners, not the one that releases."""
+        The epochs stay as they are: they fence former owners, not the one that releases."""
         ...

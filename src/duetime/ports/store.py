@@ -38,8 +38,12 @@ class Existence(Enum):
 
 
 class CreateRequest(Struct, frozen=True):
+    """`id_is_new` says that the id was made up for this timer just now, so that no other timer
+    can have it: a store need not look for one among those that have finished."""
+
     timer: Timer
     on_existing: OnExisting
+    id_is_new: bool = False
 
 
 class CreateResult(Struct, frozen=True):
@@ -73,10 +77,12 @@ class PageQuery(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True):
-    """`total` counts all timers that match, not only those on the page."""
+    """`total` counts all timers that match, not only those on the page. A store that would have
+    to read them all for it may estimate large ones; then `total_is_estimated`."""
 
     timers: list[Timer]
     total: int
+    total_is_estimated: bool = False
 
 
 class ClaimBatch(Struct, frozen=True):
@@ -91,11 +97,16 @@ class ClaimBatch(Struct, frozen=True):
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What differs between stores and matters to the caller."""
+    """What differs between stores and matters to the caller.
+
+    `history_step` is the stretch of time, in microseconds, whose finished timers are kept
+    together; 1 when each is kept on its own. Pruning up to a multiple of it is cheap.
+    """
 
     name: str
     durable: bool
     shared_by_nodes: bool
+    history_step: int = 1
 
 
 class TimerStore(Protocol):
@@ -188,9 +199,15 @@ class TimerStore(Protocol):
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:
         """Forget up to `limit` timers that finished before the instant, the earliest first;
-        answers how many."""
+        answers how many.
+
+        When the instant is a multiple of `capabilities.history_step` larger than one, whole
+        steps are forgotten at once, however many timers that are.
+        """
         ...
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        """How many timers have each status, none left out, in one namespace or in all."""
+        """How many timers have each status, none left out, in one namespace or in all.
+
+        A store may estimate large numbers, as in `Page.total`."""
         ...

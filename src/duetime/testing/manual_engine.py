@@ -9,7 +9,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import settlement_of
-from duetime.engine.shard_owner import ShardOwner
+from duetime.engine.sole_owner import take_all_shards
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.leases import LeaseStore
@@ -44,12 +44,11 @@ class ManualEngine:
         a retry or a reschedule, is left for the next run. When the destination raises, nothing
         is settled; the next run tries again.
         """
-        owner = ShardOwner(self._store, self._store, "manual")
-        await owner.take_all()
+        leases = await take_all_shards(self._store, self._store, "manual")
         claims: list[Claim] = []
         while True:
             batch = await self._store.claim_due(
-                owner.leases, now=now, until_inclusive=now, limit=_CLAIM_LIMIT
+                leases, now=now, until_inclusive=now, limit=_CLAIM_LIMIT
             )
             claims.extend(batch.claims)
             if len(batch.claims) < _CLAIM_LIMIT:

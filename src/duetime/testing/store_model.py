@@ -4,7 +4,7 @@ The model is what a real store's answers are compared with. It is slow and obvio
 shares nothing with any store but the pure functions of `domain.transitions`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
@@ -176,18 +176,21 @@ class StoreModel:
             for shard, epoch in sorted(self.epochs.items())
         ]
 
-    def claim_shard(self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch) -> Epoch | None:
-        if self.epochs[shard] != seen_epoch:
-            return None
-        self.epochs[shard] = Epoch(seen_epoch + 1)
-        self.owners[shard] = owner
-        return self.epochs[shard]
+    def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        taken = {shard: Epoch(epoch + 1) for shard, epoch in seen.items() if self._is(shard, epoch)}
+        self.epochs |= taken
+        self.owners |= dict.fromkeys(taken, owner)
+        return taken
 
-    def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        if self.epochs[shard] != epoch:
-            return False
-        self.owners[shard] = None
-        return True
+    def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        released = {shard for shard, epoch in leases.items() if self._is(shard, epoch)}
+        self.owners |= dict.fromkeys(released, None)
+        return released
+
+    def _is(self, shard: ShardNumber, epoch: Epoch) -> bool:
+        return self.epochs[shard] == epoch
 
     def _holds(self, leases: Leases, shard: ShardNumber) -> bool:
         return shard in leases and leases[shard] == self.epochs[shard]

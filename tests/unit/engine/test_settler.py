@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from structlog.typing import EventDict
 
-from duetime.domain.keys import ShardNumber
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
@@ -117,9 +116,7 @@ def test_a_settlement_of_a_lost_claim_changes_nothing_and_is_told(logs: list[Eve
         timer = await bench.create("t", 1)
         await bench.clock.sleep(3)
         (state, *_) = [shard for shard in await bench.store.shards() if shard.shard == timer.shard]
-        await bench.store.claim_shard(
-            ShardNumber(state.shard), owner="another", seen_epoch=state.epoch
-        )
+        await bench.store.claim_shards({state.shard: state.epoch}, owner="another")
         await bench.clock.sleep(10)
         assert await bench.status("t") is TimerStatus.EXECUTING
 

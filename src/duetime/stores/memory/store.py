@@ -1,6 +1,6 @@
 """The store and lease ports on plain Python structures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from duetime.domain import transitions
@@ -9,6 +9,7 @@ from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.leases import ShardState
+from duetime.ports.membership import ClusterView, Member, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
@@ -28,7 +29,7 @@ from duetime.stores.memory.timer_table import TimerTable
 
 
 class MemoryStore:
-    """Implements `TimerStore` and `LeaseStore`.
+    """Implements `TimerStore`, `LeaseStore` and `MemberStore`.
 
     Every method is atomic because none awaits: nothing else runs on the event loop meanwhile.
     Closing forgets nothing; the timers live as long as this object.
@@ -38,6 +39,7 @@ class MemoryStore:
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
         self._num_shards = 0
+        self._members: dict[str, Member] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -159,21 +161,38 @@ class MemoryStore:
             ShardState(number, shards[number].epoch, shards[number].owner) for number in numbers
         ]
 
-    async def claim_shard(
-        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
-    ) -> Epoch | None:
-        held = self._timers.shards[shard]
-        if held.epoch != seen_epoch:
-            return None
-        held.epoch = Epoch(seen_epoch + 1)
-        held.owner = owner
-        return held.epoch
+    async def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        taken = {}
+        for number, seen_epoch in seen.items():
+            shard = self._timers.shards[number]
+            if shard.epoch == seen_epoch:
+                shard.epoch = taken[number] = Epoch(seen_epoch + 1)
+                shard.owner = owner
+        return taken
 
-    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        held = self._timers.shards[shard]
-        if held.epoch != epoch:
+    async def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        released = self._leased(leases)
+        for _, shard in released:
+            shard.owner = None
+        return {number for number, _ in released}
+
+    async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
+        member = self._members.get(node)
+        if member is not None or join:
+            self._members[node] = Member(node, 1 if member is None else member.beat + 1, facts)
+        members = [self._members[name] for name in sorted(self._members)]
+        return ClusterView(members, await self.shards())
+
+    async def leave(self, node: str) -> None:
+        self._members.pop(node, None)
+
+    async def forget_member(self, node: str, *, seen_beat: int) -> bool:
+        member = self._members.get(node)
+        if member is None or member.beat != seen_beat:
             return False
-        held.owner = None
+        del self._members[node]
         return True
 
     def _create(self, request: CreateRequest) -> CreateResult:

@@ -1,7 +1,10 @@
 """Namespaces, shards and who owns them."""
 
+from collections.abc import Mapping
+
 from duetime.domain.keys import Epoch, Namespace, ShardNumber
 from duetime.ports.leases import ShardState
+from duetime.ports.store import Leases
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
@@ -42,12 +45,19 @@ def read_shards(reader: Reader) -> list[ShardState]:
     ]
 
 
-def claim_shard(
-    transaction: Transaction, shard: ShardNumber, owner: str, seen_epoch: Epoch
-) -> Epoch | None:
-    row = transaction.first(_CLAIM_SHARD, shard, owner, seen_epoch)
-    return None if row is None else Epoch(row[0])
+def claim_shards(
+    transaction: Transaction, seen: Mapping[ShardNumber, Epoch], owner: str
+) -> dict[ShardNumber, Epoch]:
+    return {
+        shard: Epoch(row[0])
+        for shard, epoch in seen.items()
+        if (row := transaction.first(_CLAIM_SHARD, shard, owner, epoch)) is not None
+    }
 
 
-def release_shard(transaction: Transaction, shard: ShardNumber, epoch: Epoch) -> bool:
-    return transaction.first(_RELEASE_SHARD, shard, epoch) is not None
+def release_shards(transaction: Transaction, leases: Leases) -> set[ShardNumber]:
+    return {
+        shard
+        for shard, epoch in leases.items()
+        if transaction.first(_RELEASE_SHARD, shard, epoch) is not None
+    }

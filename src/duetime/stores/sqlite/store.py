@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -121,15 +121,13 @@ class SqliteStore:
     async def shards(self) -> Sequence[ShardState]:
         return await self._quick.run(leasing.read_shards)
 
-    async def claim_shard(
-        self, shard: ShardNumber, *, owner: str, seen_epoch: Epoch
-    ) -> Epoch | None:
-        return await self._writer.submit(
-            partial(leasing.claim_shard, shard=shard, owner=owner, seen_epoch=seen_epoch)
-        )
+    async def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        return await self._writer.submit(partial(leasing.claim_shards, seen=seen, owner=owner))
 
-    async def release_shard(self, shard: ShardNumber, *, epoch: Epoch) -> bool:
-        return await self._writer.submit(partial(leasing.release_shard, shard=shard, epoch=epoch))
+    async def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        return await self._writer.submit(partial(leasing.release_shards, leases=leases))
 
     @property
     def _writer(self) -> Writer:

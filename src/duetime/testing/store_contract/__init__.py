@@ -24,13 +24,14 @@ from duetime.testing.store_contract.counting import CountingContract  # noqa: E4
 from duetime.testing.store_contract.creating import CreatingContract  # noqa: E402
 from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
 from duetime.testing.store_contract.leasing import LeasingContract  # noqa: E402
+from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
 from duetime.testing.store_contract.paging import PagingContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
 from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
 from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
 
-__all__ = ["Reopen", "Store", "StoreContract"]
+__all__ = ["MembershipContract", "Reopen", "SharedStore", "Store", "StoreContract"]
 
 
 class StoreContract(

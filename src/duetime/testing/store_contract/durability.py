@@ -74,7 +74,7 @@ class DurabilityContract:
     async def test_namespaces_and_leases_survive(self, store: Store, reopen: Reopen) -> None:
         await store.add_namespace(Namespace("orders", 32))
         await own_shards(store, [1, 2], owner="node-1")
-        await store.release_shard(ShardNumber(2), epoch=Epoch(1))
+        await store.release_shards({ShardNumber(2): Epoch(1)})
         reopened = await durable(store, reopen)
         shards = await reopened.shards()
         assert len(shards) == 32

@@ -48,12 +48,13 @@ async def own_shards(
 ) -> dict[ShardNumber, Epoch]:
     """Take these shards, or all, from whoever has them."""
     wanted = None if shards is None else set(shards)
-    leases = {}
-    for state in await store.shards():
-        if wanted is None or state.shard in wanted:
-            epoch = await store.claim_shard(state.shard, owner=owner, seen_epoch=state.epoch)
-            assert epoch is not None
-            leases[state.shard] = epoch
+    seen = {
+        state.shard: state.epoch
+        for state in await store.shards()
+        if wanted is None or state.shard in wanted
+    }
+    leases = await store.claim_shards(seen, owner=owner)
+    assert leases.keys() == seen.keys()
     return leases
 
 

@@ -1,0 +1,57 @@
+"""Tells of new due instants: the own reader, or the nodes that own the shards."""
+
+from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.keys import ShardNumber
+from duetime.engine.background import BackgroundLoop
+from duetime.engine.due_reader import DueReader
+from duetime.engine.held_leases import HeldLeases
+from duetime.ports.clock import Clock
+from duetime.ports.signals import NodeSignals
+
+MARGIN_SECONDS = 1.0
+
+
+class Announcer(BackgroundLoop):
+    """Implements the wake-ups port.
+
+    While one signal is being sent, the next one gathers: one instant for each shard, however
+    many timers. A signal that cannot be sent is not kept, because the fallback poll of the owner
+    finds what it was about.
+    """
+
+    name = "announcer"
+
+    def __init__(
+        self,
+        reader: DueReader,
+        held: HeldLeases,
+        signals: NodeSignals,
+        clock: Clock,
+        *,
+        poll_seconds: float,
+    ) -> None:
+        super().__init__(clock)
+        self._reader = reader
+        self._held = held
+        self._signals = signals
+        self._soon_ms = (poll_seconds + MARGIN_SECONDS) * 1_000
+        self._gathered: dict[ShardNumber, Instant] = {}
+
+    def announce(self, shard: ShardNumber, due_at: Instant) -> None:
+        if shard in self._held.claimable:
+            self._reader.announce(shard, due_at)
+            return
+        # What is due later is found by the owner's polls in time.
+        if due_at > plus_ms(self._clock.now(), self._soon_ms):
+            return
+        gathered = self._gathered.get(shard)
+        if gathered is None or due_at < gathered:
+            self._gathered[shard] = due_at
+            self.wake()
+
+    async def step(self) -> None:
+        if not self._gathered:
+            await self.wait(None)
+            return
+        due, self._gathered = self._gathered, {}
+        await self._signals.announce_due(due)

@@ -1,0 +1,59 @@
+"""Measures how far the store's clock is from this machine's."""
+
+from collections import deque
+
+import structlog
+
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+
+_log = structlog.get_logger()
+
+SAMPLES = 16
+SAY_SO_EVERY_SECONDS = 60.0
+
+
+class ClockWatch:
+    """The store read its clock at some point between the question and the answer: the shorter
+    that took, the better the measurement. Of the latest samples the best one counts."""
+
+    def __init__(self, limit_ms: float) -> None:
+        self._limit_ms = limit_ms
+        self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
+        self._said_at_seconds: float | None = None
+
+    @property
+    def offset_ms(self) -> float | None:
+        """How far the store's clock is ahead; None before the first measurement."""
+        return min(self._samples)[1] if self._samples else None
+
+    @property
+    def is_skewed(self) -> bool:
+        """Further off than the limit, the uncertainty of the measurement set aside."""
+        if not self._samples:
+            return False
+        uncertainty_ms, offset_ms = min(self._samples)
+        return abs(offset_ms) - uncertainty_ms > self._limit_ms
+
+    def measured(
+        self, asked_at: Instant, answered_at: Instant, store_now: Instant, now_seconds: float
+    ) -> None:
+        uncertainty_ms = abs(answered_at - asked_at) / 2 / MICROSECONDS_PER_MS
+        offset_ms = (store_now - (asked_at + answered_at) / 2) / MICROSECONDS_PER_MS
+        if self._samples and abs(offset_ms - self._samples[-1][1]) > self._limit_ms:
+            # One of the clocks was set: what was measured before says nothing any more.
+            self._samples.clear()
+        self._samples.append((uncertainty_ms, offset_ms))
+        if self.is_skewed and self._is_time_to_say_so(now_seconds):
+            _log.error(
+                "clock.skewed",
+                store_ahead_ms=round(offset_ms, 1),
+                limit_ms=self._limit_ms,
+                advice="timers fire by this machine's clock: synchronise it (NTP)",
+            )
+
+    def _is_time_to_say_so(self, now_seconds: float) -> bool:
+        said_at = self._said_at_seconds
+        if said_at is not None and now_seconds - said_at < SAY_SO_EVERY_SECONDS:
+            return False
+        self._said_at_seconds = now_seconds
+        return True

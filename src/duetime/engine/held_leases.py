@@ -1,0 +1,73 @@
+"""The leases this process holds, and until when it may act on them."""
+
+import math
+from collections.abc import Iterable
+
+from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.timer import Claim
+from duetime.ports.clock import Clock
+from duetime.ports.store import Leases
+
+
+class HeldLeases:
+    """Leases count only until an instant of monotonic time, which heartbeats put off.
+
+    When it has passed, another node may have taken over: nothing may be sent then. A shard that
+    is being left is still held, so that what is under way can end, but nothing more of it is
+    claimed.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._epochs: dict[ShardNumber, Epoch] = {}
+        self._claimable: Leases = {}
+        self._leaving: set[ShardNumber] = set()
+        self.valid_until_seconds = math.inf
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    @property
+    def are_valid(self) -> bool:
+        return self._clock.monotonic() < self.valid_until_seconds
+
+    @property
+    def all(self) -> Leases:
+        return self._epochs
+
+    @property
+    def claimable(self) -> Leases:
+        """The leases to claim timers under, whether or not they are valid now."""
+        return self._claimable
+
+    @property
+    def leaving(self) -> Leases:
+        return {shard: self._epochs[shard] for shard in self._leaving}
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether the claim may be acted on now."""
+        return self._epochs.get(claim.shard) == claim.epoch and self.are_valid
+
+    def take(self, leases: Leases) -> None:
+        self._epochs |= leases
+        self._update()
+
+    def drop(self, shards: Iterable[ShardNumber]) -> None:
+        for shard in list(shards):
+            self._epochs.pop(shard, None)
+            self._leaving.discard(shard)
+        self._update()
+
+    def leave(self, shards: Iterable[ShardNumber]) -> None:
+        self._leaving |= self._epochs.keys() & set(shards)
+        self._update()
+
+    def stay(self, shards: Iterable[ShardNumber]) -> None:
+        """Leave them no more."""
+        self._leaving -= set(shards)
+        self._update()
+
+    def _update(self) -> None:
+        self._claimable = {
+            shard: epoch for shard, epoch in self._epochs.items() if shard not in self._leaving
+        }

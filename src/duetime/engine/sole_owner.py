@@ -1,0 +1,21 @@
+"""Owning everything, in a store that serves one process."""
+
+import structlog
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.ports.leases import LeaseStore
+from duetime.ports.store import Leases, TimerStore
+
+_log = structlog.get_logger()
+
+
+async def take_all_shards(store: TimerStore, leases: LeaseStore, owner: str) -> Leases:
+    """Own every shard; what was left executing under earlier epochs is pending again."""
+    seen = {state.shard: state.epoch for state in await leases.shards()}
+    taken = await leases.claim_shards(seen, owner=owner)
+    if taken.keys() != seen.keys():
+        raise StoreUnavailable("some shards were taken by another owner")
+    recovered = await store.recover(taken)
+    if recovered:
+        _log.info("timers.recovered", count=len(recovered))
+    return taken

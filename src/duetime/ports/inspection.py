@@ -1,0 +1,59 @@
+"""What an operator can find out about a store without taking part."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
+from duetime.domain.timer import TimerStatus
+from duetime.ports.membership import ClusterView
+
+
+class ClusterFacts(Struct, frozen=True):
+    """`first_due` is, for each shard with pending timers, the earliest instant one is due at."""
+
+    view: ClusterView
+    first_due: Mapping[ShardNumber, Instant]
+
+
+class AuditFinding(Struct, frozen=True):
+    """One kind of thing that must not be, with how often it is and a few examples."""
+
+    problem: str
+    count: int
+    examples: Sequence[str] = ()
+
+
+class AuditReport(Struct, frozen=True, kw_only=True):
+    """`accepted` counts every timer ever created, `forgotten` those pruned or removed since.
+
+    The books balance when accepted = the sum of `counts` + forgotten; an imbalance is among the
+    findings. No findings: every timer ever accepted is in exactly one state, and nothing
+    overdue is without an owner.
+    """
+
+    accepted: int
+    forgotten: int
+    counts: Mapping[TimerStatus, int]
+    overdue: int
+    findings: Sequence[AuditFinding]
+
+
+class StoreInspector(Protocol):
+    """Reads only; the service may run meanwhile."""
+
+    async def open(self) -> None:
+        """Connect without changing anything. Raises `StoreUnavailable`, also when there is no
+        schema of this release."""
+        ...
+
+    async def close(self) -> None: ...
+
+    async def cluster(self) -> ClusterFacts: ...
+
+    async def audit(self, now: Instant) -> AuditReport:
+        """Check everything, in one consistent view of the store. Takes time in proportion to
+        what is stored."""
+        ...
