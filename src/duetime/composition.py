@@ -2,29 +2,42 @@
 
 import gc
 import os
+import secrets
 import socket
 import sys
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import structlog
 from starlette.types import ASGIApp
 
+from duetime import __version__
 from duetime.api.app import ApiRules, create_app
 from duetime.api.health import EngineHealth
+from duetime.api.platform_types import ClusterStatus
 from duetime.clock import SystemClock
 from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
 from duetime.domain.keys import DEFAULT_NAMESPACE, Namespace
-from duetime.engine import Engine, EngineOptions
+from duetime.engine import Cluster, Engine, EngineOptions
+from duetime.local_process import is_gone, process_name
 from duetime.ports.destination import Destination
+from duetime.ports.membership import NodeFacts
 from duetime.service.namespaces import Namespaces
 from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
-from duetime.settings import MemoryStoreSettings, Settings, SqliteStoreSettings
+from duetime.settings import (
+    MemoryStoreSettings,
+    PostgresStoreSettings,
+    Settings,
+    SqliteStoreSettings,
+)
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from duetime.stores.postgres import PostgresOptions, PostgresStore
 
 _log = structlog.get_logger()
 
@@ -36,6 +49,9 @@ GARBAGE_THRESHOLD = 50_000
 """New containers before the collector looks for cycles. Requests and deliveries make none that
 matter; Python's 700 would have it look hundreds of times a second."""
 
+SHORTEST_PARTITION_SECONDS = 3_600
+LONGEST_PARTITION_SECONDS = 30 * 86_400
+
 
 class Duetime:
     """One service process: store, engine and API, put together from settings."""
@@ -45,8 +61,14 @@ class Duetime:
         self._clock = SystemClock()
         self._store = _store(settings)
         self._destination = _destination(self._clock, settings)
+        self._options = _engine_options(settings, self._clock)
         self._engine = Engine(
-            self._store, self._store, self._destination, self._clock, _engine_options(settings)
+            self._store,
+            self._store,
+            self._destination,
+            self._clock,
+            self._options,
+            _cluster(settings, self._store, self._clock),
         )
         self._namespaces = Namespaces(self._store)
         service = TimerService(
@@ -92,6 +114,19 @@ class Duetime:
             shards_owned=self._engine.shards_owned,
             lateness_ms=self._engine.lateness_ms(99),
             in_flight=self._engine.in_flight,
+            cluster=self._cluster_health(),
+        )
+
+    def _cluster_health(self) -> ClusterStatus | None:
+        engine = self._engine
+        if engine.members is None:
+            return None
+        return ClusterStatus(
+            node=self._options.owner,
+            members=engine.members,
+            shards=engine.shards,
+            clock_offset_ms=engine.clock_watch.offset_ms,
+            clock_skewed=engine.clock_watch.is_skewed,
         )
 
 
@@ -106,19 +141,66 @@ def _tune_interpreter() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
-def _store(settings: Settings) -> SqliteStore | MemoryStore:
+def _store(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
     match settings.store:
         case SqliteStoreSettings(path=path):
             return SqliteStore(path)
         case MemoryStoreSettings():
             return MemoryStore()
+        case PostgresStoreSettings() as postgres:
+            # Imported here, so that those who use SQLite do not wait for the driver.
+            from duetime.stores.postgres import PostgresStore
+
+            return PostgresStore(postgres_options(postgres, settings.retention_days))
         case _ as unreachable:
             assert_never(unreachable)
 
 
+def _cluster(
+    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore", clock: SystemClock
+) -> Cluster | None:
+    if not isinstance(settings.store, PostgresStoreSettings):
+        return None
+    from duetime.stores.postgres import PostgresSignals, PostgresStore
+
+    assert isinstance(store, PostgresStore)
+    return Cluster(
+        members=store,
+        signals=PostgresSignals(postgres_options(settings.store, settings.retention_days)),
+        is_gone=lambda facts: is_gone(facts.process),
+    )
+
+
+def postgres_options(store: PostgresStoreSettings, retention_days: float) -> "PostgresOptions":
+    from duetime.stores.postgres import PostgresOptions
+
+    return PostgresOptions(
+        url=store.url,
+        schema=store.schema,
+        pool_size=store.pool_size,
+        statement_timeout_seconds=store.statement_timeout_seconds,
+        history_partition_seconds=_history_partition_seconds(retention_days),
+    )
+
+
+def _history_partition_seconds(retention_days: float) -> int:
+    """Finished timers go partition by partition, so they stay an eighth too long at most."""
+    if retention_days == 0:
+        return LONGEST_PARTITION_SECONDS
+    eighth = round(retention_days * 86_400 / 8)
+    return min(max(eighth, SHORTEST_PARTITION_SECONDS), LONGEST_PARTITION_SECONDS)
+
+
 def _name_of(settings: Settings) -> str:
-    store = settings.store
-    return str(store.path.absolute()) if isinstance(store, SqliteStoreSettings) else "memory"
+    match settings.store:
+        case SqliteStoreSettings(path=path):
+            return str(path.absolute())
+        case MemoryStoreSettings():
+            return "memory"
+        case PostgresStoreSettings(place=place, schema=schema):
+            return f"postgresql://{place}, schema {schema}"
+        case _ as unreachable:
+            assert_never(unreachable)
 
 
 def _destination(clock: SystemClock, settings: Settings) -> Destination:
@@ -133,13 +215,25 @@ def _destination(clock: SystemClock, settings: Settings) -> Destination:
     )
 
 
-def _engine_options(settings: Settings) -> EngineOptions:
+def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
+    host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
-        owner=f"{socket.gethostname()}:{os.getpid()}",
+        # The same pid may come back on the same host, and a node must never be taken for another.
+        owner=f"{host}:{pid}:{secrets.token_hex(2)}",
         horizon_ms=settings.claim_horizon_ms,
         poll_seconds=settings.polling_interval_ms / 1_000,
         batch_size=settings.claim_batch_size,
         concurrency=settings.delivery_concurrency,
         concurrency_per_endpoint=settings.delivery_concurrency_per_endpoint,
         retention_seconds=settings.retention_days * 86_400 if settings.retention_days else None,
+        lease_seconds=settings.lease_seconds,
+        clock_skew_limit_ms=settings.clock_skew_limit_ms,
+        facts=NodeFacts(
+            host=host,
+            pid=pid,
+            process=process_name(),
+            version=__version__,
+            url=f"http://{host}:{settings.port}",
+            started_at=clock.now(),
+        ),
     )

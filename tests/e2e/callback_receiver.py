@@ -84,6 +84,19 @@ class CallbackReceiver:
                 self._arrival.clear()
                 await self._arrival.wait()
 
+    async def wait_for_targets(self, targets: set[str]) -> None:
+        """Wait until each of the targets was called."""
+        seen = 0
+        missing = set(targets)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                self._arrival.clear()
+                missing -= {request.target for request in self.requests[seen:]}
+                seen = len(self.requests)
+                if not missing:
+                    return
+                await self._arrival.wait()
+
     async def start(self) -> None:
         """Started anew it keeps its port."""
         loop = asyncio.get_running_loop()

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 
 import structlog
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from duetime.api.answers import Answer, answer
 from duetime.api.errors import Code
-from duetime.api.platform_types import EngineStatus, HealthStatus
+from duetime.api.platform_types import ClusterStatus, EngineStatus, HealthStatus
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import format_instant
 from duetime.ports.clock import Clock
@@ -22,6 +22,8 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     shards_owned: int
     lateness_ms: float | None
     in_flight: int
+    cluster: ClusterStatus | None = None
+    """None when the store serves this process alone."""
 
 
 class Health:
@@ -53,6 +55,7 @@ class Health:
                 lateness_ms=engine.lateness_ms,
                 in_flight=engine.in_flight,
             ),
+            cluster=engine.cluster or UNSET,
         )
         if healthy:
             return answer(200, Code.SUCCESS, "healthy", data)

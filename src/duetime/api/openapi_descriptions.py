@@ -39,6 +39,12 @@ _MEMBERS: Mapping[str, Mapping[str, str]] = {
         "running": "Whether timers are being fired.",
         "shards_owned": "Parts of the timers that this process takes care of.",
     },
+    "ClusterStatus": {
+        "node": "The name of this process.",
+        "members": "How many processes there are.",
+        "shards": "Parts into which all timers are divided.",
+        "clock_skewed": "Whether the clocks differ by more than `CLOCK_SKEW_LIMIT_MS`.",
+    },
 }
 _SCHEMAS = {
     "NatsCallbackConfig": "Not available in this release.",

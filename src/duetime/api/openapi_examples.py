@@ -100,6 +100,13 @@ HEALTHY = {
         "database": "connected",
         "timestamp": "2030-01-01T12:00:00Z",
         "engine": {"running": True, "shards_owned": 16, "lateness_ms": 0.8, "in_flight": 3},
+        "cluster": {
+            "node": "timers-1:4711:6f0c",
+            "members": 3,
+            "shards": 48,
+            "clock_offset_ms": -0.4,
+            "clock_skewed": False,
+        },
     },
 }
 

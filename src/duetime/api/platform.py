@@ -64,7 +64,13 @@ class Platform:
         query = parse_query(scope["query_string"])
         page = await self._service.page(query)
         timers = [summary_of(timer) for timer in page.timers]
-        data = TimerList(timers, page.total, query.limit, query.offset)
+        data = TimerList(
+            timers,
+            page.total,
+            query.limit,
+            query.offset,
+            total_is_estimated=page.total_is_estimated or UNSET,
+        )
         return answer(200, Code.SUCCESS, "success", data)
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:

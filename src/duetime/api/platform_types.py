@@ -178,6 +178,10 @@ class TimerList(Struct, frozen=True):
     total: int
     limit: int
     offset: int
+    total_is_estimated: Annotated[
+        bool | UnsetType,
+        Meta(description="There, and true, when `total` is large and was estimated."),
+    ] = UNSET
 
 
 class HttpCallbackConfig(Struct, frozen=True, tag="http", tag_field="type"):
@@ -255,8 +259,21 @@ class EngineStatus(Struct, frozen=True):
     in_flight: Annotated[int, Meta(description="Attempts being made at this moment.")]
 
 
+class ClusterStatus(Struct, frozen=True):
+    """This process among those that share its database."""
+
+    node: str
+    members: int
+    shards: int
+    clock_offset_ms: Annotated[
+        float | None, Meta(description="How far the database's clock is ahead of this one.")
+    ]
+    clock_skewed: bool
+
+
 class HealthStatus(Struct, frozen=True):
     status: Annotated[str, Meta(extra_json_schema={"enum": ["up", "degraded"]})]
     database: Annotated[str, Meta(extra_json_schema={"enum": ["connected", "disconnected"]})]
     timestamp: InstantText
     engine: EngineStatus
+    cluster: ClusterStatus | UnsetType = UNSET

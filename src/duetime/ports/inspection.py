@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber
+from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.ports.membership import ClusterView
 
@@ -52,6 +52,11 @@ class StoreInspector(Protocol):
     async def close(self) -> None: ...
 
     async def cluster(self) -> ClusterFacts: ...
+
+    async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
+        """The states that each key has: exactly one, unless it is unknown or something is
+        wrong."""
+        ...
 
     async def audit(self, now: Instant) -> AuditReport:
         """Check everything, in one consistent view of the store. Takes time in proportion to

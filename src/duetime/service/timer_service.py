@@ -89,7 +89,8 @@ class TimerService:
         is raised at once, and the result is there when it is durable."""
         assert new.idempotency_key is None
         if new.id is None:
-            return self._batcher.create(self._request_of(new, self._new_uuid(), None))
+            request = self._request_of(new, self._new_uuid(), None, id_is_new=True)
+            return self._batcher.create(request)
         _check_key_text("id", new.id)
         return self._batcher.create(self._request_of(new, new.id, None))
 
@@ -184,7 +185,9 @@ class TimerService:
             raise TimerConflict("idempotency_key was used for a different timer")
         return result
 
-    def _request_of(self, new: NewTimer, timer_id: str, fingerprint: bytes | None) -> CreateRequest:
+    def _request_of(
+        self, new: NewTimer, timer_id: str, fingerprint: bytes | None, *, id_is_new: bool = False
+    ) -> CreateRequest:
         """The checked request. A timer with a fingerprint never replaces another."""
         namespace = self._namespaces.named(new.namespace)
         now = self._clock.now()
@@ -210,7 +213,7 @@ class TimerService:
             fingerprint=fingerprint,
         )
         on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP
-        return CreateRequest(timer, on_existing)
+        return CreateRequest(timer, on_existing, id_is_new)
 
     def _check_instant(self, execute_at: Instant, now: Instant) -> None:
         delay = execute_at - now

@@ -9,6 +9,7 @@ from duetime.domain.outcome import Completed, Failed
 from duetime.domain.transitions import settlement_of
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.testing import make_timer
+from duetime.testing.store_contract.steps import own_shards
 from tests.unit.api.asgi_client import IN_TEN_SECONDS, ApiBench
 
 ABSENT = "/timers/01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
@@ -16,12 +17,7 @@ ABSENT = "/timers/01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
 
 async def settle_all(api: ApiBench, *, error: str | None) -> None:
     """Claim what is due and settle it 120 ms later."""
-    shards = await api.store.shards()
-    leases = {}
-    for state in shards:
-        epoch = await api.store.claim_shard(state.shard, owner="test", seen_epoch=state.epoch)
-        assert epoch is not None
-        leases[state.shard] = epoch
+    leases = await own_shards(api.store)
     now = api.clock.now()
     batch = await api.store.claim_due(leases, now=now, until_inclusive=now, limit=100)
     api.clock.advance(0.12)

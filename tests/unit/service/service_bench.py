@@ -15,6 +15,7 @@ from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock
+from duetime.testing.store_contract.steps import own_shards
 
 # Callbacks are only checked here, never sent, and a client takes a while to make.
 _UNUSED_CLIENT = HttpClient()
@@ -72,11 +73,6 @@ class ServiceBench:
 
     async def claim_all(self) -> None:
         """Let everything that is due be executing, as the engine would."""
-        shards = await self.store.shards()
-        leases = {}
-        for state in shards:
-            epoch = await self.store.claim_shard(state.shard, owner="test", seen_epoch=state.epoch)
-            assert epoch is not None
-            leases[state.shard] = epoch
+        leases = await own_shards(self.store)
         now = self.clock.now()
         await self.store.claim_due(leases, now=now, until_inclusive=now, limit=1_000)

@@ -1,0 +1,131 @@
+"""Nodes are killed, stopped and cut off under load: nothing is lost, nothing stale is written."""
+
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from tests.cluster.load import Load
+from tests.cluster.nodes import running_nodes
+from tests.e2e.callback_receiver import Answer, CallbackReceiver
+from tests.e2e.timer_requests import now, wait_until_dry
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(300)]
+
+LEASE_SECONDS = 2
+SLACK_SECONDS = 5
+KILLS = 10
+
+
+async def test_a_node_of_three_is_killed_ten_times(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
+    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
+    chance = random.Random(seed)
+    receiver.reaction = Answer(delay_seconds=0.005)
+    async with running_nodes(
+        3, tmp_path, postgres_url, postgres_schema, LEASE_SECONDS=str(LEASE_SECONDS)
+    ) as nodes:
+        load = Load(receiver)
+        async with asyncio.TaskGroup() as group:
+            for node in nodes.all:
+                group.create_task(load.keep_creating(node, [20, 150, 700, 1_500]))
+            for _ in range(KILLS):
+                await receiver.wait_for_total(len(receiver.requests) + chance.randint(1, 400))
+                victim = chance.choice(nodes.all)
+                await victim.kill()
+                await receiver.wait_for_total(len(receiver.requests) + chance.randint(1, 200))
+                await victim.start()
+            load.stop()
+        await load.wait_until_all_came()
+        async with nodes[0].client() as api:
+            counts = await wait_until_dry(api)
+        repeated = load.repeated()
+        sys.stdout.write(
+            f"{len(load.due_at)} timers, {len(repeated)} repeated, latest {load.latest_seconds()}\n"
+        )
+        load.check_nothing_strange()
+        assert counts["failed"] == counts["canceled"] == 0
+        assert len(load.due_at) <= counts["completed"] <= len(load.due_at) + len(load.unknown)
+        assert load.latest_seconds() < LEASE_SECONDS + SLACK_SECONDS
+        await nodes.audit()
+
+
+async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing_stale(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    receiver.reaction = Answer(delay_seconds=0.05)
+    async with running_nodes(
+        2, tmp_path, postgres_url, postgres_schema, LEASE_SECONDS=str(LEASE_SECONDS)
+    ) as nodes:
+        stopped, other = nodes.all
+        load = Load(receiver)
+        creating = asyncio.create_task(load.keep_creating(other, [20, 150, 700, 1_500]))
+        await receiver.wait_for_total(300)
+        stopped_at = now()
+        await stopped.pause()
+        # Timers to mark the time: they come when three leases are over.
+        marks = Load(receiver)
+        await marks.create_many([other], 8, 3_000 * LEASE_SECONDS, 3_000 * LEASE_SECONDS + 100)
+        await other.wait_for_log("node.dead")
+        await nodes.wait_until_spread([other])
+        await marks.wait_until_all_came()
+        taken_at = other.logs.index(await other.wait_for_log("node.dead"))
+        assert any(entry["event"] == "shards.taken" for entry in other.logs[taken_at:])
+        await stopped.resume()
+        await stopped.wait_for_log("node.forgotten")
+        await nodes.wait_until_spread()
+        load.stop()
+        await creating
+        load.due_at |= marks.due_at
+        await load.wait_until_all_came()
+        load.check_nothing_strange()
+        for target, requests in load.repeated().items():
+            # Only what was under way when the node was stopped comes a second time.
+            first, *others = requests
+            assert len(others) == 1, target
+            assert first.arrived_at < stopped_at + MICROSECONDS_PER_SECOND // 4, target
+        async with other.client() as api:
+            counts = await wait_until_dry(api)
+        assert counts["completed"] == len(load.due_at) + len(load.unknown)
+        assert load.latest_seconds() < LEASE_SECONDS + SLACK_SECONDS
+        await nodes.audit()
+
+
+async def test_connections_that_break_again_and_again_repeat_nothing(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    """No process dies, so every timer is sent once, whatever was under way in the database."""
+    receiver.reaction = Answer(delay_seconds=0.005)
+    async with running_nodes(2, tmp_path, postgres_url, postgres_schema) as nodes:
+        load = Load(receiver)
+        database = await asyncpg.connect(postgres_url)
+        async with asyncio.TaskGroup() as group:
+            for node in nodes.all:
+                group.create_task(load.keep_creating(node, [20, 150, 700, 1_500]))
+            for _ in range(15):
+                await receiver.wait_for_total(len(receiver.requests) + 50)
+                await _break_connections(database, postgres_schema)
+            load.stop()
+        await database.close()
+        await load.wait_until_all_came()
+        async with nodes[0].client() as api:
+            await wait_until_dry(api)
+        assert load.repeated() == {}
+        load.check_nothing_strange()
+        await nodes.audit()
+
+
+async def _break_connections(database: asyncpg.Connection, schema: str) -> None:
+    """All connections of the nodes of this schema, in the middle of whatever they do."""
+    await database.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation IN ("
+        f"'{schema}.pending_timers'::regclass, '{schema}.executing_timers'::regclass,"
+        f" '{schema}.shards'::regclass) AND pid <> pg_backend_pid()"
+    )

@@ -1,0 +1,132 @@
+"""Nodes that all are well: every timer fires once, wherever it was created."""
+
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.cluster.load import Load
+from tests.cluster.nodes import running_nodes, shards_owned
+from tests.e2e.api_connection import ApiConnection
+from tests.e2e.callback_receiver import Answer, CallbackReceiver
+from tests.e2e.timer_requests import wait_until_dry
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+NO_POLLS = "3600000"
+"""Polls so rare that whatever comes in time comes because somebody was told."""
+
+
+async def test_two_nodes_fire_each_timer_once(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    async with running_nodes(2, tmp_path, postgres_url, postgres_schema) as nodes:
+        load = Load(receiver)
+        await load.create_many(nodes.all, 2_000, 200, 3_000)
+        await load.create_many(nodes.all, 1_000, 1_000, 1_000)
+        await load.wait_until_all_came()
+        async with nodes[0].client() as api:
+            assert (await wait_until_dry(api))["completed"] == 3_000
+        load.check_each_came_once()
+        assert "3000" in await nodes.audit()
+
+
+async def test_what_one_node_creates_another_fires_on_time_because_it_is_told(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    async with running_nodes(
+        3, tmp_path, postgres_url, postgres_schema, TIMER_POLLING_INTERVAL=NO_POLLS
+    ) as nodes:
+        load = Load(receiver)
+        async with ApiConnection(nodes[0].url) as connection:
+            for _ in range(60):
+                await load.create(connection, 200)
+        await load.wait_until_all_came()
+        load.check_each_came_once()
+
+
+async def test_a_notification_that_nobody_heard_costs_one_poll(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    async with running_nodes(
+        2, tmp_path, postgres_url, postgres_schema, TIMER_POLLING_INTERVAL="500"
+    ) as nodes:
+        load = Load(receiver)
+        database = await asyncpg.connect(postgres_url)
+        async with ApiConnection(nodes[0].url) as connection:
+            for _ in range(5):
+                await _end_listeners(database, postgres_schema)
+                for _ in range(20):
+                    await load.create(connection, 50)
+        await load.wait_until_all_came()
+        await database.close()
+        load.check_each_came_once()
+
+
+async def test_a_node_that_joins_gets_its_share_and_one_that_stops_gives_it_back(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    # The lease is so long that only a real hand-over can be the reason.
+    receiver.reaction = Answer(delay_seconds=0.01)
+    async with running_nodes(
+        2, tmp_path, postgres_url, postgres_schema, LEASE_SECONDS="300"
+    ) as nodes:
+        load = Load(receiver)
+        creating = asyncio.create_task(load.create_many(nodes.all[:1], 2_000, 300, 6_000))
+        await nodes.add()
+        await nodes.wait_until_spread()
+        assert await nodes[1].stop() == 0
+        await nodes.wait_until_spread([nodes[0], nodes[2]])
+        await creating
+        await load.wait_until_all_came()
+        load.check_each_came_once()
+        await nodes.audit()
+
+
+async def test_a_rolling_restart_under_load_repeats_nothing(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    receiver.reaction = Answer(delay_seconds=0.005)
+    async with running_nodes(3, tmp_path, postgres_url, postgres_schema) as nodes:
+        load = Load(receiver)
+        async with asyncio.TaskGroup() as group:
+            for node in nodes.all:
+                group.create_task(load.keep_creating(node, [20, 150, 700, 1_500]))
+            for node in nodes.all:
+                await receiver.wait_for_total(len(receiver.requests) + 300)
+                assert await node.stop() == 0
+                await node.start()
+                await nodes.wait_until_spread()
+            load.stop()
+        await load.wait_until_all_came()
+        assert load.repeated() == {}
+        load.check_nothing_strange()
+        assert nodes.events("timer.settlement_refused").total() == 0
+        await nodes.audit()
+
+
+async def test_each_node_tells_of_the_cluster(
+    tmp_path: Path, postgres_url: str, postgres_schema: str
+) -> None:
+    async with running_nodes(2, tmp_path, postgres_url, postgres_schema) as nodes:
+        names = set()
+        for node in nodes.all:
+            async with node.client() as api:
+                health = (await api.get("/healthz")).json()["data"]
+                assert health["engine"]["shards_owned"] == await shards_owned(api) == 8
+                cluster = health["cluster"]
+                assert (cluster["members"], cluster["shards"]) == (2, 16)
+                assert cluster["clock_skewed"] is False
+                assert abs(cluster["clock_offset_ms"]) < 500
+                names.add(cluster["node"])
+        assert len(names) == 2
+
+
+async def _end_listeners(database: asyncpg.Connection, schema: str) -> None:
+    """Break the connections on which the nodes of this schema listen."""
+    await database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE query ILIKE 'LISTEN%' AND query LIKE '%' || $1 || '%'",
+        schema,
+    )
