@@ -6,21 +6,34 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.keys import Namespace
-from duetime.testing.store_contract import Reopen, Store, StoreContract
-from tests.contract.stores import STORES, Storage
+from duetime.stores.postgres import PostgresStore
+from duetime.testing.store_contract import (
+    MembershipContract,
+    Reopen,
+    SharedStore,
+    Store,
+    StoreContract,
+)
+from tests.contract.stores import SHARED_STORES, STORES, Place, Storage, url_for
 
 
 @pytest.fixture(params=list(STORES))
 async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    storage = Storage(STORES[request.param], tmp_path)
+    storage = Storage(request.param, Place(tmp_path, url_for(request.param, request)))
     await storage.store.open()
     await storage.store.add_namespace(Namespace("default", 16))
     yield storage
-    await storage.store.close()
+    await storage.discard()
 
 
 @pytest.fixture
 def store(storage: Storage) -> Store:
+    return storage.store
+
+
+@pytest.fixture
+def shared_store(storage: Storage) -> SharedStore:
+    assert isinstance(storage.store, PostgresStore)
     return storage.store
 
 
@@ -30,4 +43,9 @@ def reopen(storage: Storage) -> Reopen:
 
 
 class TestStoreContract(StoreContract):
+    pass
+
+
+@pytest.mark.parametrize("storage", SHARED_STORES, indirect=True)
+class TestMembershipContract(MembershipContract):
     pass

@@ -34,7 +34,7 @@ from duetime.testing.store_contract.steps import fields_of
 from duetime.testing.store_model import StoreModel
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
-from tests.contract.stores import STORES, Storage
+from tests.contract.stores import STORES, Place, Storage, url_for
 
 T = TypeVar("T")
 LeaseKind = Literal["current", "stale", "mixed", "none"]
@@ -43,6 +43,8 @@ Guard = Literal["right", "wrong claim", "wrong epoch"]
 
 NAMESPACES = [Namespace("default", 4), Namespace("small", 1)]
 CLAIMS_REMEMBERED = 20
+# A history on PostgreSQL takes about a second, most of it for a schema and plans of its own.
+EXAMPLES = {"memory": 100, "sqlite": 100, "postgresql": 20}
 NEVER_REACHED = 1_000
 POLICIES = [None, RetryPolicy(max_retries=2, initial_interval_ms=5_000)]
 CALLBACKS = [HttpCallback(url="https://example.com", payload=Raw(b"null")), BusCallback()]
@@ -73,12 +75,14 @@ class StoreMachine(RuleBasedStateMachine):
     """
 
     store_name: ClassVar[str]
+    postgres_url: ClassVar[str | None]
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.directory = TemporaryDirectory()
-        self.storage = Storage(STORES[self.store_name], Path(self.directory.name))
+        place = Place(Path(self.directory.name), self.postgres_url)
+        self.storage = Storage(self.store_name, place)
         self.model = StoreModel()
         self.now = START_AT
         self.claims: list[Claim] = []
@@ -92,7 +96,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.storage.store
 
     def teardown(self) -> None:
-        self.run(self.store.close())
+        self.run(self.storage.discard())
         self.runner.close()
         self.directory.cleanup()
 
@@ -340,10 +344,12 @@ def guarded(settlement: Settlement, guard: Guard) -> Settlement:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_random_histories(name: str) -> None:
+def test_random_histories(name: str, request: pytest.FixtureRequest) -> None:
     class Machine(StoreMachine):
         store_name = name
+        postgres_url = url_for(name, request)
 
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=100, stateful_step_count=50, deadline=None)
+        Machine,
+        settings=settings(max_examples=EXAMPLES[name], stateful_step_count=50, deadline=None),
     )

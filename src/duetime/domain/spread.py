@@ -11,18 +11,20 @@ def spread(shards: Iterable[ShardNumber], nodes: Collection[str]) -> dict[ShardN
     """The node that every shard belongs to; empty without nodes.
 
     Each shard goes to the node that draws the highest lot for it, among those that do not have
-    their share yet, so no node has more than one shard above the average. All who know the same
-    nodes come to the same result, and when a node joins or leaves, few shards move.
+    their share yet. The shares of any two nodes differ by one shard at most. All who know the
+    same nodes come to the same result, and when a node joins or leaves, few shards move.
     """
     numbers = sorted(shards)
     if not nodes:
         return {}
-    share = -(-len(numbers) // len(nodes))
+    share, left_over = divmod(len(numbers), len(nodes))
     owned: Counter[str] = Counter()
     owners = {}
     for shard in numbers:
-        candidates = [node for node in nodes if owned[node] < share]
+        most = share if left_over else share - 1
+        candidates = [node for node in nodes if owned[node] <= most]
         owner = max(candidates, key=lambda node: (_lot(node, shard), node))
+        left_over -= owned[owner] == share
         owned[owner] += 1
         owners[shard] = owner
     return owners

@@ -1,0 +1,92 @@
+"""Counting timers: exactly while that is quick, by the planner's estimate beyond."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from duetime.domain.timer import TimerStatus
+from duetime.stores.postgres.connections import Connection
+
+COUNTED_EXACTLY = 10_000
+
+
+class Count(NamedTuple):
+    timers: int
+    is_estimated: bool
+
+
+def _timers_of(status: TimerStatus) -> tuple[str, str]:
+    """The table that holds timers of the status, and the condition for them in a namespace."""
+    if status is TimerStatus.PENDING:
+        return "pending_timers", "namespace = $1"
+    if status is TimerStatus.EXECUTING:
+        return "executing_timers", "namespace = $1"
+    return "finished_timers", f"namespace = $1 AND status = {int(status)}"
+
+
+def _count_up_to(source: str) -> str:
+    return f"(SELECT count(*) FROM (SELECT FROM {source} LIMIT {COUNTED_EXACTLY + 1}) AS counted)"
+
+
+def _in_one_namespace(status: TimerStatus) -> str:
+    table, condition = _timers_of(status)
+    return f"{table} WHERE {condition}"
+
+
+def _in_all_namespaces(status: TimerStatus) -> str:
+    """History by namespace, because every index that knows the status begins with it."""
+    table, condition = _timers_of(status)
+    if not status.is_finished:
+        return table
+    each = condition.replace("$1", "namespaces.name")
+    return f"namespaces CROSS JOIN LATERAL (SELECT FROM {table} WHERE {each} OFFSET 0) AS timer"
+
+
+_COUNT_ONE = {status: _count_up_to(_in_one_namespace(status)) for status in TimerStatus}
+_COUNT_ALL = {status: _count_up_to(_in_all_namespaces(status)) for status in TimerStatus}
+
+
+class _Plan(msgspec.Struct):
+    rows: int = msgspec.field(name="Plan Rows")
+
+
+class _Explanation(msgspec.Struct):
+    plan: _Plan = msgspec.field(name="Plan")
+
+
+_decode_explanation = msgspec.json.Decoder(list[_Explanation]).decode
+
+
+async def count(
+    connection: Connection, namespace: str | None, statuses: Iterable[TimerStatus]
+) -> dict[TimerStatus, Count]:
+    """How many timers have each of the statuses, in one namespace or in all."""
+    wanted = list(statuses)
+    counts = _COUNT_ALL if namespace is None else _COUNT_ONE
+    values: Sequence[Any] = () if namespace is None else (namespace,)
+    statement = "SELECT " + ", ".join(counts[status] for status in wanted)
+    row = await connection.fetchrow(statement, *values)
+    assert row is not None
+    result = {}
+    for status, counted in zip(wanted, row, strict=True):
+        if counted <= COUNTED_EXACTLY:
+            result[status] = Count(counted, is_estimated=False)
+        else:
+            estimate = await _estimate(connection, namespace, status)
+            result[status] = Count(max(estimate, counted), is_estimated=True)
+    return result
+
+
+async def _estimate(connection: Connection, namespace: str | None, status: TimerStatus) -> int:
+    """What the planner believes; it knows the tables' sizes and the most common values."""
+    table, condition = _timers_of(status)
+    if namespace is not None:
+        statement, values = f"SELECT FROM {table} WHERE {condition}", [namespace]
+    elif status.is_finished:
+        statement, values = f"SELECT FROM {table} WHERE status = {int(status)}", []
+    else:
+        statement, values = f"SELECT FROM {table}", []
+    explained = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement}", *values)
+    (explanation,) = _decode_explanation(explained)
+    return explanation.plan.rows

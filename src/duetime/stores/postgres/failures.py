@@ -1,0 +1,77 @@
+"""What the driver raises, in our words."""
+
+import asyncpg
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.stores.postgres.options import PostgresOptions
+
+# Classes of SQLSTATE, and single ones, that say nothing about our statement: the connection, the
+# server or the person who runs it is what keeps it from being done now.
+_CONNECTION_LOST = "08"
+_REFUSED_ENTRY = "28"
+_CONFLICT = "40"
+_RESOURCES = "53"
+_INTERVENTION = "57"
+_SYSTEM = "58"
+_NOT_NOW = (_CONNECTION_LOST, _REFUSED_ENTRY, _CONFLICT, _RESOURCES, _INTERVENTION, _SYSTEM)
+_READ_ONLY = "25006"
+_IDLE_IN_TRANSACTION = "25P03"
+_NO_SUCH_DATABASE = "3D000"
+_NO_PRIVILEGE = "42501"
+_LOCK_NOT_AVAILABLE = "55P03"
+_NOT_NOW_EITHER = {
+    _READ_ONLY,
+    _IDLE_IN_TRANSACTION,
+    _NO_SUCH_DATABASE,
+    _NO_PRIVILEGE,
+    _LOCK_NOT_AVAILABLE,
+}
+
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    # What the driver says of a connection that the server ended while nobody was using it.
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+
+def store_error(error: Exception, options: PostgresOptions) -> Exception:
+    """The error as ours if trying again can help, or somebody can help; a fault in our own code
+    stays what it is, also if PostgreSQL found it."""
+    problem = _problem(error)
+    if problem is None:
+        return error
+    return StoreUnavailable(f"PostgreSQL ({options.place}): {problem}")
+
+
+def _problem(error: Exception) -> str | None:
+    if isinstance(error, asyncpg.PostgresError):
+        return _postgres_problem(str(error), error.sqlstate or "")
+    if isinstance(error, asyncpg.InterfaceError):
+        # Values that cannot be sent are InterfaceErrors too, and they are our fault.
+        return None if isinstance(error, ValueError) else str(error)
+    if isinstance(error, asyncpg.InternalClientError):
+        return "the connection was lost"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time; is it overloaded or cut off?"
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}; is it running, and reachable?"
+    return None
+
+
+def _postgres_problem(text: str, state: str) -> str | None:
+    if not (state.startswith(_NOT_NOW) or state in _NOT_NOW_EITHER):
+        return None
+    # Messages may have details in further lines; ours has one.
+    message = text.partition("\n")[0]
+    if state.startswith(_REFUSED_ENTRY):
+        return f"{message}; check the user name and the password in the database URL"
+    if state == _NO_SUCH_DATABASE:
+        return f"{message}; create it, or correct the database URL"
+    if state == _NO_PRIVILEGE:
+        return f"{message}; grant it, or use a role that may"
+    if state == _READ_ONLY:
+        return f"{message}; the URL must lead to the primary server"
+    return message

@@ -1,0 +1,56 @@
+"""Where the database is and how it may be used."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
+
+MAX_SCHEMA_CHARACTERS = 48
+"""Names that are made from the schema's have to fit into PostgreSQL's 63 bytes."""
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresOptions:
+    """`url` is a `postgresql://` URL; it may carry a password, so it is never shown.
+
+    Everything lives in one PostgreSQL schema, `schema`, which is made if it is absent.
+    `pool_size` is how many connections reads and changes may use; creates and the engine have
+    their own. `history_partition_seconds` is the stretch of time whose finished timers are
+    kept, and forgotten, together.
+    """
+
+    url: str = field(repr=False)
+    schema: str = "duetime"
+    pool_size: int = 8
+    statement_timeout_seconds: float = 10.0
+    connect_timeout_seconds: float = 5.0
+    history_partition_seconds: float = 4 * 86_400.0
+
+    def __post_init__(self) -> None:
+        if not _SCHEMA.fullmatch(self.schema) or len(self.schema) > MAX_SCHEMA_CHARACTERS:
+            raise ValueError(
+                f"schema must be 1 to {MAX_SCHEMA_CHARACTERS} lower-case letters, digits and"
+                f" underscores, not {self.schema!r}"
+            )
+        if self.pool_size < 1:
+            raise ValueError("pool_size must be at least 1")
+        if self.statement_timeout_seconds <= 0 or self.connect_timeout_seconds <= 0:
+            raise ValueError("timeouts must be more than 0 seconds")
+        if self.history_step < 1:
+            raise ValueError("history_partition_seconds must be at least a microsecond")
+
+    @property
+    def history_step(self) -> int:
+        """The width of a partition of the history, in microseconds."""
+        return round(self.history_partition_seconds * MICROSECONDS_PER_SECOND)
+
+    @property
+    def place(self) -> str:
+        """Host and database, for messages."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", [""])[0]
+        database = unquote(parts.path.lstrip("/")) or "the default database"
+        return f"{database} on {host or 'localhost'}"

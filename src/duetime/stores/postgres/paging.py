@@ -1,0 +1,74 @@
+"""Reading pages of timers in order."""
+
+from functools import cache
+
+from duetime.domain.timer import TimerStatus
+from duetime.ports.store import Page, PageQuery, SortField
+from duetime.stores.postgres.connections import Connections
+from duetime.stores.postgres.counting import count
+from duetime.stores.postgres.rows import SHARED_COLUMNS, timer_of
+
+
+async def read_page(connections: Connections, query: PageQuery) -> Page:
+    """The total and the page are read one after the other: they may be a moment apart."""
+    statuses = list(TimerStatus) if query.status is None else [query.status]
+    async with connections.borrow() as connection:
+        counts = await count(connection, query.namespace, statuses)
+        total = sum(counted.timers for counted in counts.values())
+        is_estimated = any(counted.is_estimated for counted in counts.values())
+        if query.offset >= total and not is_estimated:
+            return Page([], total)
+        statement = page_statement(query.status, query.sort, query.descending)
+        rows = await connection.fetch(statement, query.namespace, query.limit, query.offset)
+    return Page([timer_of(row) for row in rows], total, is_estimated)
+
+
+@cache
+def page_statement(status: TimerStatus | None, sort: SortField, descending: bool) -> str:
+    """First the places of the page's timers, from indexes; then those timers only.
+
+    Each status has an index that delivers it in order, so a page costs what it shows and skips,
+    not what is stored. Executing timers are few: they are sorted on the spot.
+    """
+    statuses = list(TimerStatus) if status is None else [status]
+    direction = "DESC" if descending else "ASC"
+    order = f"sort {direction}, timer_uuid {direction}"
+    branches = " UNION ALL ".join(
+        f"(SELECT {int(each)}::smallint AS status, {sort.value} AS sort, timer_uuid"
+        f" FROM {_table(each)} WHERE namespace = $1{_and_status(each)}"
+        f" ORDER BY {sort.value} {direction}, timer_uuid {direction} LIMIT $2::bigint + $3::bigint)"
+        for each in statuses
+    )
+    found = " UNION ALL ".join(
+        f"SELECT {SHARED_COLUMNS}, {int(each)}::smallint, {_claimed_at(each)},"
+        f" {_executed_at(each)}"
+        f" FROM {_table(each)} WHERE place.status = {int(each)} AND namespace = $1"
+        f"{_and_status(each)} AND {sort.value} = place.sort AND timer_uuid = place.timer_uuid"
+        for each in statuses
+    )
+    return f"""
+        WITH place AS MATERIALIZED (
+            SELECT status, sort, timer_uuid FROM ({branches}) AS branches
+            ORDER BY {order} LIMIT $2 OFFSET $3
+        )
+        SELECT timer.* FROM place CROSS JOIN LATERAL ({found} OFFSET 0) AS timer
+        ORDER BY place.sort {direction}, place.timer_uuid {direction}
+    """
+
+
+def _table(status: TimerStatus) -> str:
+    if status is TimerStatus.PENDING:
+        return "pending_timers"
+    return "executing_timers" if status is TimerStatus.EXECUTING else "finished_timers"
+
+
+def _and_status(status: TimerStatus) -> str:
+    return f" AND status = {int(status)}" if status.is_finished else ""
+
+
+def _claimed_at(status: TimerStatus) -> str:
+    return "claimed_at" if status is TimerStatus.EXECUTING else "NULL::bigint"
+
+
+def _executed_at(status: TimerStatus) -> str:
+    return "executed_at" if status.is_finished else "NULL::bigint"

@@ -1,0 +1,153 @@
+"""Signals between nodes, by PostgreSQL's notifications."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
+from duetime.ports.signals import SignalReceiver
+from duetime.stores.postgres.connections import ANY_PLAN, Connections, connect
+from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
+from duetime.stores.postgres.options import PostgresOptions
+from duetime.stores.postgres.signal_payload import SHARDS_CHANGED, due_of, due_payloads
+
+_log = structlog.get_logger()
+
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+"""How long to wait before the next try to connect; the pause grows with each that fails."""
+
+PROBE_SECONDS = 15.0
+"""A connection that says nothing for so long is asked whether it still works: a network that
+swallows everything would otherwise look like nodes that have nothing to say."""
+
+_NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
+
+# What is announced is in the store already. A hint need not be on disk, too.
+_HINTS: Mapping[str, str] = {"synchronous_commit": "off"}
+
+
+class PostgresSignals:
+    """Implements the node signals port: one connection listens, another one sends."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._options = options
+        self._channel = f"duetime_{options.schema}"
+        self._listener: _Listener | None = None
+        self._senders: Connections | None = None
+
+    async def start(self, receiver: SignalReceiver) -> None:
+        self._senders = Connections(self._options, _HINTS, 1)
+        await self._senders.open()
+        self._listener = _Listener(self._options, self._channel, receiver)
+        await self._listener.start()
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            listener, self._listener = self._listener, None
+            await listener.stop()
+        if self._senders is not None:
+            senders, self._senders = self._senders, None
+            await senders.close()
+
+    async def announce_due(self, due: Mapping[ShardNumber, Instant]) -> None:
+        if due:
+            await self._send(list(due_payloads(due)))
+
+    async def announce_shards_changed(self) -> None:
+        await self._send([SHARDS_CHANGED])
+
+    async def _send(self, payloads: Sequence[str]) -> None:
+        if self._senders is None:
+            raise StoreUnavailable("signals are not started")
+        await self._senders.fetch(_NOTIFY, self._channel, payloads)
+
+
+class _Listener:
+    """Keeps a connection that listens, for as long as it is not stopped."""
+
+    def __init__(self, options: PostgresOptions, channel: str, receiver: SignalReceiver) -> None:
+        self._options = options
+        self._channel = channel
+        self._receiver = receiver
+        self._stop_asked = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Return when it listens, or when it turned out that it has to try again."""
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._listen_until_stopped(), name="postgres-signals")
+        await self._tried.wait()
+
+    async def stop(self) -> None:
+        self._stop_asked.set()
+        self._lost.set()
+        if self._task is not None:
+            await self._task
+
+    async def _listen_until_stopped(self) -> None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while not self._stop_asked.is_set():
+            try:
+                connection = await self._connect()
+            except StoreUnavailable as error:
+                _log.warning("signals.unavailable", error=error.message)
+            else:
+                pause_seconds = FIRST_PAUSE_SECONDS
+                await self._listen(connection)
+            self._tried.set()
+            await _set_within(self._stop_asked, pause_seconds)
+            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+
+    async def _connect(self) -> Any:
+        connection = await connect(self._options, ANY_PLAN)
+        try:
+            self._lost.clear()
+            connection.add_termination_listener(self._on_lost)
+            await connection.add_listener(self._channel, self._on_notification)
+        except DRIVER_ERRORS as error:
+            connection.terminate()
+            raise store_error(error, self._options) from error
+        return connection
+
+    async def _listen(self, connection: Any) -> None:
+        """Until the connection is lost, or until it is to stop."""
+        if self._tried.is_set():
+            self._receiver.signals_missed()
+        self._tried.set()
+        try:
+            while not (self._lost.is_set() or self._stop_asked.is_set()):
+                if not await _set_within(self._lost, PROBE_SECONDS):
+                    await connection.execute("SELECT 1")
+            if self._stop_asked.is_set():
+                await connection.close(timeout=self._options.connect_timeout_seconds)
+        except DRIVER_ERRORS as error:
+            _log.warning("signals.lost", error=str(store_error(error, self._options)))
+        finally:
+            connection.terminate()
+
+    def _on_lost(self, connection: object) -> None:
+        self._lost.set()
+
+    def _on_notification(self, connection: object, pid: int, channel: str, payload: str) -> None:
+        if payload == SHARDS_CHANGED:
+            self._receiver.shards_changed()
+        elif (due := due_of(payload)) is not None:
+            self._receiver.due_announced(due)
+        else:
+            # A newer release may have more to say. Looking at everything is always right.
+            self._receiver.signals_missed()
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

@@ -1,0 +1,164 @@
+"""The PostgreSQL store: the ports' methods, each handed to the connections it may use."""
+
+from collections.abc import Mapping, Sequence
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Change, Settlement
+from duetime.ports.leases import ShardState
+from duetime.ports.membership import ClusterView, NodeFacts
+from duetime.ports.store import (
+    Capabilities,
+    ClaimBatch,
+    ConditionalResult,
+    CreateRequest,
+    CreateResult,
+    Leases,
+    Page,
+    PageQuery,
+)
+from duetime.stores.postgres import (
+    changing,
+    counting,
+    creating,
+    leasing,
+    membership,
+    paging,
+    pruning,
+    reading,
+    recovering,
+    schema,
+    settling,
+)
+from duetime.stores.postgres.claiming import Claiming
+from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connections
+from duetime.stores.postgres.options import PostgresOptions
+
+_CREATE_CONNECTIONS = 2
+_ENGINE_CONNECTIONS = 4
+
+
+class PostgresStore:
+    """Implements the timer, lease and member store ports on a database that nodes share."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._options = options
+        self._opened: _Opened | None = None
+        self.capabilities = Capabilities(
+            name="postgresql",
+            durable=True,
+            shared_by_nodes=True,
+            history_step=options.history_step,
+        )
+
+    async def open(self) -> None:
+        await schema.migrate(self._options)
+        opened = _Opened(self._options)
+        await opened.open()
+        self._opened = opened
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            await opened.close()
+
+    async def ping(self) -> None:
+        """Every way has to answer: one alone would not notice another that hangs."""
+        for connections in self._ways.all:
+            await connections.fetch_value("SELECT 1")
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        return await leasing.add_namespace(self._ways.reads, namespace)
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        return await creating.create_timers(self._ways.creates, requests)
+
+    async def get(self, key: TimerKey) -> Timer | None:
+        return await reading.get_timer(self._ways.reads, key)
+
+    async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        return await changing.change_if_pending(self._ways.reads, key, change)
+
+    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+        step = self._options.history_step
+        return await changing.cancel_if_pending(self._ways.reads, key, now, step)
+
+    async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
+        return await changing.remove_if_pending(self._ways.reads, key)
+
+    async def page(self, query: PageQuery) -> Page:
+        return await paging.read_page(self._ways.reads, query)
+
+    async def claim_due(
+        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        return await self._ways.claiming.claim_due(leases, now, until_inclusive, limit)
+
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        return await self._ways.claiming.executing(leases)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        return await settling.settle(self._ways.engine, settlements, self._options.history_step)
+
+    async def recover(self, leases: Leases) -> list[Instant]:
+        return await recovering.recover(self._ways.engine, leases, self._options.history_step)
+
+    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+        self._require_opened()
+        return await pruning.prune(self._options, finished_before, limit)
+
+    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+        async with self._ways.reads.borrow() as connection:
+            counts = await counting.count(connection, namespace, TimerStatus)
+        return {status: counted.timers for status, counted in counts.items()}
+
+    async def shards(self) -> Sequence[ShardState]:
+        return await leasing.read_shards(self._ways.engine)
+
+    async def claim_shards(
+        self, seen: Mapping[ShardNumber, Epoch], *, owner: str
+    ) -> dict[ShardNumber, Epoch]:
+        return await leasing.claim_shards(self._ways.engine, seen, owner)
+
+    async def release_shards(self, leases: Leases) -> set[ShardNumber]:
+        return await leasing.release_shards(self._ways.engine, leases)
+
+    async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
+        return await membership.heartbeat(self._ways.engine, node, facts, join=join)
+
+    async def leave(self, node: str) -> None:
+        await membership.leave(self._ways.engine, node)
+
+    async def forget_member(self, node: str, *, seen_beat: int) -> bool:
+        return await membership.forget_member(self._ways.engine, node, seen_beat)
+
+    @property
+    def _ways(self) -> "_Opened":
+        return self._require_opened()
+
+    def _require_opened(self) -> "_Opened":
+        if self._opened is None:
+            raise StoreUnavailable("the store is closed")
+        return self._opened
+
+
+class _Opened:
+    """The ways to the database, apart from each other so that no kind of work starves another:
+    lists that skip far may keep all of theirs busy, and timers still fire."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self.creates = Connections(options, PLANS_BY_INDEX, _CREATE_CONNECTIONS)
+        self.engine = Connections(options, PLANS_BY_INDEX, _ENGINE_CONNECTIONS)
+        self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
+        self.all = (self.creates, self.engine, self.reads)
+        self.claiming = Claiming(self.engine)
+
+    async def open(self) -> None:
+        for connections in self.all:
+            await connections.open()
+
+    async def close(self) -> None:
+        for connections in self.all:
+            await connections.close()

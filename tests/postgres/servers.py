@@ -1,0 +1,79 @@
+"""The PostgreSQL servers of one test run: one that all its processes share, and tests' own.
+
+The process that pytest was started as owns them: the controller if there are workers. It only
+makes a directory; the first test that needs a server starts it, and `guard` ends them all.
+"""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from tests.postgres import guard
+from tests.postgres.binaries import make_directory
+from tests.postgres.server import PostgresServer
+
+
+class TestRun:
+    """The side that owns the servers."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.directory = make_directory()
+        self._lock = _locked(self.directory / guard.RUN_LOCK)
+
+    def end(self) -> None:
+        """Return once every server is gone."""
+        self._lock.close()
+        guarding = self.directory / guard.GUARD_LOCK
+        if guarding.exists():
+            _locked(guarding).close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Servers:
+    """The side that uses them, in any process of the run."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def shared_url(self) -> str:
+        written = self._directory / "shared.url"
+        with _locked(self._directory / "shared.lock"):
+            if not written.exists():
+                server = self.make()
+                server.start()
+                written.write_text(server.url)
+            return written.read_text()
+
+    def make(self, *, durable: bool = False) -> PostgresServer:
+        """A server that is not started yet."""
+        with _locked(self._directory / "making.lock"):
+            if not (self._directory / guard.GUARD_LOCK).exists():
+                self._start_guard()
+        return PostgresServer(Path(tempfile.mkdtemp(dir=self._directory)), durable=durable)
+
+    def _start_guard(self) -> None:
+        process = subprocess.Popen(
+            [sys.executable, guard.__file__, self._directory],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            cwd="/",
+            start_new_session=True,
+        )
+        # It outlives us, and Popen would warn about that.
+        process.returncode = 0
+        assert process.stdout is not None
+        with process.stdout as said:
+            assert said.readline() == b"guarding\n"
+
+
+def _locked(path: Path) -> IO[str]:
+    """Waits for its turn. Closing the file, or the end of the process, gives it to the next."""
+    file = path.open("a")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
