@@ -5,7 +5,6 @@ import time
 
 from duetime.domain.instants import Instant
 
-
 # A lease runs out while the machine sleeps, too; Linux leaves that out of CLOCK_MONOTONIC.
 _MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

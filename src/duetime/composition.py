@@ -49,6 +49,8 @@ GARBAGE_THRESHOLD = 50_000
 """New containers before the collector looks for cycles. Requests and deliveries make none that
 matter; Python's 700 would have it look hundreds of times a second."""
 
+ANY_ADDRESS = ("0.0.0.0", "::")
+
 SHORTEST_PARTITION_SECONDS = 3_600
 LONGEST_PARTITION_SECONDS = 30 * 86_400
 
@@ -233,7 +235,7 @@ def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
             pid=pid,
             process=process_name(),
             version=__version__,
-            url=f"http://{host}:{settings.port}",
+            url=f"http://{host if settings.host in ANY_ADDRESS else settings.host}:{settings.port}",
             started_at=clock.now(),
         ),
     )

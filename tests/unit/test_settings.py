@@ -34,6 +34,7 @@ def test_only_the_api_key_is_needed() -> None:
         api_key=KEY,
         host="0.0.0.0",
         port=8080,
+        workers=1,
         store=SqliteStoreSettings(Path("duetime.db")),
         nats=None,
         broker_url=None,
@@ -45,6 +46,8 @@ def test_only_the_api_key_is_needed() -> None:
         claim_horizon_ms=50,
         claim_batch_size=500,
         polling_interval_ms=5000,
+        lease_seconds=10,
+        clock_skew_limit_ms=500,
         callback_timeout_seconds=30,
         shutdown_grace_seconds=10,
         retention_days=30,
@@ -102,6 +105,11 @@ def test_all_problems_are_told_at_once_one_line_each() -> None:
         ("AUTH", "basic"),
         ("LOG_FORMAT", "xml"),
         ("HOST", "two words"),
+        ("WORKERS", "0"),
+        ("WORKERS", "65"),
+        ("LEASE_SECONDS", "0.5"),
+        ("LEASE_SECONDS", "301"),
+        ("CLOCK_SKEW_LIMIT_MS", "0.5"),
         ("PG_PORT", "x"),
         ("NATS_PORT", "x"),
         ("NATS_URL", "http://localhost"),
@@ -152,8 +160,14 @@ def test_without_authentication_no_key_is_needed() -> None:
             {"TIMER_DB_PATH": "./b.db", "DATABASE_URL": "sqlite:///b.db"},
             SqliteStoreSettings(Path("b.db")),
         ),
-        ({"DATABASE_URL": "memory:", "PG_HOST": "localhost"}, MemoryStoreSettings()),
-        ({"PG_PORT": "5432"}, SqliteStoreSettings(Path("duetime.db"))),
+        (
+            {"PG_PORT": "5432", "PG_SCHEMA": "x", "PG_POOL_SIZE": "1"},
+            SqliteStoreSettings(Path("duetime.db")),
+        ),
+        (
+            {"TIMER_DB_PATH": "./b.db", "PG_USER": "timer"},
+            SqliteStoreSettings(Path("b.db")),
+        ),
     ],
 )
 def test_the_store_is_named_by_url_or_path(
@@ -169,21 +183,18 @@ def test_two_different_stores_are_a_problem() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("env", "start"),
-    [
-        ({"PG_HOST": "localhost", "PG_USER": "timer"}, "PG_HOST='localhost': "),
-        ({"PG_PASSWORD": "hidden"}, "PG_PASSWORD: is set without PG_HOST; "),
-        (
-            {"DATABASE_URL": "postgresql://u:hidden@host/db"},
-            "DATABASE_URL='postgresql://***@host/db': ",
-        ),
-    ],
-)
-def test_postgresql_is_refused_for_now(env: dict[str, str], start: str) -> None:
-    (line,) = problems(**env)
-    assert line.startswith(start + "PostgreSQL is not supported by this release yet; ")
-    assert "hidden" not in line
+@pytest.mark.parametrize("url", ["", "sqlite:///a.db", "memory:"])
+def test_several_processes_need_a_store_they_can_share(url: str) -> None:
+    (line,) = problems(DATABASE_URL=url, WORKERS="2")
+    assert line == (
+        "WORKERS='2': more than one process needs a store they can share; set DATABASE_URL or "
+        "PG_HOST to a PostgreSQL server, or WORKERS=1"
+    )
+
+
+def test_a_store_that_cannot_be_read_is_the_only_problem_of_several_processes() -> None:
+    (line,) = problems(DATABASE_URL="postgresql://host", WORKERS="2")
+    assert line.startswith("DATABASE_URL=")
 
 
 @pytest.mark.parametrize(

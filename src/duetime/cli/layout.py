@@ -1,10 +1,9 @@
 """Fields and tables: laid out on a terminal, plain and one line each for programs."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from duetime.cli.terminal import console
@@ -26,34 +25,44 @@ def print_fields(fields: Sequence[tuple[str, Text]]) -> None:
         return
     width = max((len(name) for name, _ in fields), default=0)
     for name, value in fields:
-        _print_hanging(output, Text(name.ljust(width) + GAP, style="dim"), value)
+        for line in _hanging(Text(name.ljust(width) + GAP, style="dim"), value, output.width):
+            output.print(line, soft_wrap=True)
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Row]) -> None:
     """Columns, the last of which may run over several lines; in a file or a pipe they are
     separated by tabs."""
     output = console()
-    lines: list[Row] = [[Text(heading, style="bold") for heading in headings], *rows]
-    if not output.is_terminal:
-        for cells in lines:
-            print("\t".join(cell.plain for cell in cells))
+    if output.is_terminal:
+        for line in table_lines(headings, rows, output.width):
+            output.print(line, soft_wrap=True)
         return
+    print("\t".join(headings))
+    for cells in rows:
+        print("\t".join(cell.plain for cell in cells))
+
+
+def table_lines(headings: Sequence[str], rows: Sequence[Row], width: int) -> list[Text]:
+    """The lines of a table on a terminal of that width."""
+    lines: list[Row] = [[Text(heading, style="bold") for heading in headings], *rows]
     widths = [max(cells[column].cell_len for cells in lines) for column in range(len(headings))]
+    table: list[Text] = []
     for cells in lines:
         before = Text()
-        for cell, width in zip(cells[:-1], widths, strict=False):
+        for cell, cell_width in zip(cells[:-1], widths, strict=False):
             before.append_text(cell)
-            before.append(" " * (width - cell.cell_len) + GAP)
-        _print_hanging(output, before, cells[-1])
+            before.append(" " * (cell_width - cell.cell_len) + GAP)
+        table.extend(_hanging(before, cells[-1], width))
+    return table
 
 
-def _print_hanging(output: Console, before: Text, value: Text) -> None:
+def _hanging(before: Text, value: Text, width: int) -> Iterator[Text]:
     """The value beside what stands before it, broken between words only: a URL or an id that is
     too long runs over the edge in one piece, so that it can be copied."""
-    width = max(output.width - before.cell_len, MIN_VALUE_WIDTH)
-    for line in _broken_between_words(value, width):
+    value_width = max(width - before.cell_len, MIN_VALUE_WIDTH)
+    for line in _broken_between_words(value, value_width):
         line.rstrip()
-        output.print(Text.assemble(before, line), soft_wrap=True)
+        yield Text.assemble(before, line)
         before = Text(" " * before.cell_len)
 
 

@@ -16,15 +16,19 @@ class AddressUnavailable(DuetimeError):
         self.in_use = in_use
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """A socket bound to the address, not yet listening: connections are refused until then.
 
-    Raises `AddressUnavailable`.
+    The address of a `shared` one may be bound again by processes of the same user that share it
+    as well; the system deals out connections among those that listen. Raises
+    `AddressUnavailable`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
     except OSError as error:
         listener.close()
@@ -33,8 +37,20 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def reserve(host: str, port: int) -> socket.socket:
+    """A socket that keeps the address for those who share it and takes no connections itself.
+
+    With port 0 it is a free one. An address that others listen on already is refused, even if
+    they share it among themselves: they are strangers. Raises `AddressUnavailable`.
+    """
+    if port:
+        bind(host, port).close()
+    return bind(host, port, shared=True)
+
+
 def take_connections(listener: socket.socket, backlog: int) -> None:
-    """Let connections in. Two sockets may be bound to one port; only one gets past this."""
+    """Let connections in. Two sockets may be bound to one port; only one gets past this, unless
+    they share it."""
     try:
         listener.listen(backlog)
     except OSError as error:

@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 from duetime import __version__
+from duetime.cli.audit import audit
 from duetime.cli.cancel import cancel
+from duetime.cli.cluster import cluster
 from duetime.cli.create import create
 from duetime.cli.dev import dev
 from duetime.cli.get import get
 from duetime.cli.health import health
 from duetime.cli.list import list_timers
 from duetime.cli.listen import listen
+from duetime.cli.migrate import migrate
 from duetime.cli.serve import serve
 from duetime.cli.update import update
 
@@ -30,6 +33,7 @@ app = typer.Typer(
 
 _RUN = "Run"
 _TIMERS = "Timers (talk to a running server)"
+_STORE = "Store (read it directly, with the settings of serve)"
 
 app.command(rich_help_panel=_RUN)(dev)
 app.command(rich_help_panel=_RUN)(serve)
@@ -40,6 +44,9 @@ app.command("list", rich_help_panel=_TIMERS)(list_timers)
 app.command(rich_help_panel=_TIMERS)(update)
 app.command(rich_help_panel=_TIMERS)(cancel)
 app.command(rich_help_panel=_TIMERS)(health)
+app.command(rich_help_panel=_STORE)(migrate)
+app.command(rich_help_panel=_STORE)(cluster)
+app.command(rich_help_panel=_STORE)(audit)
 
 
 def _print_version(wanted: bool) -> None:

@@ -24,6 +24,9 @@ ApiKeyOption = Annotated[
     str | None, typer.Option(envvar=["DUETIME_API_KEY", "API_KEY"], help=_KEY_HELP)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the server's data as JSON.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option(help="TOML file with settings (else DUETIME_CONFIG).")
+]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The timer's id.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="INSTANT", help="When, as 2030-01-31T12:00:00Z.")

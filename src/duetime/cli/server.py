@@ -15,10 +15,14 @@ from starlette.types import ASGIApp
 from duetime import __version__
 from duetime.cli.express import ExpressProtocol
 from duetime.cli.listener import take_connections, url_of
+from duetime.clock import SystemClock
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MAX_OPEN_FILES = 65_536
+FIRST_REQUEST_SECONDS = 0.05
+"""How long a connection that was let in just before the stop has for its request to arrive.
+Without it, such requests were lost when workers were replaced under load."""
 
 log = structlog.get_logger()
 
@@ -41,6 +45,7 @@ async def serve_until(
     *,
     grace_seconds: float,
     on_started: Callable[[], None] = lambda: None,
+    logs_start: bool = True,
 ) -> None:
     """Start the service, let connections in, and on `stopped` undo both in reverse order.
 
@@ -55,10 +60,11 @@ async def serve_until(
         try:
             if not stopped.is_set():
                 take_connections(listener, BACKLOG)
-                url = url_of(listener)
                 stopping = asyncio.create_task(_stop_when(stopped, server))
                 try:
-                    await server.run_on(listener, lambda: _announce(url, on_started))
+                    if logs_start:
+                        on_started = _logged(on_started, url_of(listener))
+                    await server.run_on(listener, on_started)
                 finally:
                     stopping.cancel()
         finally:
@@ -72,9 +78,12 @@ async def _stop_when(stopped: asyncio.Event, server: uvicorn.Server) -> None:
     server.should_exit = True
 
 
-def _announce(url: str, on_started: Callable[[], None]) -> None:
-    log.info("service.started", url=url, version=__version__)
-    on_started()
+def _logged(on_started: Callable[[], None], url: str) -> Callable[[], None]:
+    def log_then_call() -> None:
+        log.info("service.started", url=url, version=__version__)
+        on_started()
+
+    return log_then_call
 
 
 class _Server(uvicorn.Server):
@@ -106,6 +115,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await SystemClock().sleep(FIRST_REQUEST_SECONDS)
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -13,13 +13,13 @@ PIPE_WIDTH = 200
 
 class ExitCode(IntEnum):
     FAILED = 1
-    """The server, or the start of one, refused."""
+    """The server, or the start of one, refused; or what was checked is not as it should be."""
 
     USAGE = 2
     """The command line or the settings are wrong."""
 
     UNREACHABLE = 3
-    """There is no server to talk to."""
+    """There is no server, or no store, to talk to."""
 
 
 def console() -> Console:
@@ -34,7 +34,7 @@ def console() -> Console:
     )
 
 
-def fail(message: str, code: ExitCode) -> NoReturn:
+def fail(message: str, code: int) -> NoReturn:
     """End the command with the message on standard error and nothing else."""
     print(message, file=sys.stderr, flush=True)
     raise typer.Exit(code)

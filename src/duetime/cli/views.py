@@ -49,7 +49,7 @@ def print_health(headline: str, url: str, data: object) -> None:
     fields = [("server", _plain(url))]
     for name, value in cast(TimerData, data or {}).items():
         if isinstance(value, dict):
-            fields += [(f"{name}.{inner}", _plain(member)) for inner, member in value.items()]
+            fields += [(f"{name}.{inner}", _fact(inner, member)) for inner, member in value.items()]
         else:
             fields += _fields(name, value, now)
     console().print(headline)
@@ -112,6 +112,13 @@ def _retry_policy(value: object) -> Text:
         f"each wait {multiplier} times the last and at most {told['max_interval']}, "
         f"until {told['max_retry_attempts_duration']} after execute_at"
     )
+
+
+def _fact(name: str, value: object) -> Text:
+    text = _plain(value)
+    if name == "clock_skewed" and value is True:
+        text.stylize("red")
+    return text
 
 
 def _status(value: object) -> Text:

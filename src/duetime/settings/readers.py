@@ -7,16 +7,18 @@ import math
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
+from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
+from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import (
     LogLevel,
     MemoryStoreSettings,
     NatsSettings,
     SqliteStoreSettings,
-    StoreSettings,
 )
 
 MIN_API_KEY_CHARACTERS = 32
@@ -27,15 +29,14 @@ ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
+_PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
+# Names of ours that start with the schema's must fit into PostgreSQL's 63 bytes.
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 
 
-class PostgresUrl(ValueError):
-    """A URL that a later release will accept."""
-
-
-def without_user_info(url: str) -> str:
+def without_secrets(url: str) -> str:
     """The URL as it may be shown: a password in it never reaches a screen or a log."""
-    return _USER_INFO.sub("//***@", url)
+    return _PASSWORD_PARAMETER.sub("password=***", _USER_INFO.sub("//***@", url))
 
 
 def any_text(text: str) -> str:
@@ -98,17 +99,50 @@ def log_level(text: str) -> LogLevel:
     return LogLevel.WARN if text.lower() == "warning" else choice(LogLevel)(text)
 
 
-def store_url(text: str) -> StoreSettings:
-    if text.startswith(("postgresql:", "postgres:")):
-        raise PostgresUrl
+def store_url(text: str) -> SqliteStoreSettings | MemoryStoreSettings | PostgresAddress:
+    if text.startswith(tuple(f"{scheme}:" for scheme in POSTGRES_SCHEMES)):
+        return PostgresAddress.from_url(text)
     if text in ("memory:", "memory://"):
         return MemoryStoreSettings()
     path = text.removeprefix("sqlite:///")
     if path == text or path in ("", "/", ":memory:") or "?" in path or "\0" in path:
         raise ValueError(
-            "sqlite:///relative/path.db, sqlite:////absolute/path.db or memory: (no parameters)"
+            "postgresql://user:password@host:port/database, sqlite:///relative/path.db, "
+            "sqlite:////absolute/path.db or memory: (SQLite takes no parameters)"
         )
     return SqliteStoreSettings(Path(path))
+
+
+def postgres_hosts(text: str) -> tuple[str, ...]:
+    hosts = tuple(one_word(host).strip("[]") for host in text.split(","))
+    if not all(map(_is_host, hosts)):
+        raise ValueError(
+            "a host name, an IP address or the directory of a socket; the port goes into PG_PORT"
+        )
+    return hosts
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("/"):
+        return "?" not in text
+    if ":" in text:
+        try:
+            return ip_address(text).version == 6
+        except ValueError:
+            return False
+    return bool(text) and not set(text) & set("/?#@[]")
+
+
+def schema_name(text: str) -> str:
+    if not _SCHEMA.fullmatch(text) or text.startswith("pg_"):
+        raise ValueError("up to 48 of a-z, 0-9 and _, not starting with a digit or with pg_")
+    return text
+
+
+def text_without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("a text without NUL characters")
+    return text
 
 
 def nats_url(text: str) -> NatsSettings:

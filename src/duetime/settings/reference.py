@@ -23,7 +23,8 @@ _PAGE_HEAD = f"""\
 `duetime serve` reads its settings once, when it starts. Each comes from the first of these that
 names it:
 
-1. the environment (and `--host` and `--port`, which stand for `HOST` and `PORT`),
+1. the environment (and `--host`, `--port` and `--workers`, which stand for `HOST`, `PORT` and
+   `WORKERS`),
 2. the file `.env` in the working directory: lines `NAME=value`, where quotes, a leading `export`
    and `# comments` are understood and nothing like `$NAME` is expanded,
 3. a TOML file named by `--config` or `{CONFIG_FILE.name}`,

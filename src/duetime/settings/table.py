@@ -15,7 +15,10 @@ from duetime.settings.readers import (
     nats_url,
     number,
     one_word,
+    postgres_hosts,
+    schema_name,
     store_url,
+    text_without_nul,
     whole_number,
 )
 from duetime.settings.values import LogFormat
@@ -35,7 +38,7 @@ class Auth(StrEnum):
 class Setting(Generic[ValueT_co]):
     """`default` is text, as one would write it; None means that there is none.
 
-    `secret` values are never shown; of a `url` the part before the `@` is not.
+    `secret` values are never shown; of a `url` user and password are not.
     """
 
     name: str
@@ -71,6 +74,13 @@ HOST = Setting("HOST", one_word, "0.0.0.0", "address", "The address the API list
 PORT = Setting(
     "PORT", whole_number(0, 65535), "8080", "port", "The port the API listens on; 0 = any free one."
 )
+WORKERS = Setting(
+    "WORKERS",
+    whole_number(1, 64),
+    "1",
+    "processes",
+    "How many processes duetime serve runs; more than one needs PostgreSQL.",
+)
 MAX_BODY_BYTES = Setting(
     "MAX_BODY_BYTES",
     whole_number(KIB, 64 * MIB),
@@ -98,7 +108,8 @@ DATABASE_URL = Setting(
     store_url,
     None,
     "url",
-    "Where timers are kept: sqlite:///path.db, sqlite:////absolute/path.db or memory:.",
+    "Where timers are kept: sqlite:///path.db, sqlite:////absolute/path.db, "
+    "postgresql://user:password@host:port/database or memory:.",
     url=True,
 )
 TIMER_DB_PATH = Setting(
@@ -106,7 +117,7 @@ TIMER_DB_PATH = Setting(
     file_path,
     "duetime.db",
     "path",
-    "The SQLite file, when DATABASE_URL is not set.",
+    "The SQLite file, when neither DATABASE_URL nor PG_HOST is set.",
 )
 RETENTION_DAYS = Setting(
     "RETENTION_DAYS",
@@ -116,12 +127,44 @@ RETENTION_DAYS = Setting(
     "How long finished timers are kept; 0 = for ever.",
 )
 PG_HOST = Setting(
-    "PG_HOST", one_word, None, "address", "PostgreSQL server. Not supported by this release yet."
+    "PG_HOST",
+    postgres_hosts,
+    None,
+    "address",
+    "PostgreSQL server, or the directory of its socket; another way to say DATABASE_URL.",
 )
 PG_PORT = Setting("PG_PORT", whole_number(1, 65535), "5432", "port", "PostgreSQL port.")
-PG_USER = Setting("PG_USER", any_text, None, "text", "PostgreSQL user.")
-PG_PASSWORD = Setting("PG_PASSWORD", any_text, None, "secret", "PostgreSQL password.", secret=True)
-PG_DB_NAME = Setting("PG_DB_NAME", any_text, None, "text", "PostgreSQL database.")
+PG_USER = Setting("PG_USER", text_without_nul, None, "text", "PostgreSQL user.")
+PG_PASSWORD = Setting(
+    "PG_PASSWORD",
+    text_without_nul,
+    None,
+    "secret",
+    "PostgreSQL password, as it is: nothing in it needs to be escaped.",
+    secret=True,
+)
+PG_DB_NAME = Setting("PG_DB_NAME", text_without_nul, None, "text", "PostgreSQL database.")
+PG_SCHEMA = Setting(
+    "PG_SCHEMA",
+    schema_name,
+    "duetime",
+    "text",
+    "The schema with Duetime's tables; it is created if need be.",
+)
+PG_POOL_SIZE = Setting(
+    "PG_POOL_SIZE",
+    whole_number(1, 100),
+    "8",
+    "connections",
+    "How many connections a process keeps for reads and changes; its engine needs a few more.",
+)
+PG_STATEMENT_TIMEOUT_SECONDS = Setting(
+    "PG_STATEMENT_TIMEOUT_SECONDS",
+    number(0.1, 3_600),
+    "10",
+    "seconds",
+    "How long PostgreSQL may work on one statement before the service gives up on it.",
+)
 
 DELIVERY_CONCURRENCY = Setting(
     "DELIVERY_CONCURRENCY",
@@ -172,6 +215,20 @@ TIMER_POLLING_INTERVAL = Setting(
     "ms",
     "How often the store is looked at even if nothing asks for it.",
 )
+LEASE_SECONDS = Setting(
+    "LEASE_SECONDS",
+    number(1, 300),
+    "10",
+    "seconds",
+    "How long the timers of a node that died may wait until another node takes them over.",
+)
+CLOCK_SKEW_LIMIT_MS = Setting(
+    "CLOCK_SKEW_LIMIT_MS",
+    whole_number(10, 3_600_000),
+    "500",
+    "ms",
+    "A node whose clock is further than this from the database's says so loudly.",
+)
 
 NATS_URL = Setting(
     "NATS_URL",
@@ -220,16 +277,31 @@ LOG_FORMAT = Setting(
 
 GROUPS: dict[str, tuple[Setting[object], ...]] = {
     "Access": (API_KEY, AUTH),
-    "API": (HOST, PORT, MIN_DELAY_SECONDS, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES),
+    "API": (HOST, PORT, WORKERS, MIN_DELAY_SECONDS, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES),
     "Store": (DATABASE_URL, TIMER_DB_PATH, RETENTION_DAYS),
-    "PostgreSQL": (PG_HOST, PG_PORT, PG_USER, PG_PASSWORD, PG_DB_NAME),
+    "PostgreSQL": (
+        PG_HOST,
+        PG_PORT,
+        PG_USER,
+        PG_PASSWORD,
+        PG_DB_NAME,
+        PG_SCHEMA,
+        PG_POOL_SIZE,
+        PG_STATEMENT_TIMEOUT_SECONDS,
+    ),
     "Delivery": (
         DELIVERY_CONCURRENCY,
         DELIVERY_CONCURRENCY_PER_ENDPOINT,
         CALLBACK_TIMEOUT_SECONDS,
         SHUTDOWN_GRACE_SECONDS,
     ),
-    "Engine": (CLAIM_HORIZON_MS, TIMER_BATCH_SIZE, TIMER_POLLING_INTERVAL),
+    "Engine": (
+        CLAIM_HORIZON_MS,
+        TIMER_BATCH_SIZE,
+        TIMER_POLLING_INTERVAL,
+        LEASE_SECONDS,
+        CLOCK_SKEW_LIMIT_MS,
+    ),
     "NATS": (NATS_URL, NATS_HOST, NATS_PORT, NATS_USER, NATS_PASSWORD, TIMER_BROKER_URL),
     "Logs": (LOG_LEVEL, RUST_LOG, LOG_FORMAT),
     "Configuration file": (CONFIG_FILE,),

@@ -29,7 +29,18 @@ class MemoryStoreSettings:
     """Timers live as long as the process. For tests and demonstrations."""
 
 
-StoreSettings = SqliteStoreSettings | MemoryStoreSettings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresStoreSettings:
+    """`url` may carry a password; `place` names host, port and database and never does."""
+
+    url: str = field(repr=False)
+    place: str
+    schema: str
+    pool_size: int
+    statement_timeout_seconds: float
+
+
+StoreSettings = SqliteStoreSettings | MemoryStoreSettings | PostgresStoreSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +57,13 @@ class Settings:
     """Every value is valid on its own and together with the others.
 
     `api_key` is None when authentication is turned off. `retention_days` 0 keeps finished
-    timers for ever.
+    timers for ever. `workers` is more than 1 only with a store that processes can share.
     """
 
     api_key: str | None = field(repr=False)
     host: str
     port: int
+    workers: int
     store: StoreSettings
     nats: NatsSettings | None
     broker_url: str | None = field(repr=False)
@@ -63,6 +75,8 @@ class Settings:
     claim_horizon_ms: int
     claim_batch_size: int
     polling_interval_ms: int
+    lease_seconds: float
+    clock_skew_limit_ms: int
     callback_timeout_seconds: float
     shutdown_grace_seconds: float
     retention_days: float

@@ -11,8 +11,12 @@ from typer.testing import CliRunner, Result
 
 from duetime import __version__
 from duetime.cli.main import app
+from duetime.settings.table import SETTINGS
 
-COMMANDS = ["dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"]
+COMMANDS = [
+    *("dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"),
+    *("migrate", "cluster", "audit"),
+]
 NOBODY = "http://127.0.0.1:1"
 ID = "01980000-0000-7000-8000-000000000000"
 
@@ -21,7 +25,7 @@ ID = "01980000-0000-7000-8000-000000000000"
 def _empty_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No .env, no key file and no variables of the machine that runs the tests."""
     monkeypatch.chdir(tmp_path)
-    for name in ("API_KEY", "DUETIME_API_KEY", "DUETIME_URL", "AUTH", "PORT", "DUETIME_CONFIG"):
+    for name in ("DUETIME_API_KEY", "DUETIME_URL", *SETTINGS):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -152,3 +156,62 @@ def test_serve_tells_every_problem_on_a_line_of_its_own(monkeypatch: pytest.Monk
         "API_KEY",
         "RETENTION_DAYS='long':",
     ]
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///timers.db"])
+def test_several_workers_need_a_store_they_can_share(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "an-api-key-for-tests-of-32-characters-or-more")
+    monkeypatch.setenv("DATABASE_URL", url)
+    code, line = refused("serve", "--workers", "2")
+    assert code == 2
+    assert line.startswith("WORKERS='2': more than one process needs a store they can share")
+
+
+@pytest.mark.parametrize("command", [["cluster"], ["cluster", "--watch"], ["cluster", "--json"]])
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///timers.db"])
+def test_a_store_of_one_process_has_no_cluster(
+    command: list[str], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    code, line = refused(*command)
+    assert code == 2
+    assert "serves one process" in line
+    assert "`duetime health`" in line
+
+
+def test_a_cluster_is_watched_or_printed_as_json() -> None:
+    code, line = refused("cluster", "--watch", "--json")
+    assert (code, line) == (2, "--watch / --json: give one of them, not both")
+
+
+def test_timers_in_memory_cannot_be_audited_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "memory:")
+    assert refused("audit") == (2, "timers are kept in memory: only their own process sees them")
+    assert invoke("migrate").stdout == "timers are kept in memory: there is no schema\n"
+
+
+@pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])
+def test_commands_on_the_store_tell_wrong_settings(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://somewhere/else")
+    monkeypatch.setenv("WORKERS", "7")
+    code, line = refused(command)
+    assert code == 2
+    assert line.startswith("DATABASE_URL=")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(None, "No such file or directory"), (b"\xff\n", "is not UTF-8")]
+)
+def test_a_list_of_timers_that_cannot_be_read(
+    content: bytes | None, problem: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "ids.txt").write_bytes(content)
+    code, line = refused("audit", "--accepted", "ids.txt")
+    assert code == 2
+    assert line.startswith("--accepted: ids.txt")
+    assert problem in line

@@ -1,0 +1,285 @@
+"""Looking into the file beside a service that may be running, without its lock."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.keys import ShardNumber, TimerKey
+from duetime.domain.timer import TimerStatus
+from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
+from duetime.ports.membership import ClusterView
+from duetime.stores.sqlite.connections import store_error
+from duetime.stores.sqlite.leasing import read_shards
+from duetime.stores.sqlite.schema import migrations
+from duetime.stores.sqlite.statements import Statements
+
+MAX_EXAMPLES = 5
+
+OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
+"""For so long nobody may own the shards, while the service is restarted."""
+
+_BUSY_TIMEOUT_MS = 5_000
+_CACHE_KIB = 65_536
+
+Result = TypeVar("Result")
+
+
+class _Check(Struct, frozen=True):
+    """Something that must not be: the rows of `found`, each told by `example`. `?1` is an instant
+    that nothing which has an owner is overdue since."""
+
+    problem: str
+    found: str
+    example: str = "timers.namespace || '/' || timers.id"
+
+
+_LIVE = "live_timers AS live JOIN timers ON timers.row_id = live.row_id"
+_FINISHED = "finished_timers AS finished JOIN timers ON timers.row_id = finished.row_id"
+_BOTH = """timers
+    LEFT JOIN live_timers AS live ON live.row_id = timers.row_id
+    LEFT JOIN finished_timers AS finished ON finished.row_id = timers.row_id"""
+_SAME_TIMER = """{state}.namespace = timers.namespace AND {state}.timer_uuid = timers.timer_uuid
+    AND {state}.created_at = timers.created_at"""
+
+_CHECKS = (
+    _Check(
+        "timers without a state: they never fire",
+        f"{_BOTH} WHERE live.row_id IS NULL AND finished.row_id IS NULL",
+    ),
+    _Check(
+        "timers that are live and finished at once",
+        f"{_BOTH} WHERE live.row_id IS NOT NULL AND finished.row_id IS NOT NULL",
+    ),
+    _Check(
+        "states whose timer is gone",
+        """(SELECT row_id FROM live_timers UNION ALL SELECT row_id FROM finished_timers) AS state
+        LEFT JOIN timers ON timers.row_id = state.row_id WHERE timers.row_id IS NULL""",
+        "'row ' || state.row_id",
+    ),
+    _Check(
+        "live timers that are filed as another timer",
+        f"""{_LIVE} WHERE NOT ({_SAME_TIMER.format(state="live")}
+            AND live.shard = timers.shard)""",
+    ),
+    _Check(
+        "finished timers that are filed as another timer",
+        f"{_FINISHED} WHERE NOT ({_SAME_TIMER.format(state='finished')})",
+    ),
+    _Check(
+        "timers of a namespace that does not exist",
+        """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
+        WHERE namespaces.name IS NULL""",
+    ),
+    _Check(
+        "timers of a shard that does not exist: nobody can own it, they never fire",
+        f"{_LIVE} LEFT JOIN shards ON shards.shard = live.shard WHERE shards.shard IS NULL",
+    ),
+    _Check(
+        "timers that are due before the instant that was asked for",
+        f"{_LIVE} WHERE live.due_at < live.execute_at",
+    ),
+    _Check(
+        "executing timers whose owner is gone and that its successor did not take over",
+        f"""{_LIVE} JOIN shards ON shards.shard = live.shard
+        WHERE live.status = 1 AND live.epoch < shards.epoch""",
+    ),
+    _Check(
+        "executing timers of an epoch that their shard never had",
+        f"""{_LIVE} JOIN shards ON shards.shard = live.shard
+        WHERE live.status = 1 AND live.epoch > shards.epoch""",
+    ),
+    _Check(
+        "executing timers that were never claimed",
+        f"{_LIVE} WHERE live.status = 1 AND live.claimed_at IS NULL",
+    ),
+    _Check(
+        "overdue timers of shards that nobody owns: is the service running?",
+        f"""{_LIVE} JOIN shards ON shards.shard = live.shard
+        WHERE live.status = 0 AND live.due_at < ?1 AND shards.owner IS NULL""",
+    ),
+)
+
+_ROWS_BY_STATUS = """
+    SELECT namespace, status, count(*) FROM live_timers GROUP BY namespace, status
+    UNION ALL
+    SELECT namespace, status, count(*) FROM finished_timers GROUP BY namespace, status
+"""
+
+_OVERDUE = "SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1"
+
+_FIRST_DUE = "SELECT shard, min(due_at) FROM live_timers WHERE status = 0 GROUP BY shard"
+
+_KEYS = """
+    json_each(?1) AS batch CROSS JOIN timers INDEXED BY timers_key
+        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
+
+# The positions of the keys that have a state, once for each state they have.
+_STATES = f"""
+    SELECT batch.key, status FROM {_KEYS} CROSS JOIN live_timers USING (row_id)
+    UNION ALL
+    SELECT batch.key, status FROM {_KEYS} CROSS JOIN finished_timers USING (row_id)
+"""
+
+
+class SqliteInspector:
+    """Implements the inspector port. One process serves the file, so there are no members.
+
+    What was ever accepted is not recorded: the timers that are there count as accepted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: apsw.Connection | None = None
+
+    async def open(self) -> None:
+        self._connection = await asyncio.to_thread(_open_to_inspect, self._path)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await asyncio.to_thread(connection.close)
+
+    async def cluster(self) -> ClusterFacts:
+        return await self._read(_cluster)
+
+    async def audit(self, now: Instant) -> AuditReport:
+        return await self._read(lambda reader: _audit(reader, now))
+
+    async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
+        return await self._read(lambda reader: _states(reader, keys))
+
+    async def _read(self, read: Callable[[Statements], Result]) -> Result:
+        if self._connection is None:
+            raise StoreUnavailable("the store is closed")
+        reading = asyncio.ensure_future(asyncio.to_thread(_in_one_view, self._connection, read))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            # The thread would read to the end, and whoever gave up would wait for it.
+            self._connection.interrupt()
+            await asyncio.gather(reading, return_exceptions=True)
+            raise
+
+
+def schema_version(path: Path) -> int:
+    """The version of the file's schema; 0 when there is no file, or nothing in it yet."""
+    if not path.exists():
+        return 0
+    connection = _open_read_only(path)
+    try:
+        return int(connection.pragma("user_version"))
+    except apsw.Error as error:
+        raise _not_opened(path, error) from error
+    finally:
+        connection.close()
+
+
+def _open_to_inspect(path: Path) -> apsw.Connection:
+    if not path.is_file():
+        raise StoreUnavailable(f"cannot open {path}: there is no such file")
+    version, known = schema_version(path), migrations()[-1][0]
+    if version != known:
+        advice = "use a newer release" if version > known else "run duetime migrate first"
+        raise StoreUnavailable(
+            f"{path} has schema version {version}, but this release of duetime reads"
+            f" version {known}: {advice}"
+        )
+    return _open_read_only(path)
+
+
+def _open_read_only(path: Path) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.pragma("cache_size", -_CACHE_KIB)
+    except apsw.Error as error:
+        raise _not_opened(path, error) from error
+    return connection
+
+
+def _not_opened(path: Path, error: apsw.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot open {path} as a SQLite database: {error}")
+
+
+def _in_one_view(connection: apsw.Connection, read: Callable[[Statements], Result]) -> Result:
+    try:
+        connection.execute("BEGIN")
+        try:
+            return read(Statements(connection))
+        finally:
+            connection.execute("ROLLBACK")
+    except apsw.Error as error:
+        raise store_error(error) from error
+
+
+def _cluster(reader: Statements) -> ClusterFacts:
+    first_due = {
+        ShardNumber(shard): Instant(due_at) for shard, due_at in reader.execute(_FIRST_DUE)
+    }
+    return ClusterFacts(ClusterView(members=(), shards=read_shards(reader)), first_due)
+
+
+def _audit(reader: Statements, now: Instant) -> AuditReport:
+    counts = dict.fromkeys(TimerStatus, 0)
+    by_status: dict[tuple[str, int], int] = {}
+    for namespace, status, count in reader.execute(_ROWS_BY_STATUS):
+        counts[TimerStatus(status)] += count
+        by_status[namespace, status] = count
+    findings = [*_damage(reader), *_miscounts(reader, by_status)]
+    for check in _CHECKS:
+        findings.extend(_findings(reader, check, Instant(now - OVERDUE_TOO_LONG)))
+    return AuditReport(
+        accepted=reader.first("SELECT count(*) FROM timers")[0],
+        forgotten=0,
+        counts=counts,
+        overdue=reader.first(_OVERDUE, now)[0],
+        findings=findings,
+    )
+
+
+def _findings(reader: Statements, check: _Check, overdue_since: Instant) -> list[AuditFinding]:
+    values = (overdue_since,) if "?1" in check.found else ()
+    (count,) = reader.first(f"SELECT count(*) FROM {check.found}", *values)
+    if not count:
+        return []
+    rows = reader.execute(
+        f"SELECT {check.example} FROM {check.found} LIMIT {MAX_EXAMPLES}", *values
+    )
+    return [AuditFinding(check.problem, count, [example for (example,) in rows])]
+
+
+def _damage(reader: Statements) -> list[AuditFinding]:
+    """What SQLite itself finds wrong with the file."""
+    lines = [line for (line,) in reader.execute("PRAGMA quick_check") if line != "ok"]
+    if not lines:
+        return []
+    return [AuditFinding("the file is damaged", len(lines), lines[:MAX_EXAMPLES])]
+
+
+def _miscounts(reader: Statements, rows: dict[tuple[str, int], int]) -> list[AuditFinding]:
+    """Where the counts that are kept along differ from the timers that are there."""
+    kept = {
+        (namespace, status): count
+        for namespace, status, count in reader.execute("SELECT * FROM counts")
+    }
+    wrong = [
+        f"{namespace}/{TimerStatus(status).label}: {kept.get((namespace, status), 0)} counted,"
+        f" {rows.get((namespace, status), 0)} there"
+        for namespace, status in sorted(kept.keys() | rows.keys())
+        if kept.get((namespace, status), 0) != rows.get((namespace, status), 0)
+    ]
+    return [AuditFinding("wrong counts", len(wrong), wrong[:MAX_EXAMPLES])] if wrong else []
+
+
+def _states(reader: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
+    states: list[list[TimerStatus]] = [[] for _ in keys]
+    for position, status in reader.execute(_STATES, msgspec.json.encode(keys).decode()):
+        states[position].append(TimerStatus(status))
+    return states

@@ -1,0 +1,60 @@
+"""Watching a cluster whose store comes and goes."""
+
+import pytest
+
+from duetime.cli.cluster_watch import ClusterWatch
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
+from duetime.domain.timer import TimerStatus
+from duetime.ports.inspection import AuditReport, ClusterFacts
+from duetime.ports.membership import ClusterView, Member, NodeFacts
+from duetime.settings import load_settings
+
+
+class UnreliableInspector:
+    """A store that can be away; whoever was connected then has to connect anew."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.connections: list[str] = []
+
+    async def open(self) -> None:
+        self._answer()
+        self.connections.append("open")
+
+    async def close(self) -> None:
+        self.connections.append("closed")
+
+    async def cluster(self) -> ClusterFacts:
+        self._answer()
+        assert self.connections[-1] == "open"
+        return ClusterFacts(ClusterView([Member("a", 1, NodeFacts())], []), {})
+
+    async def states(self, keys: object) -> list[list[TimerStatus]]:
+        raise AssertionError("nobody asks for single timers")
+
+    async def audit(self, now: Instant) -> AuditReport:
+        raise AssertionError("nobody audits")
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise StoreUnavailable("away")
+
+
+async def test_a_watch_outlives_an_outage_of_the_store() -> None:
+    inspector = UnreliableInspector()
+    settings = load_settings({"AUTH": "none"}, dotenv_path=None)
+    watch = ClusterWatch(settings, inspector)
+    await watch.look()
+    await watch.look()
+    assert inspector.connections == ["open"]
+    inspector.is_away = True
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await watch.look()
+    assert inspector.connections == ["open", "closed"]
+    inspector.is_away = False
+    tables = await watch.look()
+    assert tables.members.rows[0][8].plain == "1 alive", "nobody could be seen to beat meanwhile"
+    await watch.close()
+    assert inspector.connections == ["open", "closed", "open", "closed"]
