@@ -22,10 +22,10 @@ TYPED := $(wildcard src tests bench)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime run test lint format check bench lock clean
+.PHONY: help install runtime run test lint format check bench bench-postgres lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(DEV) ## Install everything for development into .venv
 
@@ -51,6 +51,9 @@ check: lint test ## Run exactly what CI runs: lint, then test
 
 bench: $(DEV) ## Run the benchmarks (ARGS="..." is passed on)
 	$(BIN)/python -m bench $(ARGS)
+
+bench-postgres: $(DEV) ## Run the benchmarks on PostgreSQL (ARGS=--quick for a short run)
+	$(BIN)/python -m bench --store postgresql $(ARGS)
 
 lock: $(BIN)/uv ## Regenerate requirements/*.txt (ARGS=--upgrade for new versions)
 	@echo "Resolving requirements/runtime.txt and requirements/dev.txt ..."

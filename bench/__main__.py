@@ -1,10 +1,11 @@
-"""`python -m bench`: measure, print a table, leave `results.json` and `lateness.png`.
+"""`python -m bench`: measure, print a table, leave `results.json` and pictures.
 
 The exit code is 0 whether or not bounds hold: machines differ. It is 1 when something is wrong
 whatever the machine: a timer lost, early or repeated, or a server that does not work.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from rich.console import Console
 
 from bench.child import ChildFailed
 from bench.picture import draw
+from bench.postgres_host import GIVEN_URL, PostgresUnfit
 from bench.progress import Steps
 from bench.report import print_report
-from bench.scale import FULL, QUICK
+from bench.results import Results
+from bench.scale import Scale, StoreName, scale_of
+from bench.scale_picture import draw_scale
 from bench.server import ServerFailed
 from bench.session import NAMES, run_session
+from bench.stores import GB, disk_bytes, open_stores
 
 DEFAULT_OUTPUT = Path(__file__).parent / "output"
 
@@ -26,38 +31,89 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Measure Duetime beside its bare limits."
     )
+    parser.add_argument(
+        "--store", type=StoreName, choices=list(StoreName), default=StoreName.SQLITE
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, indicative only")
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=NAMES,
         metavar="NAME",
-        help=f"some of: {', '.join(NAMES)} (loaded repeats creates, burst, steady)",
+        help="some of: "
+        + "; ".join(f"{', '.join(names)} ({store})" for store, names in NAMES.items())
+        + ". loaded repeats creates, burst, steady",
     )
-    parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT, metavar="DIR")
-    return parser.parse_args()
+    parser.add_argument(
+        "--stored", type=int, metavar="N", help="pending, and as many finished, timers at most"
+    )
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="settings of the PostgreSQL server that is started",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help=f"for results and stores [{DEFAULT_OUTPUT}]"
+    )
+    arguments = parser.parse_args()
+    unknown = set(arguments.only or ()) - set(NAMES[arguments.store])
+    if unknown:
+        parser.error(
+            f"--only: {', '.join(sorted(unknown))} is not among the measurements of"
+            f" {arguments.store}: {', '.join(NAMES[arguments.store])}"
+        )
+    if arguments.stored is not None and arguments.stored < 1:
+        parser.error("--stored: at least 1")
+    if not all("=" in each for each in arguments.settings):
+        parser.error("--set: write NAME=VALUE")
+    return arguments
 
 
 def main() -> int:
     arguments = parse_arguments()
-    output: Path = arguments.output.resolve()
+    store: StoreName = arguments.store
+    default = DEFAULT_OUTPUT / store if store is not StoreName.SQLITE else DEFAULT_OUTPUT
+    output: Path = (arguments.output or default).resolve()
     output.mkdir(parents=True, exist_ok=True)
+    for log in output.glob("server-*.log"):
+        log.unlink()
+    scale = scale_of(store, quick=arguments.quick, stored=arguments.stored)
+    names = set(arguments.only or NAMES[store])
+    settings = dict(each.split("=", 1) for each in arguments.settings)
     console = Console()
+    announce(store, scale, output, console)
     try:
-        with Steps(console) as steps:
-            results = run_session(
-                set(arguments.only or NAMES), QUICK if arguments.quick else FULL, output, steps
-            )
-    except (ServerFailed, ChildFailed) as error:
+        with Steps(console) as steps, open_stores(store, scale, output, settings) as stores:
+            results = run_session(store, names, scale, stores, steps)
+    except (ServerFailed, ChildFailed, PostgresUnfit) as error:
         console.print(f"[bold red]stopped:[/] {error}", highlight=False)
         return 1
     except KeyboardInterrupt:
         return 130
-    (output / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    drawn = draw(results, output / "lateness.png")
-    print_report(results, console)
-    console.print(f"{output}/results.json" + (f", {output}/lateness.png" if drawn else ""))
+    write(results, output, console)
     return 1 if results.faults else 0
+
+
+def announce(store: StoreName, scale: Scale, output: Path, console: Console) -> None:
+    if store is StoreName.POSTGRESQL:
+        place = "on the given server" if os.environ.get(GIVEN_URL) else f"in {output}"
+        console.print(
+            f"This takes up to {disk_bytes(scale) / GB:.1f} GB of disk {place} while it runs.",
+            highlight=False,
+        )
+
+
+def write(results: Results, output: Path, console: Console) -> None:
+    written = [output / "results.json"]
+    written[0].write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    print_report(results, console)
+    if draw(results, output / "lateness.png"):
+        written.append(output / "lateness.png")
+    if draw_scale(results, output / "postgres-scale.png"):
+        written.append(output / "postgres-scale.png")
+    console.print(", ".join(map(str, written)))
 
 
 if __name__ == "__main__":

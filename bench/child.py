@@ -57,11 +57,15 @@ class Child:
         self.stop()
 
     def ask(self, question: msgspec.Struct, answer: type[Answer], timeout_seconds: float) -> Answer:
+        self.tell(question)
+        return self.read(answer, timeout_seconds)
+
+    def tell(self, question: msgspec.Struct) -> None:
+        """Ask without waiting; `read` has the answer."""
         try:
             self._stdin.write(msgspec.json.encode(question) + b"\n")
         except BrokenPipeError as error:
             raise ChildFailed(f"{self.module} has ended") from error
-        return self.read(answer, timeout_seconds)
 
     def read(self, answer: type[Answer], timeout_seconds: float) -> Answer:
         """The next line. Raises `ChildFailed` when there is none within the time."""

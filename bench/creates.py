@@ -24,9 +24,12 @@ class CreatesFigures(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[str]
 
 
-def measure_creates(server: Server, receiver: Receiver, scale: Scale) -> CreatesFigures:
+def measure_creates(
+    server: Server, receiver: Receiver, scale: Scale, *, within_us: int = DAY_US
+) -> CreatesFigures:
+    """Timers that are due within the stretch of time, from an hour from now on."""
     earliest_us = time.time_ns() // 1_000 + HOUR_US
-    instants = RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + DAY_US)
+    instants = RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + within_us)
 
     def load(port: int, count: int) -> Load:
         return Load(
@@ -41,9 +44,9 @@ def measure_creates(server: Server, receiver: Receiver, scale: Scale) -> Creates
         generate(load(echo.port, scale.warm_up))
         limit = generate(load(echo.port, scale.creates))
     generate(load(server.port, scale.warm_up))
-    before = server.total("pending")
+    tally = server.tally()
     creates = generate(load(server.port, scale.creates))
-    stored = server.total("pending") - before
+    stored = tally.pending()
     return CreatesFigures(
         creates=creates,
         echo=limit,

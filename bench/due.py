@@ -1,6 +1,7 @@
 """Timers that come due while they are watched: all at one instant, or at a steady pace."""
 
 import time
+from collections.abc import Sequence
 from statistics import median
 
 import msgspec
@@ -8,10 +9,11 @@ import msgspec
 from bench.audit import Audit, audit
 from bench.client_limit import CONCURRENCIES, PostFigures, Posts, measure_client
 from bench.figures import Spread, spread_of
-from bench.load import EvenInstants, Load, LoadFigures, generate
+from bench.load import EvenInstants, Load, LoadFigures, generate_all
 from bench.receiver import Receiver
 from bench.scale import Scale
 from bench.server import Server
+from bench.site import Tally
 
 CREATES_PER_SECOND_AT_LEAST = 3_000
 GRACE_SECONDS = 30.0
@@ -21,8 +23,8 @@ POLL_SECONDS = 0.005
 class Round(msgspec.Struct, frozen=True, kw_only=True):
     """Timers created, come due, delivered and settled.
 
-    `settled_us` is the instant at which the list endpoint had told that all are completed, so
-    it includes the time of that answer.
+    `settled_us` is the instant at which the store had told that all are completed, so it includes
+    the time of that answer.
     """
 
     count: int
@@ -60,27 +62,40 @@ class SteadyFigures(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[str]
 
 
-def run_round(what: str, server: Server, receiver: Receiver, count: int, step_us: int) -> Round:
-    """Create `count` timers well before the first is due, and watch them to the end."""
+def run_round(
+    what: str, servers: Sequence[Server], receiver: Receiver, count: int, step_us: int
+) -> Round:
+    """Create `count` timers well before the first is due, and watch them to the end.
+
+    Servers that share a store get the same number each, taking turns.
+    """
+    share, rest = divmod(count, len(servers))
+    assert not rest
     first_number = receiver.reserve(count)
-    completed_before = server.total("completed")
+    tally = servers[0].tally()
     lead_seconds = 2 + count / CREATES_PER_SECOND_AT_LEAST
     # Whole milliseconds, which every store keeps exactly.
     first_due_us = int((time.time() + lead_seconds) * 1_000) * 1_000
-    creates = generate(
-        Load(
-            port=server.port,
-            api_key=server.api_key,
-            callback_url=receiver.url,
-            count=count,
-            instants=EvenInstants(first_us=first_due_us, step_us=step_us),
-            first_number=first_number,
-        )
+    creates = generate_all(
+        [
+            Load(
+                port=server.port,
+                api_key=server.api_key,
+                callback_url=receiver.url,
+                count=share,
+                instants=EvenInstants(
+                    first_us=first_due_us + place * step_us, step_us=step_us * len(servers)
+                ),
+                first_number=first_number + place * share,
+            )
+            for place, server in enumerate(servers)
+        ]
     )
+    accepted = sum(each.accepted for each in creates)
     last_due_us = first_due_us + (count - 1) * step_us
     seconds_left = last_due_us / 1e6 - time.time() + GRACE_SECONDS
-    receiver.wait_for(creates.accepted, seconds_left)
-    settled_us, settled = wait_until_settled(server, completed_before + creates.accepted)
+    receiver.wait_for(accepted, seconds_left)
+    settled_us, settled = wait_until_settled(tally, accepted)
     callbacks = sorted(receiver.take(), key=lambda callback: callback.arrived_us)
     record = audit(callbacks, first_number, count)
     lateness_ms = [callback.lateness_ms for callback in callbacks]
@@ -94,20 +109,20 @@ def run_round(what: str, server: Server, receiver: Receiver, count: int, step_us
         arrivals_ms=[(each.arrived_us - first_due_us) / 1_000 for each in callbacks],
         audit=record,
         faults=[
-            *creation_faults(what, creates, count, first_due_us),
+            *(f for each in creates for f in creation_faults(what, each, share, first_due_us)),
             *record.faults(what),
             *([] if settled else [f"{what}: not all completed within {GRACE_SECONDS:.0f} s"]),
         ],
     )
 
 
-def wait_until_settled(server: Server, completed: int) -> tuple[int, bool]:
+def wait_until_settled(tally: Tally, expected: int) -> tuple[int, bool]:
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
-        total = server.total("completed")
+        completed = tally.completed()
         now_us = time.time_ns() // 1_000
-        if total >= completed:
-            return now_us, total == completed
+        if completed >= expected:
+            return now_us, completed == expected
         if time.monotonic() > deadline:
             return now_us, False
         time.sleep(POLL_SECONDS)
@@ -133,7 +148,7 @@ def measure_burst(server: Server, receiver: Receiver, scale: Scale) -> BurstFigu
         client.append(measure_client(posts))
         receiver.forget()
     rounds = [
-        run_round(f"burst {number}", server, receiver, scale.burst, step_us=0)
+        run_round(f"burst {number}", [server], receiver, scale.burst, step_us=0)
         for number in range(1, scale.burst_rounds + 1)
     ]
 
@@ -159,7 +174,7 @@ def measure_burst(server: Server, receiver: Receiver, scale: Scale) -> BurstFigu
 def measure_steady(server: Server, receiver: Receiver, scale: Scale) -> SteadyFigures:
     count = scale.steady_per_second * scale.steady_seconds
     step_us = 1_000_000 // scale.steady_per_second
-    round_ = run_round("steady", server, receiver, count, step_us)
+    round_ = run_round("steady", [server], receiver, count, step_us)
     return SteadyFigures(
         per_second=scale.steady_per_second,
         lateness=round_.lateness,

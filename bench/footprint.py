@@ -1,9 +1,10 @@
-"""What the server takes of the machine while it only waits."""
+"""What the server, and the database's own if it has one, take of the machine while they wait."""
 
 import time
 
 import msgspec
 
+from bench.postgres_host import PostgresHost
 from bench.scale import Scale
 from bench.server import Server
 
@@ -11,21 +12,37 @@ SETTLE_SECONDS = 1.0
 
 
 class FootprintFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the database's is None where it has no processes that we can watch."""
+
     pending: int
     start_seconds: float
     memory_mb: float
     idle_cpu_percent: float
+    database_memory_mb: float | None
+    database_idle_cpu_percent: float | None
 
 
-def measure_footprint(server: Server, scale: Scale) -> FootprintFigures:
+def measure_footprint(server: Server, scale: Scale, host: PostgresHost | None) -> FootprintFigures:
     """To be called first thing after the start, when no request has warmed anything yet."""
     time.sleep(SETTLE_SECONDS)
-    cpu_before, started = server.cpu_seconds(), time.perf_counter()
+    before, database_before = server.cpu_seconds(), database_cpu_seconds(host)
+    started = time.perf_counter()
     time.sleep(scale.idle_seconds)
-    cpu_seconds = server.cpu_seconds() - cpu_before
+    seconds = time.perf_counter() - started
+    cpu, database_cpu = server.cpu_seconds() - before, database_cpu_seconds(host)
     return FootprintFigures(
         pending=scale.stored,
         start_seconds=round(server.start_seconds, 3),
         memory_mb=round(server.memory_mb(), 1),
-        idle_cpu_percent=round(100 * cpu_seconds / (time.perf_counter() - started), 2),
+        idle_cpu_percent=round(100 * cpu / seconds, 2),
+        database_memory_mb=host.memory_mb() if host else None,
+        database_idle_cpu_percent=(
+            None
+            if database_cpu is None or database_before is None
+            else round(100 * (database_cpu - database_before) / seconds, 2)
+        ),
     )
+
+
+def database_cpu_seconds(host: PostgresHost | None) -> float | None:
+    return host.cpu_seconds() if host else None

@@ -11,7 +11,8 @@ import sys
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -227,8 +228,19 @@ async def apply(load: Load) -> LoadFigures:
 
 def generate(load: Load) -> LoadFigures:
     """Called in the parent: run the load in a process of its own."""
-    with Child("bench.load") as child:
-        return child.ask(load, LoadFigures, load.timeout_seconds + 30)
+    return generate_all([load])[0]
+
+
+def generate_all(loads: Sequence[Load]) -> list[LoadFigures]:
+    """Several loads at the same time, each in a process of its own."""
+    with ExitStack() as stack:
+        children = [stack.enter_context(Child("bench.load")) for _ in loads]
+        for child, load in zip(children, loads, strict=True):
+            child.tell(load)
+        return [
+            child.read(LoadFigures, load.timeout_seconds + 30)
+            for child, load in zip(children, loads, strict=True)
+        ]
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from bench.due import Round
 from bench.figures import Spread
-from bench.session import Results
+from bench.results import Results
 
 COLOURS = ("tab:blue", "tab:orange")
 BINS = 80
@@ -19,11 +19,9 @@ BINS = 80
 
 def draw(results: Results, path: Path) -> bool:
     """Write the picture; False when neither steady nor burst was measured."""
-    stores = {
-        label: figures
-        for label, figures in (("empty store", results.empty), ("loaded store", results.loaded))
-        if figures is not None
-    }
+    stores = {"empty store": results.empty} if results.empty else {}
+    if results.loaded:
+        stores["loaded store"] = results.loaded[-1]
     steady = {label: each.steady for label, each in stores.items() if each.steady}
     burst = {label: each.burst for label, each in stores.items() if each.burst}
     if not steady and not burst:

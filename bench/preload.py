@@ -102,13 +102,9 @@ async def fill(preload: Preload) -> None:
     await store.open()
     try:
         namespace = await store.add_namespace(Namespace(DEFAULT_NAMESPACE))
-        leases: dict[ShardNumber, Epoch] = {}
-        for state in await store.shards():
-            epoch = await store.claim_shard(
-                state.shard, owner="bench-preload", seen_epoch=state.epoch
-            )
-            assert epoch is not None, "another process has this file open"
-            leases[state.shard] = epoch
+        seen = {state.shard: state.epoch for state in await store.shards()}
+        leases = await store.claim_shards(seen, owner="bench-preload")
+        assert leases.keys() == seen.keys(), "another process has this file open"
         now = Instant(time.time_ns() // 1_000)
         done = 0
         for start in range(0, preload.finished, BATCH):
@@ -127,8 +123,7 @@ async def fill(preload: Preload) -> None:
             done += count
             if done < preload.finished + preload.pending:
                 answer_parent(Loaded(done))
-        for shard, epoch in leases.items():
-            await store.release_shard(shard, epoch=epoch)
+        await store.release_shards(leases)
     finally:
         await store.close()
     answer_parent(Loaded(preload.finished + preload.pending))

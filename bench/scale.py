@@ -1,6 +1,15 @@
 """How much is measured."""
 
+from enum import StrEnum
+
 import msgspec
+
+SMALLEST_SIZE = 10_000
+
+
+class StoreName(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRESQL = "postgresql"
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,33 +21,96 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     burst_rounds: int
     steady_per_second: int
     steady_seconds: int
-    stored: int
-    """Timers that are pending, and as many again that are finished, in the loaded store."""
+    sizes: tuple[int, ...]
+    """Of the loaded stores, in rising order: timers that are pending, and as many again that are
+    finished."""
     idle_seconds: float
+    limit_rows: int = 0
+    node_timers: int = 0
+    node_timers_per_second: int = 1
+    list_requests: int = 0
+
+    @property
+    def stored(self) -> int:
+        return self.sizes[-1]
 
 
-FULL = Scale(
-    creates=60_000,
-    warm_up=2_000,
-    posts=100_000,
-    client_rounds=3,
-    burst=10_000,
-    burst_rounds=3,
-    steady_per_second=500,
-    steady_seconds=20,
-    stored=1_000_000,
-    idle_seconds=5.0,
-)
+FULL = {
+    StoreName.SQLITE: Scale(
+        creates=60_000,
+        warm_up=2_000,
+        posts=100_000,
+        client_rounds=3,
+        burst=10_000,
+        burst_rounds=3,
+        steady_per_second=500,
+        steady_seconds=20,
+        sizes=(1_000_000,),
+        idle_seconds=5.0,
+    ),
+    StoreName.POSTGRESQL: Scale(
+        creates=60_000,
+        warm_up=2_000,
+        posts=100_000,
+        client_rounds=3,
+        burst=10_000,
+        burst_rounds=5,
+        steady_per_second=1_000,
+        steady_seconds=30,
+        sizes=(10_000, 100_000, 1_000_000, 10_000_000),
+        idle_seconds=15.0,
+        limit_rows=100_000,
+        node_timers=100_000,
+        node_timers_per_second=5_000,
+        list_requests=50,
+    ),
+}
 
-QUICK = Scale(
-    creates=6_000,
-    warm_up=500,
-    posts=10_000,
-    client_rounds=3,
-    burst=1_000,
-    burst_rounds=3,
-    steady_per_second=500,
-    steady_seconds=2,
-    stored=50_000,
-    idle_seconds=2.0,
-)
+QUICK = {
+    StoreName.SQLITE: Scale(
+        creates=6_000,
+        warm_up=500,
+        posts=10_000,
+        client_rounds=3,
+        burst=1_000,
+        burst_rounds=3,
+        steady_per_second=500,
+        steady_seconds=2,
+        sizes=(50_000,),
+        idle_seconds=2.0,
+    ),
+    StoreName.POSTGRESQL: Scale(
+        creates=6_000,
+        warm_up=1_000,
+        posts=10_000,
+        client_rounds=3,
+        burst=2_000,
+        burst_rounds=2,
+        steady_per_second=1_000,
+        steady_seconds=2,
+        sizes=(10_000, 100_000),
+        idle_seconds=3.0,
+        limit_rows=10_000,
+        node_timers=5_000,
+        node_timers_per_second=2_500,
+        list_requests=10,
+    ),
+}
+
+
+def scale_of(store: StoreName, *, quick: bool, stored: int | None) -> Scale:
+    """With `stored`, the largest size is that one instead."""
+    scale = (QUICK if quick else FULL)[store]
+    if stored is None:
+        return scale
+    smaller = decades_below(stored) if len(scale.sizes) > 1 else []
+    return msgspec.structs.replace(scale, sizes=(*smaller, stored))
+
+
+def decades_below(stored: int) -> list[int]:
+    sizes = []
+    size = SMALLEST_SIZE
+    while size < stored:
+        sizes.append(size)
+        size *= 10
+    return sizes

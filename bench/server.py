@@ -14,6 +14,9 @@ from typing import Self
 import msgspec
 import psutil
 
+from bench.processes import cpu_seconds, family, resident_mb
+from bench.site import Site, Tally
+
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 LOG_NAME = "server.log"
@@ -33,30 +36,28 @@ class PageAnswer(msgspec.Struct, frozen=True):
 
 
 class Server:
-    """`duetime serve` on a free port of the loopback, with its SQLite file in `directory`."""
+    """`duetime serve` on a free port of the loopback, with the store of a site."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, site: Site, *, workers: int = 1) -> None:
         self.api_key = secrets.token_urlsafe(32)
         self.port = free_port()
-        self.database = directory / "bench.db"
-        self._log_path = directory / LOG_NAME
-        environment = {
-            name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ
-        }
-        environment |= {
+        self._site = site
+        self._log_path = site.directory / LOG_NAME
+        environment = environment_of(site) | {
             "API_KEY": self.api_key,
             "HOST": "127.0.0.1",
             "PORT": str(self.port),
-            "DATABASE_URL": f"sqlite:///{self.database}",
             "MIN_DELAY_SECONDS": "0",
             "LOG_LEVEL": "warning",
         }
+        # A single worker is started as it always is, without the option.
+        options = ["--workers", str(workers)] if workers > 1 else []
         started = time.perf_counter()
         with self._log_path.open("ab") as log:
             # Started in its own directory, where no .env file of ours can change its settings.
             self._process = subprocess.Popen(
-                [COMMAND, "serve"],
-                cwd=directory,
+                [COMMAND, "serve", *options],
+                cwd=site.directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -76,23 +77,28 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def total(self, status: str) -> int:
-        """How many timers have the status, as the list endpoint tells it."""
+    def tally(self) -> Tally:
+        return self._site.tally(self)
+
+    def list_page(self, query: str) -> bytes:
         try:
-            code, body = self._get(f"/timers?status={status}&limit=1")
+            code, body = self._get(f"/timers?{query}")
         except (OSError, http.client.HTTPException) as error:
             raise ServerFailed(f"GET /timers: {error!r}\n{self._log_end()}") from error
         if code != 200:
             raise ServerFailed(f"GET /timers answered {code}: {body[:300]!r}")
-        return msgspec.json.decode(body, type=PageAnswer).data.total
+        return body
+
+    def total(self, status: str) -> int:
+        """How many timers have the status, as the list endpoint tells it."""
+        page = self.list_page(f"status={status}&limit=1")
+        return msgspec.json.decode(page, type=PageAnswer).data.total
 
     def memory_mb(self) -> float:
-        """Resident memory of the process and its children, in megabytes (10^6 bytes)."""
-        return sum(float(each.memory_info().rss) for each in self._family()) / 1e6
+        return resident_mb(family(self._watched))
 
     def cpu_seconds(self) -> float:
-        times = [each.cpu_times() for each in self._family()]
-        return sum(float(each.user + each.system) for each in times)
+        return cpu_seconds(family(self._watched))
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL to what does not end in time."""
@@ -104,9 +110,6 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-    def _family(self) -> list[psutil.Process]:
-        return [self._watched, *self._watched.children(recursive=True)]
 
     def _get(self, path: str, timeout_seconds: float = 30.0) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_seconds)
@@ -135,6 +138,12 @@ class Server:
 
     def _log_end(self) -> str:
         return self._log_path.read_text(errors="replace")[-2_000:]
+
+
+def environment_of(site: Site) -> dict[str, str]:
+    """Nothing of ours may change the settings but what says which store to use."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return inherited | dict(site.settings)
 
 
 def free_port() -> int:

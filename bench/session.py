@@ -2,75 +2,40 @@
 
 import os
 import platform
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-import apsw
-import msgspec
 import psutil
 
-from bench.client_limit import ClientFigures, measure_clients
-from bench.creates import CreatesFigures, measure_creates
-from bench.due import BurstFigures, SteadyFigures, measure_burst, measure_steady
-from bench.footprint import FootprintFigures, measure_footprint
+from bench.books import audit_books
+from bench.client_limit import measure_clients
+from bench.creates import measure_creates
+from bench.database_limit import Rows, measure_database
+from bench.due import measure_burst, measure_steady
+from bench.footprint import measure_footprint
+from bench.lists import measure_lists
 from bench.load import Load, LoadFigures, RandomInstants, generate
-from bench.preload import Preload, preload_store
+from bench.nodes import measure_nodes
+from bench.postgres_host import PostgresHost
+from bench.postgres_preload import DUE_WITHIN_US
 from bench.progress import Steps
 from bench.receiver import Receiver
-from bench.scale import Scale
-from bench.server import LOG_NAME, Server
+from bench.results import Machine, Results, StoreFigures
+from bench.scale import Scale, StoreName
+from bench.server import Server
+from bench.site import Site
+from bench.statements import StatementStatistics
+from bench.store_calls import measure_store_calls
+from bench.stores import Stores
 
 MEASURES = ("creates", "burst", "steady")
-NAMES = (*MEASURES, "loaded", "footprint", "clients")
-
-
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    cpus: int
-    memory_gb: float
-    system: str
-    python: str
-    sqlite: str
-    load_average: float
-    """Of the minute before the run: above 0.5 or so, somebody else was at work."""
-
-
-class StoreFigures(msgspec.Struct, kw_only=True):
-    """What was measured on one store. `memory_mb` is that of the server at the end."""
-
-    stored: int
-    creates: CreatesFigures | None = None
-    burst: BurstFigures | None = None
-    steady: SteadyFigures | None = None
-    memory_mb: float | None = None
-
-    def faults(self, label: str) -> list[str]:
-        figures = (self.creates, self.burst, self.steady)
-        return [f"{label}: {fault}" for each in figures if each for fault in each.faults]
-
-
-class Results(msgspec.Struct, kw_only=True):
-    machine: Machine
-    scale: Scale
-    harness: LoadFigures
-    """The load generator against the receiver: what the harness itself can do."""
-    empty: StoreFigures | None = None
-    loaded: StoreFigures | None = None
-    footprint: FootprintFigures | None = None
-    clients: list[ClientFigures] = []
-    seconds: float = 0.0
-
-    @property
-    def faults(self) -> list[str]:
-        return [
-            *(self.empty.faults("empty store") if self.empty else []),
-            *(self.loaded.faults("loaded store") if self.loaded else []),
-            *(fault for each in self.clients for fault in each.faults),
-        ]
+ON_THE_LARGEST = ("footprint", "lists", "audit")
+ON_SHARED_STORES = ("limit", "workers", "nodes")
+NAMES = {
+    StoreName.SQLITE: (*MEASURES, "loaded", "footprint", "clients"),
+    StoreName.POSTGRESQL: (*MEASURES, *ON_SHARED_STORES, "loaded", *ON_THE_LARGEST),
+}
+WORKERS = 2
 
 
 def measures_of(names: set[str]) -> tuple[str, ...]:
@@ -79,38 +44,132 @@ def measures_of(names: set[str]) -> tuple[str, ...]:
     return MEASURES if not chosen and "loaded" in names else chosen
 
 
-def run_session(names: set[str], scale: Scale, output: Path, steps: Steps) -> Results:
+class Session:
+    def __init__(
+        self, names: set[str], scale: Scale, stores: Stores, receiver: Receiver, steps: Steps
+    ) -> None:
+        self._names = names
+        self._measures = measures_of(names)
+        self._scale = scale
+        self._stores = stores
+        self._receiver = receiver
+        self._steps = steps
+
+    def run(self, results: Results) -> None:
+        if "clients" in self._names:
+            with self._steps.step("clients: ours beside aiohttp and pyreqwest"):
+                results.clients = measure_clients(self._receiver, self._scale)
+        if self._measures or self._names.intersection(ON_SHARED_STORES):
+            with self._stores.new_site("empty") as site:
+                self._on_empty_store(site, results)
+        if self._names.intersection(("loaded", *ON_THE_LARGEST)):
+            with self._stores.new_site("loaded") as site:
+                self._on_loaded_stores(site, results)
+
+    def _on_empty_store(self, site: Site, results: Results) -> None:
+        with Server(site) as server:
+            if self._measures:
+                results.empty = self._measure(server, StoreFigures(stored=0))
+        if "limit" in self._names:
+            rows = self._rows(site)
+            with self._steps.step("limit of the database alone"):
+                results.limit = measure_database(rows)
+            with self._steps.step("the store alone"):
+                results.calls = measure_store_calls(rows)
+        if "workers" in self._names:
+            with (
+                self._steps.step(f"burst with {WORKERS} workers"),
+                Server(site, workers=WORKERS) as server,
+            ):
+                results.workers = measure_burst(server, self._receiver, self._scale)
+        if "nodes" in self._names:
+            with self._steps.step(f"two nodes, {self._scale.node_timers:,} timers"):
+                results.nodes = measure_nodes(site, self._receiver, self._scale)
+
+    def _on_loaded_stores(self, site: Site, results: Results) -> None:
+        sizes = self._scale.sizes if "loaded" in self._names else self._scale.sizes[-1:]
+        for size in sizes:
+            # Smaller ones are measured as they are, with whatever autovacuum has got round to.
+            # After the last one it would be at work for minutes, in the midst of everything.
+            is_largest = size == sizes[-1]
+            text = f"storing {size:,} pending and {size:,} finished timers"
+            with self._steps.step(text):
+                site.fill(size, self._steps, analyze=is_largest)
+            with Server(site) as server:
+                if is_largest and "footprint" in self._names:
+                    with self._steps.step("footprint"):
+                        host = self._stores.host
+                        results.footprint = measure_footprint(server, self._scale, host)
+                if "loaded" in self._names:
+                    analyzed = is_largest and self._stores.host is not None
+                    figures = StoreFigures(stored=size, analyzed=analyzed)
+                    results.loaded.append(self._measure(server, figures))
+                if is_largest:
+                    self._on_largest_store(server, results)
+        if "limit" in self._names:
+            with self._steps.step("the store alone"):
+                results.loaded_calls = measure_store_calls(self._rows(site))
+        if "audit" in self._names:
+            with self._steps.step("duetime audit"):
+                results.books = audit_books(site)
+
+    def _on_largest_store(self, server: Server, results: Results) -> None:
+        host = self._stores.host
+        if host is not None and results.loaded and "creates" in self._measures:
+            with self._steps.step("creates due anywhere among those that are stored"):
+                host.checkpoint()
+                results.loaded[-1].scattered_creates = measure_creates(
+                    server, self._receiver, self._scale, within_us=DUE_WITHIN_US
+                )
+        if "lists" in self._names:
+            with self._steps.step("lists"):
+                results.lists = measure_lists(server, self._scale)
+
+    def _rows(self, site: Site) -> Rows:
+        return Rows(
+            url=site.settings["DATABASE_URL"],
+            schema=site.settings["PG_SCHEMA"],
+            count=self._scale.limit_rows,
+        )
+
+    def _measure(self, server: Server, figures: StoreFigures) -> StoreFigures:
+        statistics = statistics_of(self._stores.host)
+        if "creates" in self._measures:
+            with self._steps.step(f"{figures.label}: creates"):
+                figures.creates = measure_creates(server, self._receiver, self._scale)
+        if "burst" in self._measures:
+            with self._steps.step(f"{figures.label}: burst"):
+                figures.burst = measure_burst(server, self._receiver, self._scale)
+        if "steady" in self._measures:
+            with self._steps.step(f"{figures.label}: steady"):
+                figures.steady = measure_steady(server, self._receiver, self._scale)
+        figures.memory_mb = round(server.memory_mb(), 1)
+        figures.statements = statistics.read() if statistics else []
+        return figures
+
+
+def run_session(
+    store: StoreName, names: set[str], scale: Scale, stores: Stores, steps: Steps
+) -> Results:
     started = time.monotonic()
-    for log in output.glob("server-*.log"):
-        log.unlink()
-    machine = describe_machine()
-    measures = measures_of(names)
+    machine = describe_machine(stores)
     with Receiver() as receiver:
         with steps.step("harness: load generator against receiver"):
-            results = Results(
-                machine=machine, scale=scale, harness=measure_harness(receiver, scale)
-            )
-        if "clients" in names:
-            with steps.step("clients: ours beside aiohttp and pyreqwest"):
-                results.clients = measure_clients(receiver, scale)
-        if measures:
-            with working_directory(output, "empty") as directory, Server(directory) as server:
-                results.empty = measure_store(
-                    "empty store", server, receiver, scale, measures, steps, stored=0
-                )
-        if "loaded" in names or "footprint" in names:
-            with working_directory(output, "loaded") as directory:
-                fill(directory, scale, steps)
-                with Server(directory) as server:
-                    if "footprint" in names:
-                        with steps.step("footprint"):
-                            results.footprint = measure_footprint(server, scale)
-                    if "loaded" in names:
-                        results.loaded = measure_store(
-                            "loaded store", server, receiver, scale, measures, steps, scale.stored
-                        )
+            harness = measure_harness(receiver, scale)
+        results = Results(
+            store=store,
+            machine=machine,
+            scale=scale,
+            harness=harness,
+            postgres=stores.host.facts if stores.host else None,
+        )
+        Session(names, scale, stores, receiver, steps).run(results)
     results.seconds = round(time.monotonic() - started, 1)
     return results
+
+
+def statistics_of(host: PostgresHost | None) -> StatementStatistics | None:
+    return StatementStatistics(host.url) if host and host.has_statement_statistics else None
 
 
 def measure_harness(receiver: Receiver, scale: Scale) -> LoadFigures:
@@ -127,60 +186,12 @@ def measure_harness(receiver: Receiver, scale: Scale) -> LoadFigures:
     return figures
 
 
-def measure_store(
-    label: str,
-    server: Server,
-    receiver: Receiver,
-    scale: Scale,
-    measures: tuple[str, ...],
-    steps: Steps,
-    stored: int,
-) -> StoreFigures:
-    figures = StoreFigures(stored=stored)
-    if "creates" in measures:
-        with steps.step(f"{label}: creates"):
-            figures.creates = measure_creates(server, receiver, scale)
-    if "burst" in measures:
-        with steps.step(f"{label}: burst"):
-            figures.burst = measure_burst(server, receiver, scale)
-    if "steady" in measures:
-        with steps.step(f"{label}: steady"):
-            figures.steady = measure_steady(server, receiver, scale)
-    figures.memory_mb = round(server.memory_mb(), 1)
-    return figures
-
-
-def fill(directory: Path, scale: Scale, steps: Steps) -> None:
-    text = f"storing {scale.stored:,} pending and {scale.stored:,} finished timers"
-    with steps.step(text, total=2 * scale.stored) as advance_to:
-        preload_store(
-            Preload(path=str(directory / "bench.db"), pending=scale.stored, finished=scale.stored),
-            advance_to,
-        )
-
-
-@contextmanager
-def working_directory(output: Path, label: str) -> Iterator[Path]:
-    """A directory beside the results, on the disk that is measured; gone with the run.
-
-    What the server logged, warnings and errors only, stays.
-    """
-    directory = Path(tempfile.mkdtemp(prefix="run-", dir=output))
-    try:
-        yield directory
-    finally:
-        log = directory / LOG_NAME
-        if log.exists() and log.stat().st_size:
-            log.replace(output / f"server-{label}.log")
-        shutil.rmtree(directory)
-
-
-def describe_machine() -> Machine:
+def describe_machine(stores: Stores) -> Machine:
     return Machine(
         cpus=os.cpu_count() or 0,
         memory_gb=round(psutil.virtual_memory().total / 1e9, 1),
         system=platform.platform(),
         python=sys.version.split()[0],
-        sqlite=apsw.sqlite_lib_version(),
+        store=stores.version,
         load_average=round(os.getloadavg()[0], 2),
     )

@@ -1,0 +1,50 @@
+"""What must hold on two cores of which the load generator and the receiver take their share."""
+
+import msgspec
+
+from bench.scale import StoreName
+
+# Differences of lateness below this are the machine's, not the store's.
+LATENESS_NOISE_MS = 0.5
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """`burst_peer` is what the fastest peer does with the same work on such a machine."""
+
+    creates_per_second: int
+    creates_echo_ratio: float = 0.0
+    creates_p99_ms: float
+    burst_per_second: int
+    burst_peer: str = ""
+    workers_burst_per_second: int = 0
+    workers_burst_peer: str = ""
+    steady_p50_ms: float
+    steady_p99_ms: float
+    loaded_tolerance: float
+    memory_mb: float = 250.0
+    start_seconds: float = 2.0
+    idle_cpu_percent: float = 2.0
+
+
+BOUNDS = {
+    StoreName.SQLITE: Bounds(
+        creates_per_second=12_000,
+        creates_echo_ratio=0.5,
+        creates_p99_ms=25.0,
+        burst_per_second=14_000,
+        steady_p50_ms=2.0,
+        steady_p99_ms=8.0,
+        loaded_tolerance=0.20,
+    ),
+    StoreName.POSTGRESQL: Bounds(
+        creates_per_second=10_000,
+        creates_p99_ms=30.0,
+        burst_per_second=12_500,
+        burst_peer="pgqueuer 12,300",
+        workers_burst_per_second=14_000,
+        workers_burst_peer="pgqueuer 13,200",
+        steady_p50_ms=3.0,
+        steady_p99_ms=20.0,
+        loaded_tolerance=0.25,
+    ),
+}

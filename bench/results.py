@@ -1,0 +1,93 @@
+"""Everything that one run finds out."""
+
+import msgspec
+
+from bench.books import Books
+from bench.client_limit import ClientFigures
+from bench.creates import CreatesFigures
+from bench.database_limit import DatabaseLimit
+from bench.due import BurstFigures, SteadyFigures
+from bench.footprint import FootprintFigures
+from bench.lists import ListFigures
+from bench.load import LoadFigures
+from bench.nodes import NodesFigures
+from bench.postgres_host import PostgresFacts
+from bench.scale import Scale, StoreName
+from bench.statements import StatementFigures
+from bench.store_calls import StoreCalls
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    cpus: int
+    memory_gb: float
+    system: str
+    python: str
+    store: str
+    load_average: float
+    """Of the minute before the run: above 0.5 or so, somebody else was at work."""
+
+
+class StoreFigures(msgspec.Struct, kw_only=True):
+    """What was measured on one store. `memory_mb` is that of the server at the end.
+
+    `analyzed` tells whether the tables were analyzed by hand after they had been filled.
+    `scattered_creates` are due anywhere among those that are stored, so that hardly two fall on
+    the same page of an index. Right after a checkpoint, which is when they are measured, that is
+    the worst there is for PostgreSQL: it logs each page in full.
+    """
+
+    stored: int
+    analyzed: bool = False
+    creates: CreatesFigures | None = None
+    scattered_creates: CreatesFigures | None = None
+    burst: BurstFigures | None = None
+    steady: SteadyFigures | None = None
+    memory_mb: float | None = None
+    statements: list[StatementFigures] = []
+
+    @property
+    def label(self) -> str:
+        return f"{self.stored:,} stored" if self.stored else "empty store"
+
+    @property
+    def faults(self) -> list[str]:
+        figures = (self.creates, self.scattered_creates, self.burst, self.steady)
+        return [f"{self.label}: {fault}" for each in figures if each for fault in each.faults]
+
+
+class Results(msgspec.Struct, kw_only=True):
+    """`loaded` are in the order of their sizes; those after the first fields are PostgreSQL's."""
+
+    store: StoreName
+    machine: Machine
+    scale: Scale
+    harness: LoadFigures
+    """The load generator against the receiver: what the harness itself can do."""
+    empty: StoreFigures | None = None
+    loaded: list[StoreFigures] = []
+    footprint: FootprintFigures | None = None
+    clients: list[ClientFigures] = []
+    postgres: PostgresFacts | None = None
+    limit: DatabaseLimit | None = None
+    calls: StoreCalls | None = None
+    loaded_calls: StoreCalls | None = None
+    """On the largest store."""
+    workers: BurstFigures | None = None
+    nodes: NodesFigures | None = None
+    lists: list[ListFigures] = []
+    books: Books | None = None
+    seconds: float = 0.0
+
+    @property
+    def stores(self) -> list[StoreFigures]:
+        return [*([self.empty] if self.empty else []), *self.loaded]
+
+    @property
+    def faults(self) -> list[str]:
+        return [
+            *(fault for each in self.stores for fault in each.faults),
+            *(fault for each in self.clients for fault in each.faults),
+            *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
+            *(self.nodes.faults if self.nodes else []),
+            *(self.books.faults if self.books else []),
+        ]
