@@ -10,10 +10,11 @@ import pytest
 from duetime.domain.instants import Instant, format_instant, plus_ms
 from tests.e2e.api_connection import ApiAnswer, ApiConnection
 from tests.e2e.callback_receiver import CallbackReceiver, Request
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import connections_to, in_ms, timer_body, wait_until_dry
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, on_every_database]
 
 TIMERS = 400
 EARLY = 40
@@ -94,11 +95,13 @@ class Race:
         return [(timer_id, await act(connection, timer_id)) for timer_id in ids[::CONNECTIONS]]
 
 
-async def test_a_cancel_wins_or_is_told_why_not(tmp_path: Path, receiver: CallbackReceiver) -> None:
+async def test_a_cancel_wins_or_is_told_why_not(
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
+) -> None:
     async def cancel(connection: ApiConnection, timer_id: str) -> ApiAnswer:
         return await connection.request("DELETE", f"/timers/{timer_id}")
 
-    async with ServerProcess(tmp_path) as server:
+    async with ServerProcess(tmp_path, **database.settings) as server:
         race = Race(server, receiver)
         answers = await race.run(cancel)
     for position, answer in enumerate(answers):
@@ -112,9 +115,9 @@ async def test_a_cancel_wins_or_is_told_why_not(tmp_path: Path, receiver: Callba
 
 
 async def test_an_update_wins_or_is_told_why_not(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
-    async with ServerProcess(tmp_path) as server:
+    async with ServerProcess(tmp_path, **database.settings) as server:
         race = Race(server, receiver)
         later = plus_ms(race.due_at, 2_000)
 

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import DEFAULT_NAMESPACE
-from duetime.domain.timer import Timer
-from duetime.ports.store import PageQuery
-from duetime.stores.sqlite import SqliteStore
 from tests.crash.load_client import LoadClient
 from tests.crash.promises import Audit
+from tests.crash.stored_timers import stored_timers
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import now, wait_until_dry
 
@@ -29,15 +26,16 @@ MOST_CALLBACKS_IN_A_LIFE = 1_500
 MOST_IN_FLIGHT = 2_048
 
 
+@on_every_database
 async def test_nothing_is_lost_and_only_what_was_in_flight_is_repeated(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
     sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
     chance = random.Random(seed)
     clients = [LoadClient(f"c{n}", receiver.url, random.Random(seed + n)) for n in range(CLIENTS)]
     starts: list[Instant] = []
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, **database.settings)
     for _ in range(KILLS):
         starts.append(now())
         await server.start()
@@ -50,7 +48,7 @@ async def test_nothing_is_lost_and_only_what_was_in_flight_is_repeated(
             counts = await wait_until_dry(api)
         assert await server.stop() == 0
 
-    timers = await _stored_timers(tmp_path)
+    timers = await stored_timers(database)
     promises = [promise for client in clients for promise in client.promises]
     audit = Audit(promises, receiver.requests, timers, starts)
     audit.check()
@@ -81,29 +79,11 @@ async def _kill_under_load(
 def _recovered_by_life(server: ServerProcess) -> list[int]:
     """How many timers each start found that the life before had left executing."""
     recovered: list[int] = []
-    found = 0
     for entry in server.logs:
-        if entry["event"] == "timers.recovered":
-            found = int(str(entry["count"]))
-        elif entry["event"] == "service.started":
-            recovered.append(found)
-            found = 0
+        if entry["event"] == "store.opened":
+            recovered.append(0)
+        elif entry["event"] == "timers.recovered":
+            recovered[-1] += int(str(entry["count"]))
+        elif entry["event"] == "shards.taken":
+            recovered[-1] += int(str(entry["timers_recovered"]))
     return recovered
-
-
-async def _stored_timers(directory: Path) -> dict[str, Timer]:
-    """Every timer in the store by the target of its callback; each is there once."""
-    store = SqliteStore(directory / "timers.db")
-    await store.open()
-    total = sum((await store.counts()).values())
-    page = await store.page(PageQuery(namespace=DEFAULT_NAMESPACE, limit=total + 1))
-    await store.close()
-    assert len(page.timers) == page.total == total
-    timers = {_target(timer): timer for timer in page.timers}
-    assert len(timers) == total
-    return timers
-
-
-def _target(timer: Timer) -> str:
-    assert isinstance(timer.callback, HttpCallback)
-    return "/" + timer.callback.url.split("/", 3)[3]

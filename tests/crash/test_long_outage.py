@@ -10,13 +10,13 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import CreateRequest, Existence, OnExisting
-from duetime.stores.sqlite import SqliteStore
 from duetime.testing.timers import make_timer
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, now, wait_for_status, wait_until_dry
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, on_every_database]
 
 MINUTE_MS = 60_000
 OVERDUE_MS = (1_000, 6 * MINUTE_MS, 3 * 60 * MINUTE_MS, 40 * 24 * 60 * MINUTE_MS)
@@ -24,10 +24,10 @@ TIMERS_PER_AGE = 50
 
 
 async def test_timers_that_came_due_during_an_outage_are_fired(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     """Those overdue for longer than the retention of finished timers are no exception."""
-    server = ServerProcess(tmp_path, RETENTION_DAYS="30")
+    server = ServerProcess(tmp_path, RETENTION_DAYS="30", **database.settings)
     await server.start()
     last_due_at = in_ms(2_000)
     async with server.client() as api:
@@ -36,7 +36,7 @@ async def test_timers_that_came_due_during_an_outage_are_fired(
     await server.kill()
     assert not receiver.requests, "the server was meant to die before the first instant"
 
-    await _insert_overdue(tmp_path, receiver.url, until=last_due_at)
+    await _insert_overdue(database, receiver.url, until=last_due_at)
     assert now() > last_due_at
     expected = 20 + len(OVERDUE_MS) * TIMERS_PER_AGE
     async with server:
@@ -49,11 +49,11 @@ async def test_timers_that_came_due_during_an_outage_are_fired(
 
 
 async def test_what_was_under_way_or_waiting_for_a_retry_goes_on(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/hangs", Hang(), Answer(200))
     receiver.script("/fails", Answer(500), Answer(200))
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, **database.settings)
     await server.start()
     async with server.client() as api:
         hanging = await create_timer(api, f"{receiver.url}/hangs", in_ms(50))
@@ -75,9 +75,9 @@ async def test_what_was_under_way_or_waiting_for_a_retry_goes_on(
         assert (first.headers["timer-attempt"], second.headers["timer-attempt"]) == ("1", "2")
 
 
-async def _insert_overdue(directory: Path, url: str, *, until: Instant) -> None:
+async def _insert_overdue(database: Database, url: str, *, until: Instant) -> None:
     """Write timers of the past straight into the store; returns after the instant `until`."""
-    store = SqliteStore(directory / "timers.db")
+    store = database.store()
     await store.open()
     started_at = now()
     requests = [

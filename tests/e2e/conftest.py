@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.databases import Database
 from tests.e2e.server_process import ServerProcess
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    async with ServerProcess(tmp_path) as process:
+async def server(tmp_path: Path, database: Database) -> AsyncIterator[ServerProcess]:
+    async with ServerProcess(tmp_path, **database.settings) as process:
         yield process
 
 

@@ -1,4 +1,4 @@
-"""A real `duetime serve` process on its own SQLite file, to be stopped, killed and restarted."""
+"""A real `duetime serve` process, to be stopped, killed and restarted."""
 
 import asyncio
 import json
@@ -25,8 +25,9 @@ class ServerDied(Exception):
 class ServerProcess:
     """Started anew it keeps the database and the port of its first start.
 
-    `settings` are environment variables; no others but PATH are passed on. By default any future
-    instant is allowed, and a free port is chosen.
+    `settings` are environment variables; no others but PATH are passed on. By default timers are
+    kept in an SQLite file in the directory, any future instant is allowed, and a free port is
+    chosen.
     """
 
     def __init__(self, directory: Path, **settings: str) -> None:
@@ -38,11 +39,12 @@ class ServerProcess:
             "API_KEY": API_KEY,
             "HOST": "127.0.0.1",
             "PORT": "0",
-            "TIMER_DB_PATH": str(directory / "timers.db"),
             "MIN_DELAY_SECONDS": "0",
             "LOG_FORMAT": "json",
             **settings,
         }
+        if "DATABASE_URL" not in settings:
+            self._settings.setdefault("TIMER_DB_PATH", str(directory / "timers.db"))
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()

@@ -10,6 +10,7 @@ import pytest
 from duetime.cli.http_protocol import MAX_HEAD_BYTES
 from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded, request_bytes
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import API_KEY, ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, timer_body, wait_for_status
 
@@ -29,7 +30,7 @@ async def survives(server: ServerProcess, receiver: CallbackReceiver) -> AsyncIt
     yield
     async with server.client() as api:
         assert (await api.get("/healthz")).status_code == 200
-        timer_id = await create_timer(api, f"{receiver.url}/still-alive", in_ms(20))
+        timer_id = await create_timer(api, f"{receiver.url}/still-alive", in_ms(150))
         await wait_for_status(api, timer_id, "completed")
     errors = [entry for entry in server.logs if entry["level"] in ("error", "critical")]
     assert not errors
@@ -121,6 +122,7 @@ async def test_what_is_no_http_is_answered_and_hung_up(server: ServerProcess) ->
     await assert_nothing_stored(server)
 
 
+@on_every_database
 async def test_what_is_wrong_is_refused(server: ServerProcess) -> None:
     for name, (data, status) in REFUSED.items():
         async with ApiConnection(server.url) as connection:
@@ -129,6 +131,7 @@ async def test_what_is_wrong_is_refused(server: ServerProcess) -> None:
     await assert_nothing_stored(server)
 
 
+@on_every_database
 async def test_headers_cannot_be_smuggled_into_callbacks(
     api: httpx.AsyncClient, server: ServerProcess
 ) -> None:
@@ -141,6 +144,7 @@ async def test_headers_cannot_be_smuggled_into_callbacks(
     await assert_nothing_stored(server)
 
 
+@on_every_database
 async def test_requests_cannot_be_smuggled_into_the_url(
     api: httpx.AsyncClient, server: ServerProcess
 ) -> None:
@@ -172,6 +176,7 @@ async def test_a_header_that_never_ends_is_cut_off_at_the_limit(server: ServerPr
     assert sent < MAX_HEAD_BYTES * 100, "the server takes a header of any length"
 
 
+@on_every_database
 async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
     server: ServerProcess,
 ) -> None:
@@ -184,6 +189,7 @@ async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
     await assert_nothing_stored(server)
 
 
+@on_every_database
 async def test_a_client_that_leaves_before_the_answer_harms_nobody(
     server: ServerProcess,
 ) -> None:
@@ -193,6 +199,7 @@ async def test_a_client_that_leaves_before_the_answer_harms_nobody(
     await assert_nothing_stored(server)
 
 
+@on_every_database
 async def test_pipelined_requests_are_answered_in_order(server: ServerProcess) -> None:
     requests = [
         request_bytes("POST", "/timers", timer_body("https://example.com/0", in_ms(HOUR_MS))),

@@ -8,15 +8,17 @@ import httpx
 import pytest
 
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Close, Hang, Reaction
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, wait_for_status
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, on_every_database]
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    async with ServerProcess(tmp_path, CALLBACK_TIMEOUT_SECONDS="1") as process:
+async def server(tmp_path: Path, database: Database) -> AsyncIterator[ServerProcess]:
+    settings = {**database.settings, "CALLBACK_TIMEOUT_SECONDS": "1"}
+    async with ServerProcess(tmp_path, **settings) as process:
         yield process
 
 
@@ -33,13 +35,13 @@ async def test_a_failed_callback_is_not_tried_again(
     }
     for target, (reaction, last_error) in failures.items():
         receiver.script(target, reaction)
-        timer_id = await create_timer(api, receiver.url + target, in_ms(50))
+        timer_id = await create_timer(api, receiver.url + target, in_ms(150))
         timer = await wait_for_status(api, timer_id, "completed", "failed")
         assert (timer["status"], timer["last_error"]) == ("failed", last_error)
         assert timer["executed_at"] is not None
         assert [attempt["error"] for attempt in timer["attempts"]] == [last_error]
     # A later timer of the same endpoint would come after any repeat or followed redirect.
-    later = await create_timer(api, f"{receiver.url}/later", in_ms(50))
+    later = await create_timer(api, f"{receiver.url}/later", in_ms(150))
     await wait_for_status(api, later, "completed")
     assert [request.target for request in receiver.requests] == [*failures, "/later"]
 
@@ -47,7 +49,7 @@ async def test_a_failed_callback_is_not_tried_again(
 async def test_any_2xx_completes(api: httpx.AsyncClient, receiver: CallbackReceiver) -> None:
     for status in (200, 201, 202, 204, 299):
         receiver.reaction = Answer(status, b"" if status == 204 else b'{"ok": false}')
-        timer_id = await create_timer(api, receiver.url, in_ms(50))
+        timer_id = await create_timer(api, receiver.url, in_ms(150))
         timer = await wait_for_status(api, timer_id, "completed", "failed")
         assert timer["status"] == "completed", status
 
@@ -56,7 +58,7 @@ async def test_nobody_listens(api: httpx.AsyncClient) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        timer_id = await create_timer(api, f"http://127.0.0.1:{port}/", in_ms(50))
+        timer_id = await create_timer(api, f"http://127.0.0.1:{port}/", in_ms(150))
         timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert (timer["status"], timer["last_error"]) == ("failed", "connection refused")
 
@@ -67,7 +69,7 @@ async def test_a_retry_policy_tries_again_until_it_works(
     receiver.script("/flaky", Close(), Answer(500), Answer(200))
     policy = {"max_retries": 5, "initial_interval": "50ms", "backoff_multiplier": 2}
     timer_id = await create_timer(
-        api, f"{receiver.url}/flaky", in_ms(50), callback={"payload": 7}, retry_policy=policy
+        api, f"{receiver.url}/flaky", in_ms(150), callback={"payload": 7}, retry_policy=policy
     )
     timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert (timer["status"], timer["last_error"], timer["attempt"]) == ("completed", None, 3)
@@ -90,7 +92,7 @@ async def test_a_retry_policy_comes_to_an_end(
 ) -> None:
     receiver.reaction = Answer(503)
     policy = {"max_attempts": 3, "initial_interval": "20ms", "backoff_multiplier": 1}
-    timer_id = await create_timer(api, receiver.url, in_ms(50), retry_policy=policy)
+    timer_id = await create_timer(api, receiver.url, in_ms(150), retry_policy=policy)
     timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert (timer["status"], timer["last_error"], timer["attempt"]) == ("failed", "HTTP 503", 3)
     assert len(receiver.requests) == 3
@@ -101,7 +103,7 @@ async def test_a_retry_that_is_waited_for_can_be_canceled(
 ) -> None:
     receiver.script("/fails", Answer(500))
     policy = {"max_retries": 1, "initial_interval": "1s"}
-    timer_id = await create_timer(api, f"{receiver.url}/fails", in_ms(50), retry_policy=policy)
+    timer_id = await create_timer(api, f"{receiver.url}/fails", in_ms(150), retry_policy=policy)
     await receiver.wait_for(1)
     waiting = await wait_for_status(api, timer_id, "pending")
     assert waiting["last_error"] == "HTTP 500"
@@ -116,7 +118,7 @@ async def test_an_endpoint_may_ask_to_be_left_alone_for_a_while(
 ) -> None:
     receiver.script("/busy", Answer(429, headers={"Retry-After": "1"}), Answer(200))
     policy = {"max_retries": 1, "initial_interval": "20ms"}
-    timer_id = await create_timer(api, f"{receiver.url}/busy", in_ms(50), retry_policy=policy)
+    timer_id = await create_timer(api, f"{receiver.url}/busy", in_ms(150), retry_policy=policy)
     timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert timer["status"] == "completed"
     first, second = receiver.of("/busy")
@@ -127,9 +129,9 @@ async def test_a_kept_alive_connection_that_was_closed_costs_an_attempt_and_no_f
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/second", Close(), Answer(200))
-    first = await create_timer(api, f"{receiver.url}/first", in_ms(50))
+    first = await create_timer(api, f"{receiver.url}/first", in_ms(150))
     await wait_for_status(api, first, "completed")
-    second = await create_timer(api, f"{receiver.url}/second", in_ms(50))
+    second = await create_timer(api, f"{receiver.url}/second", in_ms(150))
     timer = await wait_for_status(api, second, "completed", "failed")
     assert (timer["status"], timer["attempt"]) == ("completed", 2)
     assert timer["attempts"][0]["error"] == "connection closed before an answer"
@@ -142,9 +144,9 @@ async def test_an_endpoint_that_closes_every_time_is_not_called_for_ever(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/never", Close(), Close(), Close(), Close())
-    first = await create_timer(api, f"{receiver.url}/first", in_ms(50))
+    first = await create_timer(api, f"{receiver.url}/first", in_ms(150))
     await wait_for_status(api, first, "completed")
-    timer_id = await create_timer(api, f"{receiver.url}/never", in_ms(50))
+    timer_id = await create_timer(api, f"{receiver.url}/never", in_ms(150))
     timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert (timer["status"], timer["attempt"]) == ("failed", 2)
     assert timer["last_error"] == "connection closed before an answer"

@@ -11,6 +11,7 @@ from duetime.cli.server import allow_many_connections
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
 from tests.e2e.api_connection import ApiConnection, request_bytes
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
+from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import connections_to, in_ms, timer_body
 
@@ -39,14 +40,25 @@ async def hanging() -> AsyncIterator[list[CallbackReceiver]]:
         yield receivers
 
 
+@pytest.mark.parametrize(
+    ("database", "longest_ms"),
+    # PostgreSQL hands out the 1,500 timers of that instant several times more slowly.
+    [("sqlite", LONGEST_LATENESS_MS), ("postgresql", 4 * LONGEST_LATENESS_MS)],
+    indirect=["database"],
+    ids=["sqlite", "postgresql"],
+)
 async def test_one_endpoint_that_hangs_delays_no_other(
-    server: ServerProcess, receiver: CallbackReceiver, hanging: list[CallbackReceiver]
+    server: ServerProcess,
+    receiver: CallbackReceiver,
+    hanging: list[CallbackReceiver],
+    longest_ms: float,
 ) -> None:
     due_at = in_ms(3_000)
     await create_timers(server, ((hanging[0].url, due_at) for _ in range(1_500)))
     lateness_ms = await lateness_of_others(server, receiver, due_at, spread_ms=20)
     report("one", lateness_ms)
-    assert p99_of(lateness_ms) < LONGEST_LATENESS_MS
+    assert p99_of(lateness_ms) < longest_ms
+    assert p99_of(lateness_ms[75:]) < LONGEST_LATENESS_MS
     assert len(hanging[0].requests) >= 500, "the endpoint that hangs was not even tried"
 
 
@@ -66,6 +78,7 @@ async def test_many_endpoints_that_hang_delay_no_other(
     assert all(dead.requests for dead in hanging), "some endpoints were not even tried"
 
 
+@on_every_database
 async def test_an_endpoint_that_takes_its_time_gets_all_its_timers_soon(
     server: ServerProcess, receiver: CallbackReceiver
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from duetime import __version__
 from duetime.domain.instants import Instant, format_instant, instant_of, plus_ms
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import (
     create_timer,
@@ -19,7 +20,7 @@ from tests.e2e.timer_requests import (
     wait_for_status,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, on_every_database]
 
 HOUR_MS = 3_600_000
 UNKNOWN_ID = "01890000-0000-7000-8000-000000000000"
@@ -135,7 +136,7 @@ async def test_cancel_keeps_the_timer_from_firing(
 async def test_a_finished_timer_can_be_neither_canceled_nor_changed(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
-    timer_id = await create_timer(api, receiver.url, in_ms(50))
+    timer_id = await create_timer(api, receiver.url, in_ms(150))
     await wait_for_status(api, timer_id, "completed")
     for answer, action in (
         (await api.delete(f"/timers/{timer_id}"), "cancel"),
@@ -217,7 +218,7 @@ async def test_the_callback_carries_our_headers_and_the_users(
         "TIMER-ATTEMPT": "99",
     }
     callback = {"headers": headers, "payload": {"n": 1}}
-    timer_id = await create_timer(api, f"{receiver.url}/headers", in_ms(50), callback=callback)
+    timer_id = await create_timer(api, f"{receiver.url}/headers", in_ms(150), callback=callback)
     timer = await wait_for_status(api, timer_id, "completed")
     (request,) = receiver.of("/headers")
     got = request.headers
@@ -237,8 +238,8 @@ async def test_the_callback_carries_our_headers_and_the_users(
 async def test_without_a_payload_there_is_no_body(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
-    nothing = await create_timer(api, f"{receiver.url}/nothing", in_ms(50))
-    null = await create_timer(api, f"{receiver.url}/null", in_ms(50), callback={"payload": None})
+    nothing = await create_timer(api, f"{receiver.url}/nothing", in_ms(150))
+    null = await create_timer(api, f"{receiver.url}/null", in_ms(150), callback={"payload": None})
     await wait_for_status(api, nothing, "completed")
     await wait_for_status(api, null, "completed")
     (without,) = receiver.of("/nothing")

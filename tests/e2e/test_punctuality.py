@@ -7,10 +7,11 @@ import pytest
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, plus_ms
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import connections_to, in_ms, timer_body
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, on_every_database]
 
 TIMERS = 400
 LATENESS_P99_MS = 100.0

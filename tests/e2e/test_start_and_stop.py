@@ -9,17 +9,19 @@ import pytest
 
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
 from tests.e2e.command import Command, Finished, run_command
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import API_KEY, ServerDied, ServerProcess
 from tests.e2e.timer_requests import create_timer, get_timer, in_ms, wait_for_status, wait_until_dry
 
 pytestmark = pytest.mark.e2e
 
 
+@on_every_database
 async def test_a_stop_lets_callbacks_finish_and_loses_none(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/under-way", Answer(200, delay_seconds=0.5))
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, **database.settings)
     await server.start()
     async with server.client() as api:
         under_way = await create_timer(api, f"{receiver.url}/under-way", in_ms(1_000))
@@ -40,11 +42,12 @@ async def test_a_stop_lets_callbacks_finish_and_loses_none(
     assert not any("Traceback" in line for line in server.output)
 
 
+@on_every_database
 async def test_a_callback_that_outlasts_the_grace_is_repeated_after_the_restart(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/hangs", Hang(), Answer(200))
-    server = ServerProcess(tmp_path, SHUTDOWN_GRACE_SECONDS="0.2")
+    server = ServerProcess(tmp_path, SHUTDOWN_GRACE_SECONDS="0.2", **database.settings)
     await server.start()
     async with server.client() as api:
         timer_id = await create_timer(api, f"{receiver.url}/hangs", in_ms(50))
@@ -58,10 +61,11 @@ async def test_a_callback_that_outlasts_the_grace_is_repeated_after_the_restart(
     assert (first.headers["timer-attempt"], second.headers["timer-attempt"]) == ("1", "2")
 
 
+@on_every_database
 async def test_a_create_that_was_answered_survives_a_stop_at_once(
-    tmp_path: Path, receiver: CallbackReceiver
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, **database.settings)
     await server.start()
     async with server.client() as api:
         timer_id = await create_timer(api, receiver.url, in_ms(500))

@@ -24,9 +24,9 @@ class Relay:
         parts = urlsplit(url)
         assert parts.hostname is not None
         self._target = (parts.hostname, parts.port or 5432)
-        self._address = _free_address()
+        self._reserved = _reserved_address()
+        self._address = host, port = self._reserved.getsockname()
         user_info = parts.netloc.rpartition("@")[0]
-        host, port = self._address
         self.url = urlunsplit(parts._replace(netloc=f"{user_info}@{host}:{port}"))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="relay", daemon=True)
@@ -83,7 +83,9 @@ class Relay:
 
     async def _listen(self) -> None:
         if self._listener is None:
-            self._listener = await asyncio.start_server(self._accept, *self._address)
+            self._listener = await asyncio.start_server(
+                self._accept, *self._address, reuse_port=True
+            )
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -130,10 +132,13 @@ class Relay:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_SECONDS)
         self._loop.close()
+        self._reserved.close()
 
 
-def _free_address() -> tuple[str, int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        host, port = probe.getsockname()
-        return host, port
+def _reserved_address() -> socket.socket:
+    """Bound but not listening: while the relay is cut, connections are refused, and nobody else
+    gets the port, also not as the near end of a connection."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved

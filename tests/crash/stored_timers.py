@@ -1,0 +1,25 @@
+"""What a database holds after the servers that used it are gone."""
+
+from duetime.domain.callback import HttpCallback
+from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.timer import Timer
+from duetime.ports.store import PageQuery
+from tests.e2e.databases import Database
+
+
+async def stored_timers(database: Database) -> dict[str, Timer]:
+    """Every timer in the store by the target of its callback; each is there once."""
+    store = database.store()
+    await store.open()
+    total = sum((await store.counts()).values())
+    page = await store.page(PageQuery(namespace=DEFAULT_NAMESPACE, limit=total + 1))
+    await store.close()
+    assert len(page.timers) == page.total == total
+    timers = {_target(timer): timer for timer in page.timers}
+    assert len(timers) == total
+    return timers
+
+
+def _target(timer: Timer) -> str:
+    assert isinstance(timer.callback, HttpCallback)
+    return "/" + timer.callback.url.split("/", 3)[3]

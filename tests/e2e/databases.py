@@ -1,0 +1,67 @@
+"""Where a server under test keeps its timers. A test runs on SQLite, or on every database:
+
+    @on_every_database
+    async def test_x(server: ServerProcess) -> None: ...
+
+It then runs as `test_x[sqlite]` and `test_x[postgresql]`, each time on an empty database.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from duetime.stores.sqlite import SqliteStore
+from duetime.testing.store_contract import Store
+
+on_every_database = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+on_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+
+
+class Database(Protocol):
+    @property
+    def settings(self) -> dict[str, str]:
+        """What tells a server to use this database."""
+        ...
+
+    def store(self) -> Store:
+        """A store on this database, not opened yet, for a look at what servers left there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteDatabase:
+    path: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"TIMER_DB_PATH": str(self.path)}
+
+    def store(self) -> Store:
+        return SqliteStore(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresDatabase:
+    url: str = field(repr=False)
+    schema: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"DATABASE_URL": self.url, "PG_SCHEMA": self.schema}
+
+    def store(self) -> Store:
+        from duetime.stores.postgres import PostgresOptions, PostgresStore
+
+        return PostgresStore(PostgresOptions(url=self.url, schema=self.schema))
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """SQLite, unless the test is marked to run on another or on all."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return SqliteDatabase(tmp_path / "timers.db")
+    return PostgresDatabase(
+        request.getfixturevalue("postgres_url"), request.getfixturevalue("postgres_schema")
+    )
