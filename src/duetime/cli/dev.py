@@ -23,7 +23,15 @@ from duetime.settings import Settings, load_settings
 DEMO_PATH = "/demo"
 DEMO_DELAY_MS = 3_000
 
-_NOT_FOR_DEV = {"AUTH", "DATABASE_URL", "DUETIME_CONFIG", "HOST", "PORT", "TIMER_DB_PATH"}
+_NOT_FOR_DEV = {
+    "AUTH",
+    "DATABASE_URL",
+    "DUETIME_CONFIG",
+    "HOST",
+    "PORT",
+    "TIMER_DB_PATH",
+    "WORKERS",
+}
 
 
 def dev(

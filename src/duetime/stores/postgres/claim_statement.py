@@ -2,6 +2,10 @@
 
 Values: $1 and $2 the leased shards and their epochs, $3 the instant until which to claim, $4 the
 limit, $5 the instant of the claim; $6, when there are many shards, how deep to look into each.
+
+It answers the claims, the next due instant, how many were found due, and the shards whose leases
+are not current. If there are any of these, nothing is claimed: the statement would be slower if
+it had to leave out some of its shards, and it is needed once for each lease that is lost.
 """
 
 from functools import cache
@@ -15,14 +19,17 @@ MAX_MERGED_SHARDS = 64
 MAX_BATCH_BYTES = 16 * 2**20
 """A batch ends with the claim that reaches this size: memory is bounded by bytes, not by timers."""
 
-# The leases that are current. A subquery for each, so that there is no join to plan.
-_VALID_LEASES = """
-    SELECT leased.shard, leased.epoch
+# A subquery for each lease, so that there is no join to plan.
+_LOST_LEASES = """
+    SELECT array_agg(leased.shard) AS shards
     FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
-    WHERE leased.epoch = (
+    WHERE leased.epoch IS DISTINCT FROM (
         SELECT fence.epoch FROM shard_fences AS fence
         WHERE fence.role = 0 AND fence.shard = leased.shard)
 """
+
+# Reading as many as are wanted, or none if a lease is lost.
+_LIMIT_IF_VALID = "LIMIT CASE WHEN (SELECT shards FROM lost_lease) IS NULL THEN $4 ELSE 0 END"
 
 _PLACE = "ctid AS place, namespace, id, due_at, timer_uuid, octet_length(callback) AS bytes"
 
@@ -45,13 +52,14 @@ def _for_merged_shards(branches: int) -> str:
     """Reads the due index once per shard, side by side, and merges what comes out of it: so it
     reads little more than it claims. A branch without a shard finds nothing."""
     branch = f"""
-        (SELECT (SELECT shards[%(n)s] FROM lease) AS shard,
-                (SELECT epochs[%(n)s] FROM lease) AS leased_epoch, {_PLACE}
+        (SELECT ($1::integer[])[%(n)s] AS shard, ($2::bigint[])[%(n)s] AS leased_epoch, {_PLACE}
          FROM pending_timers
-         WHERE shard = (SELECT shards[%(n)s] FROM lease) AND due_at <= $3
+         WHERE shard = ($1::integer[])[%(n)s] AND due_at <= $3
          ORDER BY due_at, timer_uuid LIMIT $4)"""
     merged = " UNION ALL ".join(branch % {"n": n} for n in range(1, branches + 1))
-    return _statement(f"SELECT * FROM ({merged}) AS branches ORDER BY due_at, timer_uuid LIMIT $4")
+    return _statement(
+        f"SELECT * FROM ({merged}) AS branches ORDER BY due_at, timer_uuid {_LIMIT_IF_VALID}"
+    )
 
 
 # Looks as deep into each shard as is usually enough. Where a shard may have more, what comes
@@ -60,7 +68,7 @@ _DUE_IN_MANY_SHARDS = f"""
     WITH seen AS MATERIALIZED (
         SELECT due.*, row_number() OVER (
             PARTITION BY due.shard ORDER BY due.due_at, due.timer_uuid) AS depth
-        FROM lease CROSS JOIN unnest(lease.shards, lease.epochs) AS leased (shard, leased_epoch)
+        FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, leased_epoch)
         CROSS JOIN LATERAL (
             SELECT leased.shard, leased.leased_epoch, {_PLACE} FROM pending_timers
             WHERE pending_timers.shard = leased.shard AND due_at <= $3
@@ -72,7 +80,7 @@ _DUE_IN_MANY_SHARDS = f"""
     SELECT shard, leased_epoch, place, namespace, id, due_at, timer_uuid, bytes FROM seen
     WHERE ((SELECT due_at FROM bound) IS NULL)
        OR (due_at, timer_uuid) <= ((SELECT due_at FROM bound), (SELECT timer_uuid FROM bound))
-    ORDER BY due_at, timer_uuid LIMIT $4
+    ORDER BY due_at, timer_uuid {_LIMIT_IF_VALID}
 """
 
 
@@ -83,15 +91,16 @@ def _statement(due: str) -> str:
     the shards in question: one that was taken meanwhile has another epoch than the snapshot
     says, and is left alone. They are locked only if there is something to claim, so that a claim
     in vain writes nothing. Then the timers, in the order of their keys: one that was canceled or
-    claimed meanwhile is gone, one that was changed is claimed as it is now if it is still due.
+    claimed meanwhile is gone; one that was changed is claimed as it is now if it is still due, or
+    passed over, which differs between releases of PostgreSQL. So when something was passed over,
+    the answer is that there may be more now.
 
     The planner takes a limit that it does not know to leave few rows, so it fetches `doomed` by
     their places, also when it believes that there are hardly any timers to read through.
     """
     return f"""
-    WITH lease AS MATERIALIZED (
-        SELECT array_agg(shard) AS shards, array_agg(epoch) AS epochs
-        FROM ({_VALID_LEASES}) AS valid
+    WITH lost_lease AS MATERIALIZED (
+        {_LOST_LEASES}
     ), found AS MATERIALIZED (
         {due}
     ), chosen AS MATERIALIZED (
@@ -128,16 +137,19 @@ def _statement(due: str) -> str:
     )
     SELECT
         (SELECT '[' || string_agg(claim, ',' ORDER BY sort, then_sort) || ']' FROM claimed),
-        (SELECT min(ahead.due_at)
-         FROM unnest((SELECT shards FROM lease)) AS leased (shard)
+        CASE WHEN (SELECT count(*) FROM claimed) < (SELECT count(*) FROM chosen)
+        THEN (SELECT min(due_at) FROM chosen)
+        ELSE (SELECT min(ahead.due_at)
+         FROM unnest($1::integer[]) AS leased (shard)
          CROSS JOIN LATERAL (
             SELECT next.due_at FROM pending_timers AS next
             WHERE next.shard = leased.shard AND (next.due_at, next.timer_uuid) > (
                 coalesce((SELECT due_at FROM last_chosen), $3),
                 coalesce((SELECT timer_uuid FROM last_chosen), {_AFTER_EVERY_UUID}))
             ORDER BY next.due_at, next.timer_uuid LIMIT 1
-         ) AS ahead),
-        (SELECT count(*) FROM found)
+         ) AS ahead)
+        END,
+        (SELECT count(*) FROM found), (SELECT shards FROM lost_lease)
     """
 
 

@@ -32,19 +32,21 @@ class Claiming:
     async def claim_due(
         self, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
     ) -> ClaimBatch:
-        if not leases:
-            return ClaimBatch([], None)
-        values = [list(leases), list(leases.values()), until_inclusive, limit, now]
-        depth = self._depth(len(leases), limit)
-        if len(leases) > MAX_MERGED_SHARDS:
-            values.append(depth)
-        row = await self._connections.fetch_one(claim_statement(len(leases)), *values)
-        assert row is not None
-        text, next_due_at, found = row
-        self._learn(
-            found, limit, more_is_due=next_due_at is not None and next_due_at <= until_inclusive
-        )
-        return ClaimBatch(claims_of(text), next_due_at)
+        valid = dict(leases)
+        while valid:
+            values = [list(valid), list(valid.values()), until_inclusive, limit, now]
+            if len(valid) > MAX_MERGED_SHARDS:
+                values.append(self._depth(len(valid), limit))
+            row = await self._connections.fetch_one(claim_statement(len(valid)), *values)
+            assert row is not None
+            text, next_due_at, found, lost = row
+            if lost is None:
+                more_is_due = next_due_at is not None and next_due_at <= until_inclusive
+                self._learn(found, limit, more_is_due=more_is_due)
+                return ClaimBatch(claims_of(text), next_due_at)
+            for shard in lost:
+                del valid[shard]
+        return ClaimBatch([], None)
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))

@@ -62,14 +62,14 @@ async def connect(
         return await asyncpg.connect(
             options.url, **_arguments(options, settings, statement_timeout_seconds)
         )
-    except DRIVER_ERRORS as error:
-        raise store_error(error, options) from error
     except ValueError as error:
         # What asyncpg says may repeat the URL, and with it the password.
         raise StoreUnavailable(
             "the database URL cannot be read: it should look like"
             " postgresql://user:password@host:5432/database"
         ) from error
+    except DRIVER_ERRORS as error:
+        raise store_error(error, options) from error
 
 
 @asynccontextmanager
@@ -146,9 +146,10 @@ class Connections:
                 connection = await self._pool.acquire()
             try:
                 yield connection
-            except (TimeoutError, asyncpg.InternalClientError):
+            except (TimeoutError, asyncpg.InternalClientError, asyncio.CancelledError):
                 # The server would have ended the statement before: nothing comes any more. Or
-                # the driver cannot tell any more what comes.
+                # the driver cannot tell any more what comes. Or nobody wants to wait for it,
+                # and asking the server to stop would be one more thing to wait for.
                 connection.terminate()
                 raise
             finally:

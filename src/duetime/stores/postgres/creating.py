@@ -17,6 +17,7 @@ from duetime.stores.postgres.rows import (
     callback_text,
     metadata_text,
     retry_policy_text,
+    storable_or_none,
     timer_of,
 )
 
@@ -104,7 +105,7 @@ def create_values(requests: Sequence[CreateRequest]) -> list[Any]:
         [callback_text(timer.callback) for timer in timers],
         [retry_policy_text(timer.retry_policy) for timer in timers],
         [metadata_text(timer.metadata) for timer in timers],
-        [timer.correlation_id for timer in timers],
+        [storable_or_none(timer.correlation_id) for timer in timers],
         [timer.fingerprint for timer in timers],
         [request.on_existing is OnExisting.REPLACE for request in requests],
     ]

@@ -1,6 +1,6 @@
 """The history's partitions, made when something is to be written into one that is missing."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 import asyncpg
@@ -20,7 +20,7 @@ _MAX_TRIES = 3
 async def write_with_history(
     connections: Connections,
     history_step: int,
-    finished_at: Iterable[Instant],
+    finished_at: Sequence[Instant],
     write: Callable[[], Awaitable[Result]],
 ) -> Result:
     """Do a write that finishes timers at these instants.
@@ -32,6 +32,15 @@ async def write_with_history(
         try:
             return await write()
         except asyncpg.CheckViolationError:
-            for beginning in {instant - instant % history_step for instant in finished_at}:
-                await connections.fetch_value(_ADD_PARTITION, beginning, history_step)
+            await _add_partitions(connections, history_step, finished_at)
     raise StoreUnavailable("the history's partitions disappear as fast as they are made")
+
+
+async def _add_partitions(
+    connections: Connections, history_step: int, finished_at: Iterable[Instant]
+) -> None:
+    """Make those that are missing. An instant within the one before needs none."""
+    there_until: int | None = None
+    for instant in sorted(finished_at):
+        if there_until is None or instant >= there_until:
+            there_until = await connections.fetch_value(_ADD_PARTITION, instant, history_step)

@@ -1,8 +1,13 @@
 """Forgetting timers that finished long ago."""
 
+import asyncpg
+import structlog
+
 from duetime.domain.instants import Instant
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
 from duetime.stores.postgres.options import PostgresOptions
+
+_log = structlog.get_logger()
 
 _PRUNE_TIMEOUT_SECONDS = 600.0
 """Counting a partition before it is dropped takes a second for every few million timers."""
@@ -16,7 +21,7 @@ _DROP_PARTITION = "SELECT drop_history_partition($1)"
 _DELETE_OLD = """
     WITH old AS MATERIALIZED (
         SELECT tableoid AS partition, ctid AS place FROM finished_timers
-        WHERE updated_at < $1 ORDER BY updated_at LIMIT $2
+        WHERE updated_at < $1 ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM finished_timers AS timer USING old
         WHERE timer.tableoid = old.partition AND timer.ctid = old.place
@@ -30,19 +35,32 @@ _DELETE_OLD = """
 
 
 async def prune(options: PostgresOptions, finished_before: Instant, limit: int) -> int:
-    """On a connection of its own: it may take long, and is not done often."""
+    """On a connection of its own: it may take long, and is not done often.
+
+    Whole partitions are dropped, which costs nothing. Single timers are searched for in the
+    whole history: there is no index for that, as it would make every firing dearer.
+    """
     async with connected(
         options, ANY_PLAN, statement_timeout_seconds=_PRUNE_TIMEOUT_SECONDS
     ) as connection:
-        if finished_before % options.history_step == 0:
+        if options.history_step > 1 and finished_before % options.history_step == 0:
             return await _drop_partitions(connection, finished_before)
         deleted: int = await connection.fetchval(_DELETE_OLD, finished_before, limit)
+        if deleted < limit:
+            deleted += await _drop_partitions(connection, finished_before)
         return deleted
 
 
 async def _drop_partitions(connection: Connection, finished_before: Instant) -> int:
-    """Each in a transaction of its own."""
+    """Forget those that end at or before the instant, each in a transaction of its own.
+
+    One that is being read for long is left for the next time: everybody else would have to
+    wait, too.
+    """
     forgotten = 0
     for (name,) in await connection.fetch(_OLD_PARTITIONS, finished_before):
-        forgotten += await connection.fetchval(_DROP_PARTITION, name)
+        try:
+            forgotten += await connection.fetchval(_DROP_PARTITION, name)
+        except asyncpg.LockNotAvailableError:
+            _log.info("history.drop_postponed", partition=name)
     return forgotten

@@ -73,14 +73,18 @@ def is_storable(key: TimerKey) -> bool:
 def storable(text: str) -> str:
     """The text, with a replacement for each character that PostgreSQL's text cannot hold.
 
-    An error message is what an endpoint sent us: whatever is in it, it must not keep a
-    settlement from being written.
+    What others sent us, like an endpoint's error message, must not keep a batch from being
+    written, whatever is in it.
     """
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         text = text.encode(errors="replace").decode()
     return text
+
+
+def storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
 
 
 def callback_text(callback: Callback) -> str:
@@ -109,4 +113,4 @@ def attempts_text(attempts: Sequence[Attempt]) -> str | None:
 
 
 def _with_storable_error(attempt: Attempt) -> Attempt:
-    return replace(attempt, error=None if attempt.error is None else storable(attempt.error))
+    return replace(attempt, error=storable_or_none(attempt.error))

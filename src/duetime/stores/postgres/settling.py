@@ -8,7 +8,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.history import write_with_history
-from duetime.stores.postgres.rows import SHARED_COLUMNS, attempts_text, storable
+from duetime.stores.postgres.rows import SHARED_COLUMNS, attempts_text, storable_or_none
 
 SETTLING_ROLE = 1
 
@@ -129,11 +129,7 @@ def settlement_values(
         [settlement.attempt for settlement in settlements],
         [settlement.failures for settlement in settlements],
         [attempts_text(settlement.attempts) for settlement in settlements],
-        [_error_text(settlement.last_error) for settlement in settlements],
+        [storable_or_none(settlement.last_error) for settlement in settlements],
         [settlement.updated_at for settlement in settlements],
         [settlement.executed_at for settlement in settlements],
     ]
-
-
-def _error_text(error: str | None) -> str | None:
-    return None if error is None else storable(error)

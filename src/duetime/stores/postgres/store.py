@@ -1,5 +1,6 @@
 """The PostgreSQL store: the ports' methods, each handed to the connections it may use."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from duetime.domain.errors import StoreUnavailable
@@ -160,5 +161,4 @@ class _Opened:
             await connections.open()
 
     async def close(self) -> None:
-        for connections in self.all:
-            await connections.close()
+        await asyncio.gather(*(connections.close() for connections in self.all))

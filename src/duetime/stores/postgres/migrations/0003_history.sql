@@ -10,12 +10,12 @@ CREATE VIEW history_partitions AS
     CROSS JOIN LATERAL pg_catalog.pg_get_expr(child.relpartbound, child.oid) AS bound (text)
     WHERE pg_inherits.inhparent = 'finished_timers'::regclass;
 
--- Makes the partition that an instant belongs to, if there is none. It begins and ends at
--- multiples of `width`, or where its neighbours do if they were made with another width.
+-- Makes the partition that an instant belongs to, if there is none; answers where it ends. It begins
+-- and ends at multiples of `width`, or where its neighbours do if they were made with another one.
 --
 -- The table is made first and attached then: that takes no lock that a write waits for.
 CREATE FUNCTION add_history_partition(instant bigint, width bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     lower_bound bigint := floor(instant::numeric / width) * width;
     upper_bound bigint := lower_bound + width;
@@ -24,24 +24,25 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock('finished_timers'::regclass::oid::bigint);
     FOR neighbour IN SELECT * FROM history_partitions LOOP
-        IF instant >= neighbour.from_inclusive AND instant < neighbour.to_exclusive THEN
-            RETURN;
-        ELSIF neighbour.to_exclusive <= instant THEN
+        IF neighbour.to_exclusive <= instant THEN
             lower_bound := greatest(lower_bound, neighbour.to_exclusive);
-        ELSE
+        ELSIF neighbour.from_inclusive > instant THEN
             upper_bound := least(upper_bound, neighbour.from_inclusive);
+        ELSE
+            RETURN neighbour.to_exclusive;
         END IF;
     END LOOP;
     partition_name := 'finished_timers_' || replace(lower_bound::text, '-', 'before_');
     EXECUTE format(
         'CREATE TABLE %I (LIKE finished_timers INCLUDING ALL) WITH ('
         -- Rows are never changed, so they may be frozen as soon as they are looked at.
-        || 'autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_insert_threshold = 50000,'
-        || 'autovacuum_freeze_min_age = 0, autovacuum_analyze_scale_factor = 0.05)',
-        partition_name);
+        || 'autovacuum_vacuum_insert_scale_factor = 0.1,'
+        || 'autovacuum_vacuum_insert_threshold = 50000, autovacuum_freeze_min_age = 0,'
+        || 'autovacuum_analyze_scale_factor = 0.05)', partition_name);
     EXECUTE format(
         'ALTER TABLE finished_timers ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)',
         partition_name, lower_bound, upper_bound);
+    RETURN upper_bound;
 END
 $$;
 

@@ -1,0 +1,118 @@
+"""Reading the plans that PostgreSQL makes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from duetime.stores.postgres.connections import Connection
+
+Node = dict[str, Any]
+
+_TIMERS = re.compile(r"(pending|executing|finished)_timers")
+_BY_INDEX = {"Index Scan", "Index Only Scan"}
+
+
+async def explain(connection: Connection, statement: str, *values: Any) -> Node:
+    """The plan for the statement, without running it."""
+    return await _explain(connection, "FORMAT JSON", statement, values)
+
+
+async def run_explained(connection: Connection, statement: str, *values: Any) -> Node:
+    """The plan, with what each step did when it was run. Nothing is changed by it."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        return await _explain(connection, "ANALYZE, BUFFERS, FORMAT JSON", statement, values)
+    finally:
+        await transaction.rollback()
+
+
+async def _explain(connection: Connection, how: str, statement: str, values: Sequence[Any]) -> Node:
+    """The plan of a prepared statement, which is made without a look at the values, as the
+    store's are. Explaining the statement itself would plan it for these values."""
+    await connection.execute(f"PREPARE explained AS {statement}")
+    try:
+        literals = ", ".join(map(_literal, values))
+        text = await connection.fetchval(f"EXPLAIN ({how}) EXECUTE explained ({literals})")
+    finally:
+        await connection.execute("DEALLOCATE explained")
+    plan: Node = msgspec.json.decode(text)[0]["Plan"]
+    return plan
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        return "'{" + ",".join(map(_element, value)).replace("'", "''") + "}'"
+    text = str(value).replace("'", "''")
+    return f"'{text}'"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return msgspec.json.encode(str(value)).decode() if isinstance(value, str) else str(int(value))
+
+
+async def plans_within(connection: Any, statement: str, *values: Any) -> list[Node]:
+    """The plans of everything that the statement runs, also within functions."""
+    plans: list[Node] = []
+
+    def remember(_connection: object, message: Any) -> None:
+        _, _, text = message.message.partition("plan:\n")
+        plans.append(msgspec.json.decode(text)["Plan"])
+
+    try:
+        await connection.execute("LOAD 'auto_explain'")
+    except asyncpg.PostgresError as error:
+        pytest.skip(f"plans within functions cannot be seen here: {error}")
+    await connection.execute(
+        "SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;"
+        "SET auto_explain.log_format = json; SET auto_explain.log_level = notice"
+    )
+    connection.add_log_listener(remember)
+    await connection.fetch(statement, *values)
+    connection.remove_log_listener(remember)
+    return plans
+
+
+def scans_of_timers(plan: Node) -> list[Node]:
+    """Every step that reads a table of timers."""
+    return [
+        node
+        for node in _nodes(plan)
+        if _TIMERS.match(node.get("Relation Name", "")) and node["Node Type"] != "ModifyTable"
+    ]
+
+
+def misguided(plan: Node) -> list[str]:
+    """The steps that read more of a table of timers than they need."""
+    return [
+        f"{node['Node Type']} on {node['Relation Name']} by {node.get('Index Name')}"
+        for node in scans_of_timers(plan)
+        if not (node["Node Type"] in _BY_INDEX and "Index Cond" in node)
+        and node["Node Type"] != "Tid Scan"
+    ]
+
+
+def rows_read(plan: Node) -> int:
+    """How many rows were looked at in the tables of timers, whether they were wanted or not."""
+    return sum(
+        round(node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)))
+        for node in scans_of_timers(plan)
+    )
+
+
+def buffers_touched(plan: Node) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def _nodes(plan: Node) -> Iterator[Node]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)

@@ -1,0 +1,78 @@
+"""Content that PostgreSQL finds hard: characters its text cannot hold, and sheer size."""
+
+import pytest
+from msgspec import Raw
+
+from duetime.domain.callback import HttpCallback
+from duetime.domain.keys import TimerKey
+from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Change
+from duetime.stores.postgres import PostgresStore
+from duetime.testing.store_contract.steps import (
+    at,
+    claim,
+    completion,
+    create,
+    failure,
+    ids_of,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
+
+MEBIBYTE = 2**20
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("a NUL \0 within", "a NUL \ufffd within"),
+        ("half a \ud83d pair", "half a ? pair"),
+        ("both \0 \udc00 \u00e9", "both \ufffd ? \u00e9"),
+        ("\U0001f600 \x01 \u2028 'quoted' \\ \"", "\U0001f600 \x01 \u2028 'quoted' \\ \""),
+    ],
+)
+async def test_whatever_an_endpoint_answers_the_attempt_is_settled(
+    store: PostgresStore, error: str, told: str
+) -> None:
+    leases = await own_shards(store)
+    bad, good = make_timer("bad", execute_at=at(0)), make_timer("good", execute_at=at(1))
+    await create(store, bad, good)
+    first, second = await claim(store, leases)
+    assert await store.settle([failure(first, error=error), completion(second)]) == [True, True]
+    timer = await stored(store, bad.key)
+    assert (timer.status, timer.last_error) == (TimerStatus.FAILED, told)
+    (attempt,) = timer.attempts
+    assert attempt.error is not None
+    assert attempt.error.replace("\0", "\ufffd") == told
+
+
+async def test_a_correlation_id_does_not_keep_others_from_being_created(
+    store: PostgresStore,
+) -> None:
+    await create(store, make_timer("odd", correlation_id="a\0b"), make_timer("other"))
+    assert (await stored(store, TimerKey("default", "odd"))).correlation_id == "a\ufffdb"
+
+
+@pytest.mark.parametrize("key", [TimerKey("default", "a\0b"), TimerKey("a\ud800", "b")])
+async def test_a_key_that_cannot_be_stored_is_not_there(
+    store: PostgresStore, key: TimerKey
+) -> None:
+    assert await store.get(key) is None
+    assert await store.cancel_if_pending(key, at(0)) is None
+    assert await store.remove_if_pending(key) is None
+    change = Change(updated_at=at(1), delivery_id="d", execute_at=at(2))
+    assert await store.change_if_pending(key, change) is None
+
+
+async def test_a_batch_of_large_timers_is_bounded_by_their_size(store: PostgresStore) -> None:
+    payload = Raw(b'"' + b"x" * MEBIBYTE + b'"')
+    callback = HttpCallback(url="https://example.com", payload=payload)
+    timers = [make_timer(f"t{n:02}", execute_at=at(n), callback=callback) for n in range(20)]
+    await create(store, *timers)
+    leases = await own_shards(store)
+    batch = await store.claim_due(leases, now=at(50), until_inclusive=at(50), limit=100)
+    assert ids_of(batch.claims) == [timer.key.id for timer in timers[:16]]
+    assert batch.next_due_at == at(16)
+    assert all(claimed.callback == callback for claimed in batch.claims)
+    assert len(await claim(store, leases)) == 4

@@ -1,0 +1,160 @@
+"""A timer may be on its way from one table to another while a create of its key looks for it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import Settlement
+from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
+from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
+from duetime.stores.postgres.claim_statement import claim_statement
+from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.creating import CREATE, create_values
+from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
+from duetime.testing.store_contract.steps import (
+    at,
+    claim,
+    completion,
+    create,
+    failure,
+    hand_back,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
+from tests.postgres_store.held import held
+
+TIMER = make_timer("same", execute_at=at(5), retry_policy=RetryPolicy())
+NEWCOMER = make_timer("same", execute_at=at(50), delivery_id="newcomer", created_at=at(3))
+
+
+async def claimed_one(store: PostgresStore) -> Claim:
+    """The timer, executing; the history has a partition."""
+    await create(store, make_timer("first"))
+    await store.cancel_if_pending(make_timer("first").key, at(0))
+    await create(store, TIMER)
+    (claimed,) = await claim(store, await own_shards(store))
+    return claimed
+
+
+def settling(*settlements: Settlement) -> tuple[Any, ...]:
+    return SETTLE, SETTLING_ROLE, *settlement_values(settlements)
+
+
+async def create_during(
+    options: PostgresOptions,
+    database: Connection,
+    store: PostgresStore,
+    *write: Any,
+    on_existing: OnExisting = OnExisting.KEEP,
+) -> CreateResult:
+    """Create the newcomer while the write is under way and has to be waited for."""
+    async with held(options, *write) as under_way:
+        creation = asyncio.create_task(create(store, NEWCOMER, on_existing=on_existing))
+        await under_way.is_waited_for(database)
+        await under_way.commit()
+        (result,) = await creation
+    return result
+
+
+@pytest.mark.parametrize("on_existing", OnExisting)
+async def test_while_it_is_claimed(
+    store: PostgresStore, options: PostgresOptions, database: Connection, on_existing: OnExisting
+) -> None:
+    leases = await own_shards(store)
+    await create(store, TIMER)
+    values = (list(leases), list(leases.values()), at(9), 10, at(5))
+    result = await create_during(
+        options, database, store, claim_statement(16), *values, on_existing=on_existing
+    )
+    assert result.existence is Existence.EXISTING
+    assert result.timer.status is TimerStatus.EXECUTING
+    assert await stored(store, TIMER.key) == result.timer
+
+
+async def test_while_it_comes_back_for_a_retry(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    claimed = await claimed_one(store)
+    result = await create_during(options, database, store, *settling(failure(claimed)))
+    assert result.existence is Existence.EXISTING
+    assert (result.timer.status, result.timer.attempt) == (TimerStatus.PENDING, 1)
+
+
+async def test_while_it_finishes(store: PostgresStore, options: PostgresOptions) -> None:
+    claimed = await claimed_one(store)
+    async with held(options, *settling(completion(claimed))) as under_way:
+        (before,) = await create(store, NEWCOMER)
+        await under_way.commit()
+    (after,) = await create(store, NEWCOMER)
+    assert (before.existence, after.existence) == (Existence.EXISTING, Existence.EXISTING)
+    assert before.timer.status is TimerStatus.EXECUTING
+    assert after.timer.status is TimerStatus.COMPLETED
+
+
+async def test_while_it_is_canceled(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    await claimed_one(store)
+    timer = make_timer("same-again")
+    await create(store, timer)
+    async with held(options, CANCEL, *timer.key, at(9)) as under_way:
+        creation = asyncio.create_task(create(store, timer))
+        await under_way.is_waited_for(database)
+        await under_way.commit()
+        (result,) = await creation
+    assert result.existence is Existence.EXISTING
+    assert result.timer.status is TimerStatus.CANCELED
+
+
+async def test_while_it_is_removed(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    await create(store, TIMER)
+    result = await create_during(options, database, store, REMOVE, *TIMER.key)
+    assert result == CreateResult(Existence.CREATED, NEWCOMER)
+    assert await stored(store, TIMER.key) == NEWCOMER
+
+
+async def test_while_it_is_changed(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    await create(store, TIMER)
+    change = (*TIMER.key, at(1), "changed", True, at(7), False, None, False, None, False, None)
+    result = await create_during(
+        options, database, store, CHANGE, *change, on_existing=OnExisting.REPLACE
+    )
+    assert result.existence is Existence.REPLACED
+    assert (result.timer.created_at, result.timer.due_at) == (TIMER.created_at, at(50))
+    assert await stored(store, TIMER.key) == result.timer
+
+
+async def test_while_another_one_creates_it(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    first = create_values([CreateRequest(TIMER, OnExisting.KEEP)])
+    result = await create_during(options, database, store, CREATE, *first)
+    assert result == CreateResult(Existence.EXISTING, TIMER)
+
+
+async def test_a_settlement_waits_for_a_create_that_looks_for_its_key(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    claimed = await claimed_one(store)
+    async with held(
+        options, CREATE, *create_values([CreateRequest(TIMER, OnExisting.KEEP)])
+    ) as under_way:
+        settlement = asyncio.create_task(store.settle([hand_back(claimed)]))
+        await under_way.is_waited_for(database)
+        await under_way.commit()
+        assert await settlement == [True]
+    assert (await stored(store, TIMER.key)).status is TimerStatus.PENDING
+    assert await store.counts() == {
+        **dict.fromkeys(TimerStatus, 0),
+        TimerStatus.PENDING: 1,
+        TimerStatus.CANCELED: 1,
+    }

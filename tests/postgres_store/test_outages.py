@@ -1,0 +1,181 @@
+"""Whatever happens to the database, a call ends, and the next one after the outage works."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.timer import TimerStatus
+from duetime.ports.membership import NodeFacts
+from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.leasing import CLAIM_SHARDS, epochs_by_number
+from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
+from duetime.testing.timers import make_timer
+from tests.postgres.fixtures import MakePostgres
+from tests.postgres.relay import Relay
+from tests.postgres_store.held import held
+
+PATIENCE_SECONDS = 30
+
+_END_THOSE_WHO_WAIT = """
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE $1 = ANY (pg_blocking_pids(pid))
+"""
+
+Call = Callable[[PostgresStore], Awaitable[object]]
+CALLS: dict[str, Call] = {
+    "ping": lambda store: store.ping(),
+    "create": lambda store: create(store, make_timer("new")),
+    "get": lambda store: store.get(TimerKey("default", "nobody")),
+    "cancel": lambda store: store.cancel_if_pending(TimerKey("default", "nobody"), at(0)),
+    "shards": lambda store: store.shards(),
+    "heartbeat": lambda store: store.heartbeat("node-1", NodeFacts(), join=True),
+    "prune": lambda store: store.prune(finished_before=at(0), limit=1),
+    "counts": lambda store: store.counts(),
+}
+
+
+async def expect_unavailable(store: PostgresStore) -> None:
+    for name, call in CALLS.items():
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with pytest.raises(StoreUnavailable) as caught:
+                await call(store)
+        assert "\n" not in caught.value.message, name
+
+
+async def expect_available(store: PostgresStore) -> None:
+    """A connection that broke may cost a call; after that everything works."""
+    for call in CALLS.values():
+        for _ in range(10):
+            try:
+                await call(store)
+                break
+            except StoreUnavailable:
+                continue
+        await call(store)
+
+
+async def test_a_settlement_whose_connection_breaks_can_be_repeated(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    leases = await own_shards(store)
+    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(5)))
+    claims = await claim(store, leases)
+    settlements = [completion(claimed) for claimed in claims]
+    await store.settle(settlements[:1])
+    taking = (CLAIM_SHARDS, list(leases), epochs_by_number(leases), "node-2")
+    async with held(options, *taking) as takeover:
+        settling = asyncio.create_task(store.settle(settlements[1:]))
+        await takeover.is_waited_for(database)
+        ended = await database.fetchval(_END_THOSE_WHO_WAIT, takeover.pid)
+        assert ended == 1
+        with pytest.raises(StoreUnavailable):
+            await settling
+        await takeover.roll_back()
+    assert (await store.counts())[TimerStatus.COMPLETED] == 1
+    assert await store.settle(settlements) == [False, True, True, True, True]
+
+
+async def test_a_restart_costs_at_most_a_call(make_postgres: MakePostgres) -> None:
+    with make_postgres() as server:
+        store = PostgresStore(PostgresOptions(url=server.url))
+        await store.open()
+        await store.add_namespace(Namespace("default", 16))
+        await expect_available(store)
+
+        server.stop("immediate")
+        await expect_unavailable(store)
+        server.start()
+
+        await expect_available(store)
+        await store.close()
+
+
+@pytest.fixture
+async def far_store(options: PostgresOptions) -> AsyncIterator[tuple[PostgresStore, Relay]]:
+    """A store behind a network that can break."""
+    with Relay(options.url) as relay:
+        store = PostgresStore(
+            replace(
+                options, url=relay.url, statement_timeout_seconds=0.5, connect_timeout_seconds=0.3
+            )
+        )
+        await store.open()
+        await store.add_namespace(Namespace("default", 16))
+        await expect_available(store)
+        yield store, relay
+        relay.heal()
+        await store.close()
+
+
+async def test_a_network_that_is_cut(far_store: tuple[PostgresStore, Relay]) -> None:
+    store, relay = far_store
+    relay.cut()
+    await expect_unavailable(store)
+    relay.heal()
+    await expect_available(store)
+
+
+async def test_a_network_that_swallows_everything(
+    far_store: tuple[PostgresStore, Relay],
+) -> None:
+    store, relay = far_store
+    relay.freeze()
+    await expect_unavailable(store)
+    relay.heal()
+    await expect_available(store)
+
+
+async def test_closing_ends_when_the_network_swallows_everything(
+    far_store: tuple[PostgresStore, Relay],
+) -> None:
+    store, relay = far_store
+    relay.freeze()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await store.close()
+        await store.close()
+
+
+async def test_who_does_not_want_to_wait_need_not(options: PostgresOptions) -> None:
+    """A health check has less patience than a statement."""
+    with Relay(options.url) as relay:
+        store = PostgresStore(replace(options, url=relay.url, connect_timeout_seconds=300.0))
+        await store.open()
+        await store.ping()
+        relay.freeze()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for _ in range(2):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await store.ping()
+        relay.heal()
+        await store.ping()
+        await store.close()
+
+
+async def test_a_closed_store_says_so(store: PostgresStore) -> None:
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.get(TimerKey("default", "t"))
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.prune(finished_before=at(0), limit=1)
+
+
+async def test_a_statement_that_takes_too_long_ends(
+    store: PostgresStore, options: PostgresOptions
+) -> None:
+    hurried = PostgresStore(replace(options, statement_timeout_seconds=0.2))
+    await hurried.open()
+    timer = make_timer()
+    await create(store, timer)
+    async with held(options, "SELECT FROM pending_timers FOR UPDATE"):
+        with pytest.raises(StoreUnavailable, match="statement timeout"):
+            await hurried.cancel_if_pending(timer.key, at(0))
+    result = await hurried.cancel_if_pending(timer.key, at(0))
+    assert result is not None
+    assert result.applied
+    await hurried.close()

@@ -1,0 +1,156 @@
+"""Every statement goes by an index, whatever the planner believes about the tables.
+
+A plan is kept for as long as the table's statistics do not change, so it may have been made when
+the table was empty, and be used when there are millions of timers in it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from duetime.domain.keys import Namespace
+from duetime.domain.timer import TimerStatus
+from duetime.ports.store import CreateRequest, OnExisting, PageQuery, SortField
+from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
+from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
+from duetime.stores.postgres.claiming import EXECUTING
+from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connection, connected
+from duetime.stores.postgres.creating import CREATE, create_values
+from duetime.stores.postgres.paging import page_statement
+from duetime.stores.postgres.reading import GET
+from duetime.stores.postgres.recovering import LEFT_BEHIND
+from duetime.stores.postgres.settling import SETTLE, settlement_values
+from duetime.testing.store_contract.steps import at, claim, completion, own_shards
+from duetime.testing.timers import make_timer
+from tests.postgres_store.plans import (
+    explain,
+    misguided,
+    plans_within,
+    rows_read,
+    run_explained,
+    scans_of_timers,
+)
+from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State
+
+LIMIT = 100
+
+SHARDS = list(range(16))
+EPOCHS = [1] * 16
+KEY = ("default", "t1")
+
+
+def settlements(claims: int) -> list[Any]:
+    """Values of a settlement of timers that do not exist: enough for a plan."""
+    ids = [f"t{n}" for n in range(claims)]
+    ones, texts = [1] * claims, ["x"] * claims
+    return [
+        *(1, ["default"] * claims, ids, ones, ones, ones, [2] * claims, ones, ones, texts),
+        *(ones, ones, texts, texts, ones, ones),
+    ]
+
+
+STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
+    "get": (GET, KEY),
+    "change": (CHANGE, (*KEY, 1, "d", True, 2, False, None, False, None, False, None)),
+    "cancel": (CANCEL, (*KEY, at(1))),
+    "remove": (REMOVE, KEY),
+    "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1))),
+    "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, at(1), LIMIT, at(1))),
+    "claim from many shards": (
+        claim_statement(MAX_MERGED_SHARDS + 1),
+        (SHARDS, EPOCHS, at(1), LIMIT, at(1), 20),
+    ),
+    "executing": (EXECUTING, (SHARDS, EPOCHS)),
+    "settle": (SETTLE, settlements(100)),
+    "recover": (LEFT_BEHIND, (SHARDS, EPOCHS)),
+} | {
+    f"page of {status.label if status else 'all'} by {sort.value} {descending=}": (
+        page_statement(status, sort, descending),
+        ("default", 50, 100),
+    )
+    for status in (None, *TimerStatus)
+    for sort in SortField
+    for descending in (False, True)
+}
+
+
+@pytest.fixture
+async def planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
+    """A connection like those that the store uses."""
+    async with connected(options, PLANS_BY_INDEX) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+async def test_every_statement_goes_by_an_index(
+    store: PostgresStore, database: Connection, planner: Connection, state: State
+) -> None:
+    await state(store, database)
+    problems = {
+        name: problem
+        for name, (statement, values) in STATEMENTS.items()
+        if (problem := misguided(await explain(planner, statement, *values)))
+    }
+    assert not problems
+
+
+@pytest.mark.parametrize("shards", [1, 16, 64, 100])
+@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+async def test_a_claim_reads_little_more_than_it_claims(
+    store: PostgresStore, database: Connection, planner: Connection, state: State, shards: int
+) -> None:
+    await state(store, database)
+    await store.add_namespace(Namespace("wide", shards))
+    leases = await own_shards(store, range(shards))
+    values: list[Any] = [list(leases), list(leases.values()), at(10), LIMIT, at(10)]
+    if shards > MAX_MERGED_SHARDS:
+        values.append(20)
+    plan = await run_explained(planner, claim_statement(shards), *values)
+    # Each is found once and taken once, and each shard is looked ahead in; where they are many,
+    # each is read a little further than needed.
+    spare = 16 * 20 if shards > MAX_MERGED_SHARDS else 0
+    assert 2 * LIMIT <= rows_read(plan) <= 2 * LIMIT + 3 * 16 + spare
+
+
+@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+async def test_a_settlement_reads_what_it_settles(
+    store: PostgresStore, database: Connection, planner: Connection, state: State
+) -> None:
+    await state(store, database)
+    leases = await own_shards(store)
+    claims = await claim(store, leases, limit=1_000)
+    values = settlement_values([completion(claimed) for claimed in claims[:LIMIT]])
+    plan = await run_explained(planner, SETTLE, 1, *values)
+    assert rows_read(plan) == 2 * LIMIT
+
+
+@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+async def test_a_page_reads_what_it_shows_and_skips(
+    store: PostgresStore, database: Connection, planner: Connection, state: State
+) -> None:
+    await state(store, database)
+    query = PageQuery(namespace="default", limit=50, offset=100)
+    assert len((await store.page(query)).timers) == 50
+    statement = page_statement(query.status, query.sort, query.descending)
+    plan = await run_explained(planner, statement, query.namespace, query.limit, query.offset)
+    assert rows_read(plan) <= 150 * (2 + 3 * PARTITIONS) + 50
+
+
+@pytest.mark.parametrize("on_existing", OnExisting)
+@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+async def test_a_create_looks_for_its_keys_by_index(
+    store: PostgresStore,
+    database: Connection,
+    planner: Connection,
+    state: State,
+    on_existing: OnExisting,
+) -> None:
+    """Some are new, some are pending, some are finished."""
+    await state(store, database)
+    names = [f"{kind}{n}" for kind in ("new", "t", "f") for n in range(1, 30)]
+    requests = [CreateRequest(make_timer(name), on_existing) for name in names]
+    plans = await plans_within(planner, CREATE, *create_values(requests))
+    assert any(map(scans_of_timers, plans))
+    assert [problem for plan in plans for problem in misguided(plan)] == []

@@ -1,0 +1,90 @@
+"""Migrations: once, by whoever is first, and never backwards."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from duetime.domain.errors import StoreUnavailable
+from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
+from duetime.stores.postgres.connections import ANY_PLAN, Row, connected
+
+
+async def test_a_new_database_is_migrated_once(options: PostgresOptions) -> None:
+    newest = schema.newest_version()
+    assert await schema.check(options) == (None, newest)
+    assert await schema.migrate(options) == list(range(1, newest + 1))
+    assert await schema.check(options) == (newest, newest)
+    assert await schema.migrate(options) == []
+
+
+async def test_nodes_that_start_together_migrate_once(options: PostgresOptions) -> None:
+    applied = await asyncio.gather(*(schema.migrate(options) for _ in range(5)))
+    assert sorted(applied, key=len)[:-1] == [[]] * 4
+    assert len(max(applied, key=len)) == schema.newest_version()
+
+
+async def test_schemas_are_apart(options: PostgresOptions) -> None:
+    await schema.migrate(options)
+    elsewhere = replace(options, schema=f"{options.schema}_not")
+    assert await schema.check(elsewhere) == (None, schema.newest_version())
+
+
+async def test_a_newer_schema_is_refused(options: PostgresOptions) -> None:
+    await schema.migrate(options)
+    async with connected(options, ANY_PLAN) as connection:
+        await connection.execute("INSERT INTO schema_version VALUES (1000)")
+    newest = schema.newest_version()
+    message = (
+        "the database has schema version 1000, but this release of duetime knows only"
+        f" version {newest}: start a newer release"
+    )
+    for refused in (schema.migrate(options), PostgresStore(options).open()):
+        with pytest.raises(StoreUnavailable) as caught:
+            await refused
+        assert caught.value.message == message
+    assert await schema.check(options) == (1000, newest)
+
+
+async def test_an_inspector_changes_nothing(options: PostgresOptions) -> None:
+    with pytest.raises(StoreUnavailable, match="run duetime migrate"):
+        await PostgresInspector(options).open()
+    assert await schema.check(options) == (None, schema.newest_version())
+
+
+async def test_an_interrupted_migration_leaves_nothing(
+    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = [*schema.migrations(), (99, "CREATE TABLE half (); SELECT 1 / 0")]
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", lambda: scripts)
+        with pytest.raises(Exception, match="division by zero"):
+            await schema.migrate(options)
+    assert await schema.check(options) == (None, schema.newest_version())
+
+
+class OtherServer:
+    """A connection to a server of another kind."""
+
+    def __init__(self, version: int, encoding: str) -> None:
+        self._answer = (version, encoding)
+
+    async def fetchrow(self, statement: str, *values: Any) -> Row:
+        return self._answer
+
+    fetch = fetchval = execute = transaction = cast(Any, fetchrow)
+
+
+@pytest.mark.parametrize(
+    ("version", "encoding", "problem"),
+    [
+        (140_013, "UTF8", "is version 14, but duetime needs 15 or newer"),
+        (150_000, "SQL_ASCII", "keeps text as SQL_ASCII, but duetime needs"),
+    ],
+)
+async def test_a_server_that_will_not_do_is_refused(
+    options: PostgresOptions, version: int, encoding: str, problem: str
+) -> None:
+    with pytest.raises(StoreUnavailable, match=problem):
+        await schema.check_server(OtherServer(version, encoding), options)
