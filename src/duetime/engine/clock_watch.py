@@ -39,9 +39,12 @@ class ClockWatch:
     ) -> None:
         uncertainty_ms = abs(answered_at - asked_at) / 2 / MICROSECONDS_PER_MS
         offset_ms = (store_now - (asked_at + answered_at) / 2) / MICROSECONDS_PER_MS
-        if self._samples and abs(offset_ms - self._samples[-1][1]) > self._limit_ms:
-            # One of the clocks was set: what was measured before says nothing any more.
-            self._samples.clear()
+        if self._samples:
+            last_uncertainty_ms, last_offset_ms = self._samples[-1]
+            doubt_ms = uncertainty_ms + last_uncertainty_ms
+            if abs(offset_ms - last_offset_ms) - doubt_ms > self._limit_ms:
+                # One of the clocks was set: what was measured before says nothing any more.
+                self._samples.clear()
         self._samples.append((uncertainty_ms, offset_ms))
         if self.is_skewed and self._is_time_to_say_so(now_seconds):
             _log.error(

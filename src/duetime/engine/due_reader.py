@@ -62,7 +62,7 @@ class DueReader(BackgroundLoop):
                 self._wake.set()
 
     def poll_now(self) -> None:
-        """Look at the store without waiting for anything."""
+        """Look at the store without waiting for anything, for lost claims too."""
         self._poll_asked = True
         self.wake()
 
@@ -84,7 +84,7 @@ class DueReader(BackgroundLoop):
 
     async def _claim(self, dispatcher: Dispatcher, limit: int) -> ClaimBatch:
         leases = self._leases.claimable
-        if self._claims_may_be_lost or dispatcher.has_dropped:
+        if self._claims_may_be_lost or self._poll_asked or dispatcher.has_dropped:
             await self._find_lost_claims(dispatcher, leases)
         self._announced_at = None
         self._poll_asked = False
@@ -103,6 +103,8 @@ class DueReader(BackgroundLoop):
 
         What is held is asked first: what is settled meanwhile may still be read as executing.
         """
+        # Until all of them were found: this may fail, and then has to be done again.
+        self._claims_may_be_lost = True
         dispatcher.has_dropped = False
         held = dispatcher.held()
         claims = await self._store.executing(leases)

@@ -5,8 +5,9 @@
 See docs/architecture/shard-leases.md for why no two nodes act on a shard at the same time.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from duetime.engine.member_watch import MemberWatch
 from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import ClusterView, Member, NodeFacts
-from duetime.ports.store import TimerStore
+from duetime.ports.store import Leases, TimerStore
 
 _log = structlog.get_logger()
 
@@ -42,7 +43,9 @@ PATIENCE_SECONDS = 2.0
 meanwhile. One with longer attempts under way stays where it is for now."""
 
 TRY_AGAIN_SECONDS = 10.0
-"""When a shard that stayed is asked to move again."""
+LONGEST_TRY_AGAIN_SECONDS = 60.0
+"""When a shard that stayed is asked to move again; each time it stays, after twice as long. One
+that always has long attempts under way must not be in between all the time."""
 
 
 class Handover(Protocol):
@@ -60,6 +63,13 @@ class Handover(Protocol):
     def shards_taken(self) -> None:
         """There are new leases to claim under, or old ones are valid again."""
         ...
+
+
+class _Stay(NamedTuple):
+    """A shard that was to move stays here for so many seconds, until that instant."""
+
+    seconds: float
+    until_seconds: float
 
 
 class ShardOwner(BackgroundLoop):
@@ -90,9 +100,13 @@ class ShardOwner(BackgroundLoop):
         self._handover = handover
         self._facts = facts
         self._clock_watch = clock_watch
+        self._name = node
         self._node = node
+        self._names = 0
+        self._name_until_seconds = -math.inf
         self._beat_seconds = lease_seconds * BEAT_SHARE
         self._step_down_seconds = lease_seconds * STEP_DOWN_SHARE
+        self._gap_seconds = lease_seconds * (TAKE_OVER_SHARE - STEP_DOWN_SHARE)
         self._watch = MemberWatch(
             lease_seconds * TAKE_OVER_SHARE,
             4 * self._beat_seconds,
@@ -101,7 +115,9 @@ class ShardOwner(BackgroundLoop):
         self._is_member = False
         self._beat_at_seconds = 0.0
         self._leaving_since: dict[ShardNumber, float] = {}
-        self._not_again_before: dict[ShardNumber, float] = {}
+        self._stayed: dict[ShardNumber, _Stay] = {}
+        self._spread_of: tuple[list[ShardNumber], list[str]] = [], []
+        self._owners: dict[ShardNumber, str] = {}
         self._wants_no_shards = False
         self.view = ClusterView([], [])
 
@@ -147,6 +163,8 @@ class ShardOwner(BackgroundLoop):
         self._beat_at_seconds = asked_seconds + self._beat_seconds
         facts = replace(self._facts(), stopping=self._wants_no_shards)
         joins = not self._is_member
+        if joins and asked_seconds >= self._name_until_seconds:
+            self._take_new_name(asked_seconds)
         view = await self._members.heartbeat(self._node, facts, join=joins)
         now_seconds = self._clock.monotonic()
         if view.store_now is not None:
@@ -156,12 +174,25 @@ class ShardOwner(BackgroundLoop):
         self._renew(view, asked_seconds)
         if not self._is_member:
             _log.warning("node.forgotten", node=self._node)
+            self._name_until_seconds = -math.inf
             self.beat_soon()
             return
         alive = await self._forget_dead(view, now_seconds)
         await self._move_shards(view, alive)
         if joins:
             await self._tell()
+
+    def _take_new_name(self, asked_seconds: float) -> None:
+        """Join under a name that nobody can have forgotten.
+
+        The beats of who joins again start over. Somebody who still believes an earlier member of
+        the same name dead could otherwise take the new one off the list, whose leases count. So
+        a name is used to join only until leases that this would give us run out before anybody
+        can take the first of these joins, if it took place unnoticed, for dead.
+        """
+        self._names += 1
+        self._node = self._name if self._names == 1 else f"{self._name}#{self._names}"
+        self._name_until_seconds = asked_seconds + self._gap_seconds
 
     def _renew(self, view: ClusterView, asked_seconds: float) -> None:
         """Keep what is still ours, for as long as nobody can take it from us."""
@@ -176,6 +207,7 @@ class ShardOwner(BackgroundLoop):
             self._held.drop(lost)
             for shard in lost:
                 self._leaving_since.pop(shard, None)
+                self._stayed.pop(shard, None)
         were_valid = self._held.are_valid
         self._held.valid_until_seconds = asked_seconds + self._step_down_seconds
         if not were_valid and self._held.all:
@@ -200,19 +232,36 @@ class ShardOwner(BackgroundLoop):
     async def _move_shards(self, view: ClusterView, alive: Collection[Member]) -> None:
         present = {member.node for member in alive}
         eligible = sorted(member.node for member in alive if not member.facts.stopping)
-        owners = spread((state.shard for state in view.shards), eligible)
+        owners = self._spread([state.shard for state in view.shards], eligible)
         mine = {shard for shard, node in owners.items() if node == self._node}
         self._stay(self._leaving_since.keys() & mine)
+        for shard in mine:
+            self._stayed.pop(shard, None)
         await self._leave(self._held.all.keys() - mine)
+        not_held = [state for state in view.shards if state.shard not in self._held.all]
         free = {
             state.shard: state.epoch
-            for state in view.shards
+            for state in not_held
             if state.shard in mine
-            and state.shard not in self._held.all
             and (state.owner in (None, self._node) or state.owner not in present)
         }
         if free:
             await self._take(free)
+        # Taken or released before, but the answer got lost: nobody else may take them.
+        stray = {
+            state.shard: state.epoch
+            for state in not_held
+            if state.owner == self._node and state.shard not in mine
+        }
+        if stray:
+            await self._release(stray)
+
+    def _spread(self, shards: list[ShardNumber], eligible: list[str]) -> dict[ShardNumber, str]:
+        # With thousands of shards this takes tens of milliseconds, too long for every beat.
+        if self._spread_of != (shards, eligible):
+            self._spread_of = shards, eligible
+            self._owners = spread(shards, eligible)
+        return self._owners
 
     async def _take(self, free: dict[ShardNumber, Epoch]) -> None:
         """Nothing is sent for a shard before what its former owner left is recovered."""
@@ -230,37 +279,53 @@ class ShardOwner(BackgroundLoop):
             shard
             for shard in shards
             if shard not in self._leaving_since
-            and (self._wants_no_shards or now_seconds >= self._not_again_before.get(shard, 0.0))
+            and (self._wants_no_shards or self._may_leave(shard, now_seconds))
         }
         if leaving:
             await self._handover.stop_claiming(leaving)
             self._leaving_since |= dict.fromkeys(leaving, self._clock.monotonic())
 
+    def _may_leave(self, shard: ShardNumber, now_seconds: float) -> bool:
+        stayed = self._stayed.get(shard)
+        return stayed is None or now_seconds >= stayed.until_seconds
+
     async def _release_idle(self) -> None:
         busy = self._handover.busy_shards()
         idle = {shard: epoch for shard, epoch in self._held.leaving.items() if shard not in busy}
         if idle:
-            await self._leases.release_shards(idle)
+            # First: the shards may be free for others even if no answer tells us so.
             self._held.drop(idle)
             for shard in idle:
                 del self._leaving_since[shard]
-            _log.info("shards.released", node=self._node, shards=sorted(idle))
-            await self._tell()
+                self._stayed.pop(shard, None)
+            await self._release(idle)
         if not self._wants_no_shards:
-            now_seconds = self._clock.monotonic()
-            self._stay(
-                shard
-                for shard, since_seconds in list(self._leaving_since.items())
-                if now_seconds - since_seconds > PATIENCE_SECONDS
-            )
+            self._lose_patience()
+
+    async def _release(self, leases: Leases) -> None:
+        await self._leases.release_shards(leases)
+        _log.info("shards.released", node=self._node, shards=sorted(leases))
+        await self._tell()
+
+    def _lose_patience(self) -> None:
+        now_seconds = self._clock.monotonic()
+        busy = [
+            shard
+            for shard, since_seconds in self._leaving_since.items()
+            if now_seconds - since_seconds > PATIENCE_SECONDS
+        ]
+        for shard in busy:
+            before = self._stayed.get(shard)
+            seconds = TRY_AGAIN_SECONDS if before is None else 2 * before.seconds
+            seconds = min(seconds, LONGEST_TRY_AGAIN_SECONDS)
+            self._stayed[shard] = _Stay(seconds, now_seconds + seconds)
+        self._stay(busy)
 
     def _stay(self, shards: Iterable[ShardNumber]) -> None:
         staying = list(shards)
         if staying:
-            again_seconds = self._clock.monotonic() + TRY_AGAIN_SECONDS
             for shard in staying:
                 del self._leaving_since[shard]
-                self._not_again_before[shard] = again_seconds
             self._held.stay(staying)
             self._handover.shards_taken()
 

@@ -180,6 +180,8 @@ def _arguments(
             "statement_timeout": str(round(timeout_seconds * 1_000)),
             "idle_in_transaction_session_timeout": str(_IDLE_IN_TRANSACTION_MS),
             "jit": "off",
+            # An answered create is on disk, whatever the role or the database is set to.
+            "synchronous_commit": "on",
             **settings,
         },
     }

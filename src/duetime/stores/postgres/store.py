@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import structlog
+
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
@@ -37,6 +39,8 @@ from duetime.stores.postgres.claiming import Claiming
 from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connections
 from duetime.stores.postgres.options import PostgresOptions
 
+_log = structlog.get_logger()
+
 _CREATE_CONNECTIONS = 2
 _ENGINE_CONNECTIONS = 4
 
@@ -59,6 +63,7 @@ class PostgresStore:
         opened = _Opened(self._options)
         await opened.open()
         self._opened = opened
+        await self._warn_if_not_durable()
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -134,6 +139,15 @@ class PostgresStore:
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         return await membership.forget_member(self._ways.engine, node, seen_beat)
+
+    async def _warn_if_not_durable(self) -> None:
+        for setting in ("fsync", "full_page_writes"):
+            if await self._ways.reads.fetch_value("SELECT current_setting($1)", setting) == "off":
+                _log.warning(
+                    "store.not_durable",
+                    setting=setting,
+                    advice="timers may be lost when the database's machine fails: turn it on",
+                )
 
     @property
     def _ways(self) -> "_Opened":
