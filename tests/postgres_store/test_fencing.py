@@ -28,7 +28,7 @@ TIMERS = [make_timer(f"t{n}", execute_at=at(n)) for n in range(20)]
 
 
 def claim_values(leases: Leases) -> list[Any]:
-    return [list(leases), list(leases.values()), at(99), 100, at(0)]
+    return [list(leases), list(leases.values()), at(99), 100, at(0), at(-99)]
 
 
 def claiming(leases: Leases) -> tuple[Any, ...]:

@@ -67,7 +67,7 @@ async def test_while_it_is_claimed(
 ) -> None:
     leases = await own_shards(store)
     await create(store, TIMER)
-    values = (list(leases), list(leases.values()), at(9), 10, at(5))
+    values = (list(leases), list(leases.values()), at(9), 10, at(5), at(0))
     result = await create_during(
         options, database, store, claim_statement(16), *values, on_existing=on_existing
     )

@@ -15,7 +15,7 @@ from duetime.ports.store import CreateRequest, OnExisting, PageQuery, SortField
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
-from duetime.stores.postgres.claiming import EXECUTING
+from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
 from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connection, connected
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.stores.postgres.paging import page_statement
@@ -56,11 +56,11 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "change": (CHANGE, (*KEY, 1, "d", True, 2, False, None, False, None, False, None)),
     "cancel": (CANCEL, (*KEY, at(1))),
     "remove": (REMOVE, KEY),
-    "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1))),
-    "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, at(1), LIMIT, at(1))),
+    "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1), at(0))),
+    "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, at(1), LIMIT, at(1), at(0))),
     "claim from many shards": (
         claim_statement(MAX_MERGED_SHARDS + 1),
-        (SHARDS, EPOCHS, at(1), LIMIT, at(1), 20),
+        (SHARDS, EPOCHS, at(1), LIMIT, at(1), at(0), 20),
     ),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
@@ -104,7 +104,14 @@ async def test_a_claim_reads_little_more_than_it_claims(
     await state(store, database)
     await store.add_namespace(Namespace("wide", shards))
     leases = await own_shards(store, range(shards))
-    values: list[Any] = [list(leases), list(leases.values()), at(10), LIMIT, at(10)]
+    values: list[Any] = [
+        list(leases),
+        list(leases.values()),
+        at(10),
+        LIMIT,
+        at(10),
+        BEFORE_EVERYTHING,
+    ]
     if shards > MAX_MERGED_SHARDS:
         values.append(20)
     plan = await run_explained(planner, claim_statement(shards), *values)

@@ -14,6 +14,11 @@ from duetime.ports.store import ClaimBatch, Leases, TimerStore
 LONGEST_WAIT_SECONDS = 1.0
 """The wall clock is looked at again at least this often, for it may have jumped."""
 
+LOOK_BACK_SECONDS = 60.0
+"""How far before what is known to be claimed a claim begins to look. What was claimed before may
+be in the store's way for a while, so it does not begin at the beginning. Timers that are written
+when they are due for longer already are announced, or found by the next poll."""
+
 
 class DueReader(BackgroundLoop):
     """Claims what is due within the horizon, as much as the dispatcher has room for.
@@ -47,6 +52,8 @@ class DueReader(BackgroundLoop):
         self._dispatcher: Dispatcher | None = None
         self._claims_may_be_lost = False
         self._poll_asked = False
+        self._complete_until: Instant | None = None
+        self._look_at_all_seconds = 0.0
         self.between_claims = asyncio.Lock()
         """Held while a claim is under way."""
 
@@ -58,12 +65,16 @@ class DueReader(BackgroundLoop):
         """Implements the wake-ups port for what happens in this process."""
         if self._announced_at is None or due_at < self._announced_at:
             self._announced_at = due_at
+            since = self._since()
+            if since is not None and due_at < since:
+                self._complete_until = None
             if self._sleeping_for is None or due_at < self._sleeping_for:
                 self._wake.set()
 
     def poll_now(self) -> None:
         """Look at the store without waiting for anything, for lost claims too."""
         self._poll_asked = True
+        self._complete_until = None
         self.wake()
 
     async def step(self) -> None:
@@ -86,16 +97,38 @@ class DueReader(BackgroundLoop):
         leases = self._leases.claimable
         if self._claims_may_be_lost or self._poll_asked or dispatcher.has_dropped:
             await self._find_lost_claims(dispatcher, leases)
+        if self._clock.monotonic() >= self._look_at_all_seconds:
+            self._complete_until = None
         self._announced_at = None
         self._poll_asked = False
         now = self._clock.now()
+        until, since = plus_ms(now, self._horizon_ms), self._since()
         self._claims_may_be_lost = True
         batch = await self._store.claim_due(
-            leases, now=now, until_inclusive=plus_ms(now, self._horizon_ms), limit=limit
+            leases, now=now, until_inclusive=until, limit=limit, since_inclusive=since
         )
         self._claims_may_be_lost = False
         dispatcher.accept(batch.claims)
+        if len(batch.claims) < limit and (batch.next_due_at is None or batch.next_due_at > until):
+            self._is_complete(until, looked_at_all=since is None)
         return batch
+
+    def _since(self) -> Instant | None:
+        """The instant from which to look; None for all there is."""
+        complete = self._complete_until
+        return None if complete is None else plus_ms(complete, -LOOK_BACK_SECONDS * 1_000)
+
+    def _is_complete(self, until: Instant, *, looked_at_all: bool) -> None:
+        """All that was due until then is claimed, unless it was written meanwhile."""
+        if looked_at_all:
+            self._look_at_all_seconds = self._clock.monotonic() + self._poll_seconds
+        elif self._complete_until is None:
+            # It was announced, while we were looking, that there is more behind us.
+            return
+        since = plus_ms(until, -LOOK_BACK_SECONDS * 1_000)
+        announced = self._announced_at
+        if not self._poll_asked and (announced is None or announced >= since):
+            self._complete_until = until
 
     async def _find_lost_claims(self, dispatcher: Dispatcher, leases: Leases) -> None:
         """A claim that failed may have taken place all the same, and one that was dropped may

@@ -166,13 +166,23 @@ class TimerStore(Protocol):
     async def page(self, query: PageQuery) -> Page: ...
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
         """Turn timers due at or before `until_inclusive` from pending to executing: up to
         `limit`, or fewer if they are large, but at least one if there is any.
 
         Takes them in the order of (due_at, timer_uuid), from shards whose current epoch is the
         leased one only. Each becomes `transitions.claimed` under its lease's epoch.
+
+        With `since_inclusive` the caller has claimed all that was due before it and will look for
+        stragglers another time: a store that would have to read past what is gone may leave out
+        what is due before, also from `next_due_at`.
         """
         ...
 

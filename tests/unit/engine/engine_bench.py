@@ -35,7 +35,13 @@ class WatchedStore(MemoryStore):
         self.pruned: list[tuple[float, int]] = []
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
         await self._take(self.claim_seconds)
         batch = await super().claim_due(
@@ -65,10 +71,13 @@ class WatchedStore(MemoryStore):
 class EngineBench:
     def __init__(self, **options: Any) -> None:
         self.clock = LoopClock()
-        self.store = WatchedStore(self.clock)
+        self.store = self.new_store()
         self.destination = RecordingDestination(self.clock)
         self.options = EngineOptions(owner="test", **options)
         self.engine = self.new_engine()
+
+    def new_store(self) -> WatchedStore:
+        return WatchedStore(self.clock)
 
     def new_engine(self) -> Engine:
         return Engine(self.store, self.store, self.destination, self.clock, self.options)

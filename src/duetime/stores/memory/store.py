@@ -104,7 +104,13 @@ class MemoryStore:
         return Page(timers=timers, total=len(matching))
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
         heads = [
             (entry, number)

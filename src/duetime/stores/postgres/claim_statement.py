@@ -1,7 +1,8 @@
 """The statement that claims what is due, for any number of shards.
 
 Values: $1 and $2 the leased shards and their epochs, $3 the instant until which to claim, $4 the
-limit, $5 the instant of the claim; $6, when there are many shards, how deep to look into each.
+limit, $5 the instant of the claim, $6 the instant since which to look; $7, when there are many
+shards, how deep to look into each.
 
 It answers the claims, the next due instant, how many were found due, and the shards whose leases
 are not current. If there are any of these, nothing is claimed: the statement would be slower if
@@ -54,7 +55,7 @@ def _for_merged_shards(branches: int) -> str:
     branch = f"""
         (SELECT ($1::integer[])[%(n)s] AS shard, ($2::bigint[])[%(n)s] AS leased_epoch, {_PLACE}
          FROM pending_timers
-         WHERE shard = ($1::integer[])[%(n)s] AND due_at <= $3
+         WHERE shard = ($1::integer[])[%(n)s] AND due_at BETWEEN $6 AND $3
          ORDER BY due_at, timer_uuid LIMIT $4)"""
     merged = " UNION ALL ".join(branch % {"n": n} for n in range(1, branches + 1))
     return _statement(
@@ -71,11 +72,11 @@ _DUE_IN_MANY_SHARDS = f"""
         FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, leased_epoch)
         CROSS JOIN LATERAL (
             SELECT leased.shard, leased.leased_epoch, {_PLACE} FROM pending_timers
-            WHERE pending_timers.shard = leased.shard AND due_at <= $3
-            ORDER BY due_at, timer_uuid LIMIT $6
+            WHERE pending_timers.shard = leased.shard AND due_at BETWEEN $6 AND $3
+            ORDER BY due_at, timer_uuid LIMIT $7
         ) AS due
     ), bound AS MATERIALIZED (
-        SELECT due_at, timer_uuid FROM seen WHERE depth = $6 ORDER BY due_at, timer_uuid LIMIT 1
+        SELECT due_at, timer_uuid FROM seen WHERE depth = $7 ORDER BY due_at, timer_uuid LIMIT 1
     )
     SELECT shard, leased_epoch, place, namespace, id, due_at, timer_uuid, bytes FROM seen
     WHERE ((SELECT due_at FROM bound) IS NULL)

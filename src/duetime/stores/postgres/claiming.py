@@ -11,6 +11,8 @@ from duetime.stores.postgres.connections import Connections
 
 _SMALLEST_DEPTH = 8
 
+BEFORE_EVERYTHING = -(2**63)
+
 EXECUTING = f"""
     SELECT held.claim
     FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
@@ -30,11 +32,17 @@ class Claiming:
         self._extra_depth = 1
 
     async def claim_due(
-        self, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None,
     ) -> ClaimBatch:
+        since = BEFORE_EVERYTHING if since_inclusive is None else since_inclusive
         valid = dict(leases)
         while valid:
-            values = [list(valid), list(valid.values()), until_inclusive, limit, now]
+            values = [list(valid), list(valid.values()), until_inclusive, limit, now, since]
             if len(valid) > MAX_MERGED_SHARDS:
                 values.append(self._depth(len(valid), limit))
             row = await self._connections.fetch_one(claim_statement(len(valid)), *values)

@@ -98,9 +98,17 @@ class PostgresStore:
         return await paging.read_page(self._ways.reads, query)
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
-        return await self._ways.claiming.claim_due(leases, now, until_inclusive, limit)
+        return await self._ways.claiming.claim_due(
+            leases, now, until_inclusive, limit, since_inclusive
+        )
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         return await self._ways.claiming.executing(leases)

@@ -89,7 +89,13 @@ class SqliteStore:
         return await self._lists.run(partial(paging.read_page, query=query))
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
         return await self._writer.submit(
             partial(

@@ -199,3 +199,18 @@ class ClaimingContract:
         }
         assert list(await store.executing({one: Epoch(leases[one] + 1)})) == []
         assert list(await store.executing({})) == []
+
+    async def test_since_leaves_out_nothing_that_is_due_later(self, store: Store) -> None:
+        """What is due before may be left out, or not: both are right."""
+        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(6)))
+        batch = await store.claim_due(
+            await own_shards(store),
+            now=at(4),
+            until_inclusive=at(4),
+            limit=10,
+            since_inclusive=at(2),
+        )
+        late = [claim_id for claim_id in ids_of(batch.claims) if claim_id in ("t0", "t1")]
+        assert ids_of(batch.claims) == [*late, "t2", "t3", "t4"]
+        left_out = 2 - len(late)
+        assert batch.next_due_at in ([at(5), at(0), at(1)] if left_out else [at(5)])

@@ -1,0 +1,114 @@
+"""What a node does when it cannot know whether the store did what it asked for."""
+
+import asyncio
+
+from duetime.domain.timer import TimerStatus
+from duetime.engine.shard_owner import PATIENCE_SECONDS
+from duetime.ports.membership import NodeFacts
+from duetime.testing import Hang, VirtualTimeLoop, on_virtual_time
+from tests.unit.engine.cluster_bench import BEAT_SECONDS, STEP_DOWN_SECONDS, ClusterBench
+from tests.unit.engine.engine_bench import HANGING
+
+
+@on_virtual_time
+async def test_a_shard_that_was_taken_unnoticed_is_taken_again() -> None:
+    bench = ClusterBench()
+    one, two = await bench.start("one", "two")
+    two.store.loses.add("claim_shards")
+    await bench.run(2 * BEAT_SECONDS)
+    assert not two.store.loses
+    assert await bench.shares() == {"one": 8, "two": 8}
+    assert (one.engine.shards_owned, two.engine.shards_owned) == (8, 8)
+
+
+@on_virtual_time
+async def test_a_shard_that_was_taken_unnoticed_and_belongs_to_another_by_now_is_let_go() -> None:
+    bench = ClusterBench()
+    one, two = await bench.start("one", "two")
+    two.store.loses.add("claim_shards")
+    await bench.run(0.01)
+    assert not two.store.loses
+    (three,) = await bench.start("three")
+    await bench.run(3 * BEAT_SECONDS)
+    owned = [node.engine.shards_owned for node in (one, two, three)]
+    assert sorted(owned) == [5, 5, 6]
+    for number in range(64):
+        await bench.create(f"t-{number}", 0.1, through=one)
+    await bench.run(1)
+    assert await bench.count(TimerStatus.COMPLETED) == 64
+
+
+@on_virtual_time
+async def test_a_shard_that_was_released_unnoticed_is_not_used_under_its_old_lease() -> None:
+    bench = ClusterBench()
+    bench.hub.lost = 1.0
+    (one,) = await bench.start("one")
+    await bench.run(10.5)
+    await bench.store.heartbeat("guest", NodeFacts(), join=True)
+    one.store.loses.add("release_shards")
+    await bench.run(0.52)
+    assert not one.store.loses
+    one.faults.lost_before = 1.0
+    await bench.run(0.8)
+    await bench.store.leave("guest")
+    one.faults.heal()
+    await bench.run(1)
+    # All belongs to the first node again, until a new one comes whom it does not know yet.
+    await bench.start("two")
+    for number in range(64):
+        await bench.create(f"t-{number}", 0.2 + number / 1_000, through=one)
+    await bench.run(5)
+    assert await bench.count(TimerStatus.COMPLETED) == 64
+    assert all(len(senders) == 1 for senders in bench.senders.values())
+
+
+@on_virtual_time
+async def test_a_release_that_failed_is_made_up_for() -> None:
+    bench = ClusterBench()
+    (one,) = await bench.start("one")
+    await bench.run(1)
+    one.faults.lost_before = 1.0
+    await bench.run(0.3)
+    (two,) = await bench.start("two")
+    await bench.run(0.1)
+    one.faults.heal()
+    await bench.run(2 * BEAT_SECONDS + 0.1)
+    assert (one.engine.shards_owned, two.engine.shards_owned) == (8, 8)
+
+
+@on_virtual_time
+async def test_claims_whose_search_failed_are_searched_for_again() -> None:
+    bench = ClusterBench(horizon_ms=60_000)
+    (one,) = await bench.start("one")
+    await bench.create("t", 3.3, through=one)
+    await bench.run(3.1)
+    # While nothing runs the leases run out, and when it is due it must not be sent yet.
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.skip(STEP_DOWN_SECONDS)
+    one.store.loses.add("executing")
+    await bench.run(3)
+    assert not one.store.loses
+    assert bench.senders == {"t": ["one"]}
+    assert bench.destination.attempts[0].claim.attempt == 1
+
+
+@on_virtual_time
+async def test_claims_made_unnoticed_are_found_even_in_a_shard_that_was_to_move() -> None:
+    bench = ClusterBench(horizon_ms=0)
+    bench.destination.script(HANGING, Hang())
+    (one,) = await bench.start("one")
+    for number in range(64):
+        await bench.create(f"long-{number}", 0.5, url=HANGING, through=one)
+    await bench.run(0.9)
+    for number in range(64):
+        await bench.create(f"t-{number}", 0.1, through=one)
+    one.store.loses.add("claim_due")
+    await bench.run(0.101)
+    assert not one.store.loses
+    assert await bench.count(TimerStatus.EXECUTING) == 128
+    # All shards are busy with long attempts: they are left in vain, and stay.
+    await bench.start("two")
+    await bench.run(PATIENCE_SECONDS + 0.5)
+    assert await bench.count(TimerStatus.COMPLETED) == 64
+    assert max(bench.latenesses_ms()) <= (PATIENCE_SECONDS + 0.5) * 1_000
