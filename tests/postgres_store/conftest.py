@@ -7,7 +7,7 @@ import pytest
 
 from duetime.domain.keys import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
+from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,4 +36,11 @@ async def store(options: PostgresOptions) -> AsyncIterator[PostgresStore]:
 async def database(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
     """A connection that finds the store's tables by their names."""
     async with connected(options, ANY_PLAN) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
+    """A connection like those that the store uses."""
+    async with connected(options, PLANS_BY_INDEX) as connection:
         yield connection

@@ -4,7 +4,7 @@ A plan is kept for as long as the table's statistics do not change, so it may ha
 the table was empty, and be used when there are millions of timers in it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,11 +12,11 @@ import pytest
 from duetime.domain.keys import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, SortField
-from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
-from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connection, connected
+from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.stores.postgres.paging import page_statement
 from duetime.stores.postgres.reading import GET
@@ -74,13 +74,6 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     for sort in SortField
     for descending in (False, True)
 }
-
-
-@pytest.fixture
-async def planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
-    """A connection like those that the store uses."""
-    async with connected(options, PLANS_BY_INDEX) as connection:
-        yield connection
 
 
 @pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)

@@ -1,0 +1,30 @@
+"""A long transaction of somebody else keeps what was claimed in the way; claims begin after it."""
+
+from duetime.domain.instants import Instant
+from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres.claim_statement import claim_statement
+from duetime.stores.postgres.claiming import BEFORE_EVERYTHING
+from duetime.stores.postgres.connections import Connection
+from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
+from duetime.testing.timers import make_timer
+from tests.postgres_store.plans import run_explained
+
+
+async def test_what_was_claimed_long_ago_is_not_read_again(
+    store: PostgresStore, database: Connection, planner: Connection
+) -> None:
+    leases = await own_shards(store)
+
+    async def blocks_read(since: int) -> int:
+        values = [list(leases), list(leases.values()), at(100), 100, at(100), Instant(since)]
+        plan = await run_explained(planner, claim_statement(16), *values)
+        return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+    async with database.transaction(isolation="repeatable_read"):
+        assert await database.fetchval("SELECT count(*) FROM pending_timers") == 0
+        await create(
+            store, *(make_timer(f"old-{n}", execute_at=at(n / 1_000)) for n in range(3_000))
+        )
+        await store.settle([completion(claimed) for claimed in await claim(store, leases)])
+        await create(store, *(make_timer(f"new-{n}", execute_at=at(99)) for n in range(10)))
+        assert 3 * await blocks_read(at(40)) < await blocks_read(BEFORE_EVERYTHING)
