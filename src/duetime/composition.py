@@ -124,7 +124,7 @@ class Duetime:
         if engine.members is None:
             return None
         return ClusterStatus(
-            node=self._options.owner,
+            node=engine.node,
             members=engine.members,
             shards=engine.shards,
             clock_offset_ms=engine.clock_watch.offset_ms,
@@ -221,7 +221,7 @@ def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
     host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
         # The same pid may come back on the same host, and a node must never be taken for another.
-        owner=f"{host}:{pid}:{secrets.token_hex(2)}",
+        owner=f"{host}:{pid}:{secrets.token_hex(4)}",
         horizon_ms=settings.claim_horizon_ms,
         poll_seconds=settings.polling_interval_ms / 1_000,
         batch_size=settings.claim_batch_size,

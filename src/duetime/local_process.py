@@ -5,7 +5,9 @@ lease to run out.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -22,13 +24,30 @@ def process_name(pid: int | None = None) -> str:
     try:
         boot_id = _BOOT_ID.read_text().strip()
         namespace = os.readlink(_PID_NAMESPACE)
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        start = _start_of(pid)
     except OSError:
         return ""
+    return "" if start is None else f"{boot_id}/{namespace}/{pid}/{start}"
+
+
+def _start_of(pid: int) -> str | None:
+    """When the process was started; None when there is none. Raises OSError when the system
+    does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        _check_not_hidden(pid)
+        return None
     fields = stat.rpartition(")")[2].split()
-    if fields[0] in ("Z", "X"):
-        return ""
-    return f"{boot_id}/{namespace}/{pid}/{fields[_START_TIME_FIELD]}"
+    return None if fields[0] in ("Z", "X") else fields[_START_TIME_FIELD]
+
+
+def _check_not_hidden(pid: int) -> None:
+    """The system may hide the processes of other users. Raises PermissionError for one that
+    exists all the same."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        raise PermissionError(f"process {pid} exists and cannot be looked at")
 
 
 def is_gone(name: str) -> bool:
@@ -40,12 +59,23 @@ def is_gone(name: str) -> bool:
     other = _parts(name)
     if own is None or other is None:
         return False
-    machine, _ = own
-    other_machine, pid = other
-    return machine == other_machine and process_name(pid) != name
+    if own.machine != other.machine:
+        return False
+    try:
+        return _start_of(other.pid) != other.start
+    except OSError:
+        return False
 
 
-def _parts(name: str) -> tuple[str, int] | None:
-    """Machine and process namespace, and the pid."""
-    machine, _, rest = name.rpartition("/")[0].rpartition("/")
-    return (machine, int(rest)) if machine and rest.isdecimal() else None
+class _Parts(NamedTuple):
+    """`machine` includes the process namespace."""
+
+    machine: str
+    pid: int
+    start: str
+
+
+def _parts(name: str) -> _Parts | None:
+    rest, _, start = name.rpartition("/")
+    machine, _, pid = rest.rpartition("/")
+    return _Parts(machine, int(pid), start) if machine and pid.isdecimal() else None

@@ -63,7 +63,14 @@ def configure_logs(level: str, layout: str, stream: TextIO | None = None) -> Non
 
 def _rendering(as_text: bool, colors: bool) -> list[Processor]:
     if as_text:
-        return [structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24)]
+        # Without the variables of each frame: payloads and passwords may be among them.
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=colors,
+                pad_event_to=24,
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
     return [structlog.processors.format_exc_info, _in_reading_order, _as_json]
 
 

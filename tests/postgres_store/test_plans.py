@@ -64,7 +64,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
-    "recover": (LEFT_BEHIND, (SHARDS, EPOCHS)),
+    "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT)),
 } | {
     f"page of {status.label if status else 'all'} by {sort.value} {descending=}": (
         page_statement(status, sort, descending),

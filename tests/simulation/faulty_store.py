@@ -39,22 +39,47 @@ class Limbo:
         raise AssertionError("nobody comes back from here")
 
 
-class StoreFaults:
-    """How bad the line is now. Shared by all processes and changed by the scenario."""
+CALL_TIMEOUT_SECONDS = 5.0
+"""How long a call waits for a line that is cut before it fails."""
 
-    def __init__(self) -> None:
+
+class StoreFaults:
+    """How bad a line is now. Changed by the scenario."""
+
+    def __init__(self, usual_delay_seconds: float = 0.0) -> None:
+        self._usual_delay_seconds = usual_delay_seconds
         self.lost_before = 0.0
         """Chance that a call fails and nothing was written."""
         self.lost_after = 0.0
         """Chance that a call fails though its write took effect."""
-        self.longest_delay_seconds = 0.0
+        self.longest_delay_seconds = usual_delay_seconds
+        self._whole = asyncio.Event()
+        self._whole.set()
+
+    @property
+    def is_cut(self) -> bool:
+        """Nothing gets through in either direction."""
+        return not self._whole.is_set()
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def mend(self) -> None:
+        """Calls that still wait get through now."""
+        self._whole.set()
+
+    async def wait_until_mended(self, seconds: float) -> None:
+        """Raises `TimeoutError` when it takes longer."""
+        async with asyncio.timeout(seconds):
+            await self._whole.wait()
 
     def heal(self) -> None:
-        self.lost_before = self.lost_after = self.longest_delay_seconds = 0.0
+        self.lost_before = self.lost_after = 0.0
+        self.longest_delay_seconds = self._usual_delay_seconds
 
 
 class FaultyStore:
-    """Implements the store and lease ports on a memory store that survives the process.
+    """Implements the store's ports on a memory store that survives the process.
 
     Once `dead`, no call takes effect or returns any more: its process was killed.
     """
@@ -103,7 +128,13 @@ class FaultyStore:
         return await self._call(lambda: self._truth.page(query))
 
     async def claim_due(
-        self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
+        self,
+        leases: Leases,
+        *,
+        now: Instant,
+        until_inclusive: Instant,
+        limit: int,
+        since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
         return await self._call(
             lambda: self._truth.claim_due(
@@ -117,8 +148,8 @@ class FaultyStore:
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await self._call(lambda: self._truth.settle(settlements))
 
-    async def recover(self, leases: Leases) -> list[Instant]:
-        return await self._call(lambda: self._truth.recover(leases))
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
+        return await self._call(lambda: self._truth.recover(leases, limit=limit))
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:
         return await self._call(
@@ -150,26 +181,31 @@ class FaultyStore:
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         return await self._call(lambda: self._truth.forget_member(node, seen_beat=seen_beat))
 
-    async def _call(
-        self, operation: Callable[[], Awaitable[T]], *, may_lose_answer: bool = True
-    ) -> T:
-        await self._travel()
-        self._fail_by_chance(self._faults.lost_before)
+    async def _call(self, operation: Callable[[], Awaitable[T]]) -> T:
+        await self._travel(self._faults.lost_before)
         result = await operation()
-        await self._travel()
-        if may_lose_answer:
-            self._fail_by_chance(self._faults.lost_after)
+        await self._travel(self._faults.lost_after)
         return result
 
-    async def _travel(self) -> None:
+    async def _travel(self, lost: float) -> None:
         if self._faults.longest_delay_seconds:
             # Most calls are quick; a few take as long as it gets.
             share = self._random.random() ** 4
             await self._clock.sleep(share * self._faults.longest_delay_seconds)
+        if self._faults.is_cut:
+            await self._wait_until_mended()
         if self.dead:
             await self._limbo.stay()
+        if lost and self._random.random() < lost:
+            self._fail("injected")
 
-    def _fail_by_chance(self, chance: float) -> None:
-        if chance and self._random.random() < chance:
-            self.faults_injected += 1
-            raise StoreUnavailable("injected")
+    async def _wait_until_mended(self) -> None:
+        try:
+            await self._faults.wait_until_mended(self._random.uniform(0, CALL_TIMEOUT_SECONDS))
+        except TimeoutError:
+            if not self.dead:
+                self._fail("cut off")
+
+    def _fail(self, why: str) -> NoReturn:
+        self.faults_injected += 1
+        raise StoreUnavailable(why)

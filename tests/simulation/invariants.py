@@ -5,9 +5,6 @@ from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 
-LONGEST_LATENESS_MS = 1_000
-"""Of a quick endpoint, when nothing but other endpoints is in its way."""
-
 
 class Broken(AssertionError):
     """A promise was broken."""
@@ -19,7 +16,7 @@ class Owner:
     def __init__(self, number: int) -> None:
         self.number = number
         self.gone = False
-        """It was killed, or stopped without being able to record everything."""
+        """It was killed or forgotten, or stopped without being able to record everything."""
 
 
 class Version:
@@ -53,8 +50,8 @@ class TimerHistory:
         self.cancel_asked = False
         self.busy = True
         """A client's request is under way."""
-        self.owner_died = False
-        """An owner died since the last attempt began; it may have claimed and not sent."""
+        self.recovered = False
+        """Since the last attempt began, an owner left it executing; it may not have been sent."""
         self.sendings: list[Sending] = []
 
     def started(self, claim: Claim, version_number: int, now: Instant, owner: Owner) -> Sending:
@@ -74,13 +71,13 @@ class TimerHistory:
             raise self._broken("two attempts run at the same time")
         sending = Sending(claim, version, owner)
         self.sendings.append(sending)
-        self.owner_died = False
+        self.recovered = False
         return sending
 
-    def check_lateness(self, claim: Claim, now: Instant) -> None:
-        late_ms = (now - claim.execute_at) / 1_000
-        if late_ms > LONGEST_LATENESS_MS:
-            raise self._broken(f"{late_ms} ms late because of other endpoints")
+    def check_lateness(self, claim: Claim, now: Instant, longest_ms: float) -> None:
+        late_ms = (now - (claim.due_at if claim.failures else claim.execute_at)) / 1_000
+        if late_ms > longest_ms:
+            raise self._broken(f"{late_ms} ms late")
 
     def _check_new_firing(self, claim: Claim, version: Version, before: Sending | None) -> None:
         if any(old.claim.delivery_id == claim.delivery_id for old in self.sendings):
@@ -90,7 +87,7 @@ class TimerHistory:
             raise self._broken("the delivery id changed without a change or a reschedule")
         if not same_version and claim.execute_at != version.execute_at:
             raise self._broken("the first attempt is for another instant than asked for")
-        if claim.attempt != 1 and not self._an_owner_died_since(before):
+        if claim.attempt != 1 and not self._an_owner_failed_since(before):
             raise self._broken(f"a new firing began with attempt {claim.attempt}")
 
     def _check_repeat(self, claim: Claim, version: Version, before: Sending) -> None:
@@ -98,15 +95,15 @@ class TimerHistory:
             raise self._broken("one delivery id was used for two versions")
         if claim.attempt <= before.claim.attempt:
             raise self._broken("the attempt number did not rise")
-        if before.owner.gone or self.owner_died:
+        if before.owner.gone or self.recovered:
             return
         if claim.attempt != before.claim.attempt + 1:
             raise self._broken("attempt numbers skipped though no owner died")
         if not isinstance(before.outcome, Failed):
             raise self._broken(f"sent again after {before.outcome}, though no owner died")
 
-    def _an_owner_died_since(self, before: Sending | None) -> bool:
-        return self.owner_died or (before is not None and before.owner.gone)
+    def _an_owner_failed_since(self, before: Sending | None) -> bool:
+        return self.recovered or (before is not None and before.owner.gone)
 
     def check_end(self, timer: Timer | None) -> None:
         """When everything has come to rest: is the timer where it has to be?"""

@@ -1,36 +1,20 @@
 """A life of the service, drawn from a seed: clients, faults, kills, jumps of the clock."""
 
 import asyncio
-import random as global_random
-from collections.abc import Coroutine
-from random import Random
-from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from duetime.domain.callback import HttpCallback
-from duetime.domain.errors import (
-    DuetimeError,
-    InvalidInput,
-    StoreUnavailable,
-    TimerNotFound,
-    TimerNotPending,
-)
-from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
-from duetime.domain.keys import Namespace, TimerKey
-from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import TimerStatus
-from duetime.engine import Engine, EngineOptions
-from duetime.ports.store import Existence
-from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
-from duetime.service.rules import TimerRules
-from duetime.service.timer_service import TimerService
-from duetime.stores.memory import MemoryStore
-from duetime.testing import LoopClock, VirtualTimeLoop
-from tests.simulation.endpoints import Endpoints, ProcessDestination
-from tests.simulation.faulty_store import FaultyStore, Limbo, StoreFaults
-from tests.simulation.invariants import Broken, Owner, TimerHistory, Version
+from duetime.domain.errors import StoreUnavailable
+from duetime.engine import EngineOptions
+from duetime.testing import VirtualTimeLoop
+from tests.simulation.clients import Clients
+from tests.simulation.faulty_store import StoreFaults
+from tests.simulation.invariants import Broken
+from tests.simulation.process import Process
+from tests.simulation.world import World
+
+LONGEST_LATENESS_MS = 1_000.0
+"""Of a quick endpoint, when nothing but other endpoints is in its way."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -45,80 +29,33 @@ class Profile(Struct, frozen=True, kw_only=True):
     """One endpoint is always quick, there are slots enough, and it must not be delayed."""
 
 
-class Process:
-    """One service process: its line to the store, its engine, its service."""
-
-    def __init__(self, scenario: "Scenario", number: int) -> None:
-        random, clock = scenario.random, scenario.clock
-        self.owner = Owner(number)
-        self.store = FaultyStore(scenario.truth, scenario.faults, random, clock, scenario.limbo)
-        self.destination = ProcessDestination(
-            scenario.endpoints, clock, self.owner, lambda: self.store.dead, scenario.limbo
-        )
-        isolation = scenario.profile.isolation
-        options = EngineOptions(
-            owner=f"process-{number}",
-            horizon_ms=random.choice([0, 10, 50, 500]),
-            poll_seconds=random.choice([0.5, 5, 30]),
-            batch_size=random.choice([1, 7, 100, 500]),
-            concurrency=1_000 if isolation else random.choice([2, 8, 64, 1_000]),
-            concurrency_per_endpoint=100 if isolation else random.choice([1, 4, 100]),
-            retention_seconds=None,
-        )
-        self.engine = Engine(self.store, self.store, self.destination, clock, options)
-        namespaces = Namespaces(self.store)
-        self.namespaces = namespaces
-        self.service = TimerService(
-            self.store,
-            clock,
-            self.engine,
-            self.destination,
-            namespaces,
-            TimerRules(min_delay_ms=0),
-            new_uuid=scenario.new_uuid,
-        )
-
-    async def start(self) -> None:
-        await self.namespaces.add(Namespace("default", 4))
-        await self.engine.start()
-
-
 class Scenario:
+    """One process after the other, each with the store for itself."""
+
     def __init__(self, seed: int, profile: Profile) -> None:
         self.profile = profile
-        self.random = Random(seed)
-        global_random.seed(seed)  # The dispatcher's jitter.
-        self.clock = LoopClock()
-        self.truth = MemoryStore()
-        self.limbo = Limbo()
+        self.world = World(seed)
+        self.random = self.world.random
+        self.clients = Clients(self.world)
         self.faults = StoreFaults()
-        self.endpoints = Endpoints(self.random, self.clock, count=self.random.randint(1, 6))
-        self.histories = self.endpoints.histories
         self.process: Process | None = None
-        self.processes = 0
-        self.uuids = 0
+        self.processes: dict[str, Process] = {}
+        self.trace = self.world.trace
+        self.world.truth.on_recovered = self._recovered
         if profile.isolation:
-            self.endpoints.always_quick = next(iter(self.endpoints.moods))
-        self.trace = self.endpoints.trace
-        self._clients: set[asyncio.Task[None]] = set()
-
-    def new_uuid(self) -> str:
-        self.uuids += 1
-        return f"uuid-{self.uuids:06}"
-
-    def note(self, what: str) -> None:
-        self.trace.append(f"{self.clock.monotonic():.6f} {what}")
+            self.world.endpoints.always_quick = next(iter(self.world.endpoints.moods))
+            self.world.longest_lateness_ms = LONGEST_LATENESS_MS
 
     async def run(self) -> None:
         await self.start_process()
         actions = self._actions()
         for _ in range(self.profile.steps):
             (action,) = self.random.choices(list(actions), weights=list(actions.values()))
-            self.note(action)
+            self.world.note(action)
             result = getattr(self, action)()
             if result is not None:
                 await result
-            await self.clock.sleep(self.random.choice([0, 0.001, 0.02, 0.3, 2, 10]))
+            await self.world.clock.sleep(self.random.choice([0, 0.001, 0.02, 0.3, 2, 10]))
             self.check()
         await self.come_to_rest()
 
@@ -138,93 +75,21 @@ class Scenario:
     # What clients do
 
     def create(self) -> None:
-        self._client(self._create(self._any_instant()))
+        self.clients.create(self._process)
 
     def burst(self) -> None:
-        instant = self._any_instant()
-        for _ in range(self.random.randint(5, 120)):
-            self._client(self._create(instant))
+        self.clients.burst(self._process)
 
     def change(self) -> None:
-        history = self._any_timer()
-        if history is not None:
-            self._client(self._change(history))
+        self.clients.change(self._process)
 
     def cancel(self) -> None:
-        history = self._any_timer()
-        if history is not None:
-            self._client(self._cancel(history))
-
-    async def _create(self, execute_at: Instant) -> None:
-        version = Version(0, execute_at, self._any_policy())
-        history = TimerHistory(f"timer-{len(self.histories):05}", version)
-        self.histories[history.id] = history
-        new = NewTimer(
-            id=history.id,
-            execute_at=execute_at,
-            callback=self._callback(0),
-            retry_policy=version.policy,
-        )
-        try:
-            result = await self._service.create(new)
-        except (StoreUnavailable, InvalidInput):
-            pass
-        else:
-            if result.existence is not Existence.CREATED:
-                raise Broken(f"{history.id} is new, but the answer is {result.existence}")
-            history.accepted = True
-        history.busy = False
-
-    async def _change(self, history: TimerHistory) -> None:
-        number = max([*history.possible, 0]) + 1
-        old = dict(history.possible)
-        version = Version(number, self._any_instant(), self._any_policy())
-        history.possible[number] = version
-        try:
-            await self._service.change(
-                TimerKey("default", history.id),
-                execute_at=version.execute_at,
-                callback=self._callback(number),
-                retry_policy=version.policy,
-            )
-        except StoreUnavailable:
-            pass
-        except (TimerNotPending, InvalidInput, TimerNotFound) as error:
-            del history.possible[number]
-            self._check_refusal(history, error)
-        else:
-            history.accepted = True
-            for replaced in old:
-                del history.possible[replaced]
-        history.busy = False
-
-    async def _cancel(self, history: TimerHistory) -> None:
-        asked_before, history.cancel_asked = history.cancel_asked, True
-        try:
-            await self._service.cancel(TimerKey("default", history.id))
-        except StoreUnavailable:
-            pass
-        except (TimerNotPending, TimerNotFound) as error:
-            history.cancel_asked = asked_before
-            self._check_refusal(history, error)
-        else:
-            history.possible.clear()
-        history.busy = False
-
-    def _check_refusal(self, history: TimerHistory, error: DuetimeError) -> None:
-        if isinstance(error, TimerNotFound) and history.accepted:
-            raise Broken(f"{history.id} was accepted and is not found")
-        if not isinstance(error, TimerNotPending):
-            return
-        if error.status in (TimerStatus.COMPLETED, TimerStatus.FAILED) and not history.sendings:
-            raise Broken(f"{history.id} was never sent but is said to be {error.status.label}")
-        if error.status is TimerStatus.CANCELED and not history.cancel_asked:
-            raise Broken(f"{history.id} is said to be canceled, which nobody asked for")
+        self.clients.cancel(self._process)
 
     # What the world does
 
     def change_mood(self) -> None:
-        self.endpoints.change_mood()
+        self.world.endpoints.change_mood()
 
     def store_gets_worse(self) -> None:
         self.faults.lost_before = self.random.choice([0, 0.1, 0.5, 1])
@@ -235,7 +100,8 @@ class Scenario:
         self.faults.heal()
 
     def jump_wall(self) -> None:
-        self.clock.jump_wall(self.random.choice([-3_600, -10, -0.5, -0.04, 0.04, 5, 600, 86_400]))
+        seconds = self.random.choice([-3_600, -10, -0.5, -0.04, 0.04, 5, 600, 86_400])
+        self.world.clock.jump_wall(seconds)
 
     def suspend(self) -> None:
         loop = asyncio.get_running_loop()
@@ -243,33 +109,27 @@ class Scenario:
         loop.skip(self.random.choice([0.1, 5, 300]))
 
     async def kill(self) -> None:
-        process = self._take_process()
-        process.store.dead = True
-        self._mourn(process)
-        for client in self._clients:
-            # Its connection breaks: it will never know.
-            client.cancel()
-        await self.clock.sleep(self.random.choice([0, 0.1, 30]))
+        process, self.process = self._process, None
+        process.kill()
+        # Their connections break: they will never know.
+        self.clients.abandon(process)
+        await self.world.clock.sleep(self.random.choice([0, 0.1, 30]))
         await self.start_process()
 
     async def stop_and_start(self) -> None:
-        process = self._take_process()
-        faults_before = process.store.faults_injected
-        await self._wait_for_clients()
-        await process.engine.stop(grace_seconds=self.random.choice([0, 1, 40]))
-        if process.store.faults_injected > faults_before or process.destination.abandoned:
-            self._mourn(process)
+        process, self.process = self._process, None
+        await self.clients.wait()
+        await process.stop(grace_seconds=self.random.choice([0, 1, 40]))
         await self.start_process()
 
     async def start_process(self) -> None:
         while True:
-            self.processes += 1
-            process = Process(self, self.processes)
+            process = self._new_process()
             try:
-                await process.start()
+                await process.start(num_shards=4)
             except StoreUnavailable:
                 # The supervisor starts it again.
-                await self.clock.sleep(1)
+                await self.world.clock.sleep(1)
                 self.faults.lost_before *= 0.9
                 self.faults.lost_after *= 0.9
             else:
@@ -279,83 +139,44 @@ class Scenario:
     async def come_to_rest(self) -> None:
         """Faults stop: from here on everything has to end within a bounded time."""
         self.faults.heal()
-        self.endpoints.heal()
-        await self._wait_for_clients()
-        self.note("rest")
-        pending = [await self.truth.get(TimerKey("default", id)) for id in self.histories]
-        live = [timer for timer in pending if timer is not None and not timer.status.is_finished]
-        last_due_at = max((timer.due_at for timer in live), default=self.clock.now())
-        seconds = max(0.0, (last_due_at - self.clock.now()) / MICROSECONDS_PER_SECOND)
+        self.world.endpoints.heal()
+        await self.clients.wait()
+        self.world.note("rest")
         # Then the longest attempt under way, a retry after it, a fallback poll, some deferrals.
-        await self.clock.sleep(seconds + 200)
+        await self.world.clock.sleep(await self.world.seconds_until_last_due() + 200)
         self.check()
-        for history in self.histories.values():
-            history.check_end(await self.truth.get(TimerKey("default", history.id)))
-        assert self.process is not None
-        await self.process.engine.stop(0)
-        self.note("end")
-
-    # Choices
-
-    def _any_instant(self) -> Instant:
-        delay_ms = self.random.choice([1, 30, 200, 1_000, 5_000, 60_000])
-        return plus_ms(self.clock.now(), 0.001 + self.random.uniform(0, delay_ms))
-
-    def _any_policy(self) -> RetryPolicy | None:
-        if self.random.random() < 0.3:
-            return None
-        return RetryPolicy(
-            max_retries=self.random.randint(0, 6),
-            initial_interval_ms=self.random.choice([10, 1_000, 20_000]),
-            max_interval_ms=20_000,
-        )
-
-    def _callback(self, version_number: int) -> HttpCallback:
-        return HttpCallback(
-            url=self.endpoints.any_url(),
-            payload=Raw(str(version_number).encode()),
-            timeout_ms=self.random.choice([500, 5_000, 30_000]),
-        )
-
-    def _any_timer(self) -> TimerHistory | None:
-        free = [history for history in self.histories.values() if not history.busy]
-        if not free:
-            return None
-        # Mostly one of the latest: older ones have long been sent.
-        history = self.random.choice(free[-20:] if self.random.random() < 0.8 else free)
-        history.busy = True
-        return history
+        await self.world.check_end()
+        await self._process.stop(0)
+        self.world.note("end")
 
     # Machinery
 
     @property
-    def _service(self) -> TimerService:
+    def _process(self) -> Process:
         assert self.process is not None
-        return self.process.service
+        return self.process
 
-    def _client(self, request: Coroutine[Any, Any, None]) -> None:
-        self._clients.add(asyncio.get_running_loop().create_task(request))
-
-    def check(self) -> None:
-        """Raise what went wrong in tasks of which nobody awaits the end."""
-        if self.endpoints.broken:
-            raise self.endpoints.broken[0]
-        for client in [client for client in self._clients if client.done()]:
-            self._clients.discard(client)
-            if not client.cancelled():
-                client.result()
-
-    async def _wait_for_clients(self) -> None:
-        if self._clients:
-            await asyncio.wait(self._clients)
-        self.check()
-
-    def _take_process(self) -> Process:
-        process, self.process = self.process, None
-        assert process is not None
+    def _new_process(self) -> Process:
+        process = Process(self.world, len(self.processes) + 1, self.faults, self.world.clock)
+        isolation = self.profile.isolation
+        options = EngineOptions(
+            owner=process.name,
+            horizon_ms=self.random.choice([0, 10, 50, 500]),
+            poll_seconds=self.random.choice([0.5, 5, 30]),
+            batch_size=self.random.choice([1, 7, 100, 500]),
+            concurrency=1_000 if isolation else self.random.choice([2, 8, 64, 1_000]),
+            concurrency_per_endpoint=100 if isolation else self.random.choice([1, 4, 100]),
+            retention_seconds=None,
+        )
+        process.assemble(options)
+        self.processes[process.name] = process
         return process
 
-    def _mourn(self, process: Process) -> None:
-        process.owner.gone = True
-        for history in self.histories.values():
-            history.owner_died = True
+    def check(self) -> None:
+        self.world.check()
+        self.clients.check()
+
+    def _recovered(self, timer_id: str, former_owner: str) -> None:
+        self.world.histories[timer_id].recovered = True
+        if self.processes[former_owner].is_blameless:
+            self.world.broken.append(Broken(f"{former_owner} stopped and left {timer_id} behind"))

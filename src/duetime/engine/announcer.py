@@ -36,6 +36,7 @@ class Announcer(BackgroundLoop):
         self._signals = signals
         self._soon_ms = (poll_seconds + MARGIN_SECONDS) * 1_000
         self._gathered: dict[ShardNumber, Instant] = {}
+        self._shards_changed = False
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         if shard in self._held.claimable:
@@ -49,9 +50,17 @@ class Announcer(BackgroundLoop):
             self._gathered[shard] = due_at
             self.wake()
 
+    def announce_shards_changed(self) -> None:
+        """Tell all nodes that somebody joined, left or released shards."""
+        self._shards_changed = True
+        self.wake()
+
     async def step(self) -> None:
-        if not self._gathered:
+        if self._shards_changed:
+            self._shards_changed = False
+            await self._signals.announce_shards_changed()
+        elif self._gathered:
+            due, self._gathered = self._gathered, {}
+            await self._signals.announce_due(due)
+        else:
             await self.wait(None)
-            return
-        due, self._gathered = self._gathered, {}
-        await self._signals.announce_due(due)

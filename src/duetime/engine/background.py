@@ -52,6 +52,13 @@ class BackgroundLoop(ABC):
         if self._task is not None:
             await self._task
 
+    async def abandon(self) -> None:
+        """Stop in the middle of a step, for loops whose work may be left undone."""
+        self._stop_asked.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
     def wake(self) -> None:
         """End the current or the next `wait`."""
         self._wake.set()

@@ -87,7 +87,7 @@ class Engine:
         self._pruner = (
             None
             if options.retention_seconds is None
-            else Pruner(store, clock, options.retention_seconds)
+            else Pruner(store, clock, options.retention_seconds, lambda: self.clock_watch.is_skewed)
         )
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
         self._cluster = None if cluster is None else self._in_cluster(cluster)
@@ -107,11 +107,11 @@ class Engine:
         """Claim nothing more, finish what is under way within the grace, hand back the rest,
         release each shard as soon as nothing of it is under way."""
         stopping_since_seconds = self._clock.monotonic()
-        if self._pruner is not None:
-            await self._pruner.stop()
         await self._due_reader.stop()
         if self._cluster is not None:
             self._cluster.owner.leave_all()
+        if self._pruner is not None:
+            await self._pruner.abandon()
         await self._dispatcher.stop(grace_seconds)
         grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)
         try:
@@ -159,6 +159,11 @@ class Engine:
         return len(self._held)
 
     @property
+    def node(self) -> str:
+        """The name of this process among the members."""
+        return self._options.owner if self._cluster is None else self._cluster.owner.node
+
+    @property
     def members(self) -> int | None:
         """How many nodes share the store; None when it serves one process."""
         return None if self._cluster is None else len(self._cluster.owner.view.members)
@@ -191,10 +196,18 @@ class Engine:
             self._held.drop(self._held.all)
 
     def _in_cluster(self, cluster: Cluster) -> "_InCluster":
+        announcer = Announcer(
+            self._due_reader,
+            self._held,
+            cluster.signals,
+            self._clock,
+            poll_seconds=self._options.poll_seconds,
+        )
         owner = ShardOwner(
             self._store,
             self._leases,
             cluster,
+            announcer.announce_shards_changed,
             self._clock,
             self._held,
             ShardHandover(self._held, self._due_reader, self._dispatcher, self._settler),
@@ -202,13 +215,6 @@ class Engine:
             self.clock_watch,
             node=self._options.owner,
             lease_seconds=self._options.lease_seconds,
-        )
-        announcer = Announcer(
-            self._due_reader,
-            self._held,
-            cluster.signals,
-            self._clock,
-            poll_seconds=self._options.poll_seconds,
         )
         return _InCluster(cluster.signals, owner, announcer)
 

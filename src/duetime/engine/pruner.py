@@ -1,5 +1,7 @@
 """Forgets finished timers when their retention is over."""
 
+from collections.abc import Callable
+
 import structlog
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
@@ -19,12 +21,23 @@ class Pruner(BackgroundLoop):
 
     name = "pruner"
 
-    def __init__(self, store: TimerStore, clock: Clock, retention_seconds: float) -> None:
+    def __init__(
+        self,
+        store: TimerStore,
+        clock: Clock,
+        retention_seconds: float,
+        is_clock_wrong: Callable[[], bool] = lambda: False,
+    ) -> None:
         super().__init__(clock)
         self._store = store
+        self._is_clock_wrong = is_clock_wrong
         self._retention = round(retention_seconds * MICROSECONDS_PER_SECOND)
 
     async def step(self) -> None:
+        if self._is_clock_wrong():
+            # A clock that is ahead would forget what others still want to keep.
+            await self.wait(PAUSE_BETWEEN_ROUNDS_SECONDS)
+            return
         finished_before = self._clock.now() - self._retention
         # Down to a whole step, which a store that keeps history by the step drops in one go.
         finished_before -= finished_before % self._store.capabilities.history_step

@@ -86,6 +86,8 @@ class Settler(BackgroundLoop):
         try:
             applied = await self._store.settle([settlement for _, settlement in batch])
         except StoreUnavailable:
+            # It may be away, or it may have been too much for it at once.
+            self._batch_size = (len(batch) + 1) // 2
             raise
         except Exception:
             self._narrow_down(len(batch))

@@ -5,9 +5,10 @@
 See docs/architecture/shard-leases.md for why no two nodes act on a shard at the same time.
 """
 
+import asyncio
 import math
-from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from duetime.domain.spread import spread
 from duetime.engine.background import BackgroundLoop
 from duetime.engine.clock_watch import ClockWatch
 from duetime.engine.cluster import Cluster
+from duetime.engine.departures import Departures
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.member_watch import MemberWatch
 from duetime.ports.clock import Clock
@@ -38,14 +40,9 @@ the gap between the last two is for clocks that run at different speeds."""
 LOOK_AGAIN_SECONDS = 0.02
 """How often a shard that is being left is looked at: whether all that was under way has ended."""
 
-PATIENCE_SECONDS = 2.0
-"""How long a shard may be in between when it moves to another node; its timers are not claimed
-meanwhile. One with longer attempts under way stays where it is for now."""
+RECOVER_AT_ONCE = 1_000
 
-TRY_AGAIN_SECONDS = 10.0
-LONGEST_TRY_AGAIN_SECONDS = 60.0
-"""When a shard that stayed is asked to move again; each time it stays, after twice as long. One
-that always has long attempts under way must not be in between all the time."""
+SHORTEST_TIMEOUT_SECONDS = 0.5
 
 
 class Handover(Protocol):
@@ -65,13 +62,6 @@ class Handover(Protocol):
         ...
 
 
-class _Stay(NamedTuple):
-    """A shard that was to move stays here for so many seconds, until that instant."""
-
-    seconds: float
-    until_seconds: float
-
-
 class ShardOwner(BackgroundLoop):
     """Every instant that decides about ownership is monotonic time of this process."""
 
@@ -82,6 +72,7 @@ class ShardOwner(BackgroundLoop):
         store: TimerStore,
         leases: LeaseStore,
         cluster: Cluster,
+        tell_of_change: Callable[[], None],
         clock: Clock,
         held: HeldLeases,
         handover: Handover,
@@ -96,6 +87,7 @@ class ShardOwner(BackgroundLoop):
         self._leases = leases
         self._members = cluster.members
         self._signals = cluster.signals
+        self._tell_of_change = tell_of_change
         self._held = held
         self._handover = handover
         self._facts = facts
@@ -112,19 +104,30 @@ class ShardOwner(BackgroundLoop):
             4 * self._beat_seconds,
             self._is_other_and(cluster.is_gone),
         )
+        self._beat_timeout_seconds = max(1.5 * self._beat_seconds, SHORTEST_TIMEOUT_SECONDS)
+        self._recovering: dict[ShardNumber, Epoch] = {}
+        self._recovered = 0
+        self._recovers_one_by_one = False
         self._is_member = False
         self._beat_at_seconds = 0.0
-        self._leaving_since: dict[ShardNumber, float] = {}
-        self._stayed: dict[ShardNumber, _Stay] = {}
+        self._departures = Departures(clock)
         self._spread_of: tuple[list[ShardNumber], list[str]] = [], []
         self._owners: dict[ShardNumber, str] = {}
         self._wants_no_shards = False
         self.view = ClusterView([], [])
 
+    @property
+    def node(self) -> str:
+        """The name it has among the members now."""
+        return self._node
+
     async def begin(self) -> None:
-        """Join the members and take what is free. Raises `StoreUnavailable`."""
+        """Join the members and take what is free, except for shards in which much has to be
+        recovered: that goes on in the background. Raises `StoreUnavailable`."""
         self._held.valid_until_seconds = 0.0
         await self._beat()
+        if self._recovering:
+            await self._recover_some()
 
     def beat_soon(self) -> None:
         """Something changed: do not wait for the next heartbeat to look."""
@@ -142,18 +145,26 @@ class ShardOwner(BackgroundLoop):
         await self._leases.release_shards(self._held.all)
         self._held.drop(list(self._held.all))
         await self._members.leave(self._node)
-        await self._tell()
+        try:
+            async with asyncio.timeout(SHORTEST_TIMEOUT_SECONDS):
+                await self._signals.announce_shards_changed()
+        except (StoreUnavailable, TimeoutError):
+            # Only a hint: the others look by themselves with their next beat.
+            _log.debug("signal.lost")
 
     async def step(self) -> None:
         if self._clock.monotonic() >= self._beat_at_seconds:
             await self._beat()
-        if self._leaving_since:
+        if self._departures:
             await self._release_idle()
+        if self._recovering:
+            await self._recover_some()
+            return
         until_beat_seconds = self._beat_at_seconds - self._clock.monotonic()
         if until_beat_seconds > 0:
             await self.wait(
                 min(until_beat_seconds, LOOK_AGAIN_SECONDS)
-                if self._leaving_since
+                if self._departures
                 else until_beat_seconds
             )
 
@@ -165,7 +176,7 @@ class ShardOwner(BackgroundLoop):
         joins = not self._is_member
         if joins and asked_seconds >= self._name_until_seconds:
             self._take_new_name(asked_seconds)
-        view = await self._members.heartbeat(self._node, facts, join=joins)
+        view = await self._heartbeat(facts, joins)
         now_seconds = self._clock.monotonic()
         if view.store_now is not None:
             self._clock_watch.measured(asked_at, self._clock.now(), view.store_now, now_seconds)
@@ -180,7 +191,19 @@ class ShardOwner(BackgroundLoop):
         alive = await self._forget_dead(view, now_seconds)
         await self._move_shards(view, alive)
         if joins:
-            await self._tell()
+            self._tell_of_change()
+
+    async def _heartbeat(self, facts: NodeFacts, joins: bool) -> ClusterView:
+        """An answer that comes too late is worth nothing: a new try may get one in time."""
+        try:
+            async with asyncio.timeout(self._beat_timeout_seconds):
+                return await self._members.heartbeat(self._node, facts, join=joins)
+        except TimeoutError:
+            self._beat_at_seconds = 0.0
+            raise StoreUnavailable("a heartbeat was not answered in time") from None
+        except StoreUnavailable:
+            self._beat_at_seconds = 0.0
+            raise
 
     def _take_new_name(self, asked_seconds: float) -> None:
         """Join under a name that nobody can have forgotten.
@@ -205,9 +228,12 @@ class ShardOwner(BackgroundLoop):
         if lost:
             _log.warning("shards.lost", node=self._node, shards=sorted(lost))
             self._held.drop(lost)
-            for shard in lost:
-                self._leaving_since.pop(shard, None)
-                self._stayed.pop(shard, None)
+            self._departures.end(lost)
+        self._recovering = {
+            shard: epoch
+            for shard, epoch in self._recovering.items()
+            if epochs.get(shard) == epoch and self._is_member
+        }
         were_valid = self._held.are_valid
         self._held.valid_until_seconds = asked_seconds + self._step_down_seconds
         if not were_valid and self._held.all:
@@ -226,7 +252,9 @@ class ShardOwner(BackgroundLoop):
                 if await self._members.forget_member(member.node, seen_beat=member.beat):
                     _log.warning("node.dead", node=member.node, beat=member.beat)
                 else:
+                    # It has beaten, or somebody else was faster: a new look will tell.
                     dead.discard(member.node)
+                    self.beat_soon()
         return [member for member in view.members if member.node not in dead]
 
     async def _move_shards(self, view: ClusterView, alive: Collection[Member]) -> None:
@@ -234,11 +262,13 @@ class ShardOwner(BackgroundLoop):
         eligible = sorted(member.node for member in alive if not member.facts.stopping)
         owners = self._spread([state.shard for state in view.shards], eligible)
         mine = {shard for shard, node in owners.items() if node == self._node}
-        self._stay(self._leaving_since.keys() & mine)
-        for shard in mine:
-            self._stayed.pop(shard, None)
+        self._stay(mine.intersection(self._departures))
+        self._departures.end(mine)
         await self._leave(self._held.all.keys() - mine)
-        not_held = [state for state in view.shards if state.shard not in self._held.all]
+        for shard in self._recovering.keys() - mine:
+            del self._recovering[shard]
+        ours = self._held.all.keys() | self._recovering.keys()
+        not_held = [state for state in view.shards if state.shard not in ours]
         free = {
             state.shard: state.epoch
             for state in not_held
@@ -265,29 +295,46 @@ class ShardOwner(BackgroundLoop):
 
     async def _take(self, free: dict[ShardNumber, Epoch]) -> None:
         """Nothing is sent for a shard before what its former owner left is recovered."""
-        taken = await self._leases.claim_shards(free, owner=self._node)
-        recovered = await self._store.recover(taken)
-        self._held.take(taken)
+        self._recovering |= await self._leases.claim_shards(free, owner=self._node)
+
+    async def _recover_some(self) -> None:
+        """A little at a time, because beats have to go on, whatever a dead owner left behind. If
+        it is much, shard by shard, so that the first ones can work while others wait."""
+        shards = list(self._recovering)[: 1 if self._recovers_one_by_one else None]
+        leases = {shard: self._recovering[shard] for shard in shards}
+        recovered = await self._store.recover(leases, limit=RECOVER_AT_ONCE)
+        self._recovered += len(recovered)
+        if recovered:
+            self._recovers_one_by_one |= len(recovered) == RECOVER_AT_ONCE
+            return
+        for shard in leases:
+            del self._recovering[shard]
+        self._held.take(leases)
         self._handover.shards_taken()
         _log.info(
-            "shards.taken", node=self._node, shards=sorted(taken), timers_recovered=len(recovered)
+            "shards.taken",
+            node=self._node,
+            shards=sorted(leases),
+            timers_recovered=self._recovered,
         )
+        self._recovered = 0
+        self._recovers_one_by_one &= bool(self._recovering)
 
     async def _leave(self, shards: Collection[ShardNumber]) -> None:
-        now_seconds = self._clock.monotonic()
         leaving = {
             shard
             for shard in shards
-            if shard not in self._leaving_since
-            and (self._wants_no_shards or self._may_leave(shard, now_seconds))
+            if self._departures.may_begin(shard)
+            or (self._wants_no_shards and shard not in self._departures)
         }
         if leaving:
-            await self._handover.stop_claiming(leaving)
-            self._leaving_since |= dict.fromkeys(leaving, self._clock.monotonic())
-
-    def _may_leave(self, shard: ShardNumber, now_seconds: float) -> bool:
-        stayed = self._stayed.get(shard)
-        return stayed is None or now_seconds >= stayed.until_seconds
+            try:
+                async with asyncio.timeout(self._beat_seconds):
+                    await self._handover.stop_claiming(leaving)
+            except TimeoutError:
+                # A claim hangs. The beats must not: the next one tries again.
+                return
+            self._departures.begin(leaving)
 
     async def _release_idle(self) -> None:
         busy = self._handover.busy_shards()
@@ -295,46 +342,20 @@ class ShardOwner(BackgroundLoop):
         if idle:
             # First: the shards may be free for others even if no answer tells us so.
             self._held.drop(idle)
-            for shard in idle:
-                del self._leaving_since[shard]
-                self._stayed.pop(shard, None)
+            self._departures.end(idle)
             await self._release(idle)
         if not self._wants_no_shards:
-            self._lose_patience()
+            self._stay(self._departures.give_up_on_the_slow())
 
     async def _release(self, leases: Leases) -> None:
         await self._leases.release_shards(leases)
         _log.info("shards.released", node=self._node, shards=sorted(leases))
-        await self._tell()
+        self._tell_of_change()
 
-    def _lose_patience(self) -> None:
-        now_seconds = self._clock.monotonic()
-        busy = [
-            shard
-            for shard, since_seconds in self._leaving_since.items()
-            if now_seconds - since_seconds > PATIENCE_SECONDS
-        ]
-        for shard in busy:
-            before = self._stayed.get(shard)
-            seconds = TRY_AGAIN_SECONDS if before is None else 2 * before.seconds
-            seconds = min(seconds, LONGEST_TRY_AGAIN_SECONDS)
-            self._stayed[shard] = _Stay(seconds, now_seconds + seconds)
-        self._stay(busy)
-
-    def _stay(self, shards: Iterable[ShardNumber]) -> None:
-        staying = list(shards)
-        if staying:
-            for shard in staying:
-                del self._leaving_since[shard]
-            self._held.stay(staying)
+    def _stay(self, shards: Collection[ShardNumber]) -> None:
+        if shards:
+            self._held.stay(shards)
             self._handover.shards_taken()
-
-    async def _tell(self) -> None:
-        try:
-            await self._signals.announce_shards_changed()
-        except StoreUnavailable as error:
-            # Only a hint: the others look by themselves with their next beat.
-            _log.debug("signal.lost", error=error.message)
 
     def _is_other_and(self, is_gone: Callable[[NodeFacts], bool]) -> Callable[[Member], bool]:
         return lambda member: member.node != self._node and is_gone(member.facts)

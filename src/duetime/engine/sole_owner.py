@@ -15,7 +15,9 @@ async def take_all_shards(store: TimerStore, leases: LeaseStore, owner: str) -> 
     taken = await leases.claim_shards(seen, owner=owner)
     if taken.keys() != seen.keys():
         raise StoreUnavailable("some shards were taken by another owner")
-    recovered = await store.recover(taken)
+    recovered = 0
+    while some := await store.recover(taken):
+        recovered += len(some)
     if recovered:
-        _log.info("timers.recovered", count=len(recovered))
+        _log.info("timers.recovered", count=recovered)
     return taken

@@ -202,9 +202,10 @@ class TimerStore(Protocol):
         """
         ...
 
-    async def recover(self, leases: Leases) -> list[Instant]:
-        """Apply `transitions.recovered` to every timer of the leased shards that is executing
-        under an older epoch than the lease's; answers their due instants."""
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
+        """Apply `transitions.recovered` to timers of the leased shards that are executing under
+        an older epoch than the lease's: up to `limit`, or fewer if they are large, but at least
+        one if there is any. Answers their due instants; none means that none is left."""
         ...
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:

@@ -1,11 +1,17 @@
 """Natural group commit for creates."""
 
 import asyncio
+from collections.abc import Sequence
 
+from msgspec import UNSET
+
+from duetime.domain.callback import BusCallback
 from duetime.ports.store import CreateRequest, CreateResult, Existence, TimerStore
 from duetime.ports.wakeups import WakeUps
 
 MAX_BATCH = 1_000
+MAX_BATCH_BYTES = 4 * 2**20
+"""Of payloads: a batch of large ones is written soon enough for the small ones among them."""
 
 
 class CreateBatcher:
@@ -42,8 +48,9 @@ class CreateBatcher:
             self._writer = None
 
     async def _write_batch(self) -> None:
-        requests, answers = self._requests[:MAX_BATCH], self._answers[:MAX_BATCH]
-        self._requests, self._answers = self._requests[MAX_BATCH:], self._answers[MAX_BATCH:]
+        count = _batch_of(self._requests)
+        requests, answers = self._requests[:count], self._answers[:count]
+        self._requests, self._answers = self._requests[count:], self._answers[count:]
         try:
             results = await self._store.create(requests)
         except asyncio.CancelledError:
@@ -61,3 +68,15 @@ class CreateBatcher:
                 self._wakeups.announce(result.timer.shard, result.timer.due_at)
             if not answer.done():
                 answer.set_result(result)
+
+
+def _batch_of(requests: Sequence[CreateRequest]) -> int:
+    """How many of the first requests make a batch: at least one."""
+    size = 0
+    for position, request in enumerate(requests[:MAX_BATCH]):
+        callback = request.timer.callback
+        if not isinstance(callback, BusCallback) and callback.payload is not UNSET:
+            size += memoryview(callback.payload).nbytes
+            if size > MAX_BATCH_BYTES and position:
+                return position
+    return min(len(requests), MAX_BATCH)

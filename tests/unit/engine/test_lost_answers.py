@@ -3,7 +3,7 @@
 import asyncio
 
 from duetime.domain.timer import TimerStatus
-from duetime.engine.shard_owner import PATIENCE_SECONDS
+from duetime.engine.departures import PATIENCE_SECONDS
 from duetime.ports.membership import NodeFacts
 from duetime.testing import Hang, VirtualTimeLoop, on_virtual_time
 from tests.unit.engine.cluster_bench import BEAT_SECONDS, STEP_DOWN_SECONDS, ClusterBench

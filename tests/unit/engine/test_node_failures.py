@@ -273,7 +273,7 @@ async def test_a_node_that_comes_back_is_not_taken_for_the_one_that_was_lost() -
     (node,) = await bench.start("node")
     # From here on it stands at its first beat, and the watcher sees it stand.
     node.faults.lost_before = 1.0
-    await bench.run(7.96)
+    await bench.run(7.52)
     assert await bench.store.forget_member("node", seen_beat=1)
     node.faults.heal()
     await bench.run(0.1)

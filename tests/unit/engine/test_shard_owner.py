@@ -2,7 +2,7 @@
 
 from duetime.domain.keys import Namespace
 from duetime.domain.timer import TimerStatus
-from duetime.engine.shard_owner import PATIENCE_SECONDS, TRY_AGAIN_SECONDS
+from duetime.engine.departures import PATIENCE_SECONDS, TRY_AGAIN_SECONDS
 from duetime.testing import Hang, Succeed, on_virtual_time
 from tests.unit.engine.cluster_bench import BEAT_SECONDS, POLL_SECONDS, ClusterBench
 from tests.unit.engine.engine_bench import GOOD, HANGING

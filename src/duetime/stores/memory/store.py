@@ -143,13 +143,14 @@ class MemoryStore:
             if (timer := self._timers.executing(key)) is not None and timer.epoch == epoch
         ]
 
-    async def recover(self, leases: Leases) -> list[Instant]:
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         left_behind = [
             timer
             for _, shard in self._leased(leases)
             for key in shard.executing
             if (timer := self._timers.executing(key)) is not None and timer.epoch < shard.epoch
         ]
+        del left_behind[limit:]
         for timer in left_behind:
             self._timers.put(transitions.recovered(timer))
         return [timer.due_at for timer in left_behind]

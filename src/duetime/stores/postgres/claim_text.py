@@ -1,11 +1,16 @@
 """Claims as JSON text, written by the database and read in one go."""
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
+import structlog
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback
 from duetime.domain.timer import Claim
+
+_log = structlog.get_logger()
 
 MAX_SHARED_BYTES = 2**20
 """Payloads are views of the batch's text. In a larger one each gets its own copy, so that a
@@ -27,17 +32,30 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
 
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
+_decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def claim_of(text: str) -> Claim:
-    return _decode_claim(text)
+def readable(texts: Iterable[str]) -> Iterator[Claim]:
+    """The claims of CLAIM_AS_TEXT, each read on its own.
+
+    One that this release cannot read, as a later one may have written it, stays as it is for a
+    node that can: it must not keep the others from firing.
+    """
+    for text in texts:
+        try:
+            yield _decode_claim(text)
+        except msgspec.DecodeError as error:
+            _log.error("claim.unreadable", error=str(error), claim=text[:200])
 
 
 def claims_of(text: str | None) -> list[Claim]:
     """The claims of a JSON array of CLAIM_AS_TEXT; None for none."""
     if text is None:
         return []
-    claims = _decode_claims(text)
+    try:
+        claims = _decode_claims(text)
+    except msgspec.DecodeError:
+        return list(readable(bytes(raw).decode() for raw in _decode_rows(text)))
     if len(text) > MAX_SHARED_BYTES:
         return [_with_own_payload(claim) for claim in claims]
     return list(claims)

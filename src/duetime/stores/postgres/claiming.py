@@ -6,7 +6,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import Claim
 from duetime.ports.store import ClaimBatch, Leases
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
-from duetime.stores.postgres.claim_text import CLAIM_AS_TEXT, claim_of, claims_of
+from duetime.stores.postgres.claim_text import CLAIM_AS_TEXT, claims_of, readable
 from duetime.stores.postgres.connections import Connections
 
 _SMALLEST_DEPTH = 8
@@ -58,7 +58,7 @@ class Claiming:
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
-        return [claim_of(text) for (text,) in rows]
+        return list(readable(text for (text,) in rows))
 
     def _depth(self, shards: int, limit: int) -> int:
         """How many timers to look at in each of many shards."""

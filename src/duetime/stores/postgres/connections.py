@@ -182,6 +182,8 @@ def _arguments(
             "jit": "off",
             # An answered create is on disk, whatever the role or the database is set to.
             "synchronous_commit": "on",
+            # Each statement has to see what was committed before it, locks alone are not enough.
+            "default_transaction_isolation": "read committed",
             **settings,
         },
     }

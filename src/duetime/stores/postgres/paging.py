@@ -19,8 +19,13 @@ async def read_page(connections: Connections, query: PageQuery) -> Page:
         if query.offset >= total and not is_estimated:
             return Page([], total)
         statement = page_statement(query.status, query.sort, query.descending)
-        rows = await connection.fetch(statement, query.namespace, query.limit, query.offset)
+        # Their sum has to fit into eight bytes, and no store holds as many timers.
+        offset = min(query.offset, _MORE_THAN_ANY_STORE_HOLDS)
+        rows = await connection.fetch(statement, query.namespace, query.limit, offset)
     return Page([timer_of(row) for row in rows], total, is_estimated)
+
+
+_MORE_THAN_ANY_STORE_HOLDS = 2**62
 
 
 @cache

@@ -60,7 +60,7 @@ async def _drop_partitions(connection: Connection, finished_before: Instant) -> 
     forgotten = 0
     for (name,) in await connection.fetch(_OLD_PARTITIONS, finished_before):
         try:
-            forgotten += await connection.fetchval(_DROP_PARTITION, name)
+            forgotten += await connection.fetchval(_DROP_PARTITION, name) or 0
         except asyncpg.LockNotAvailableError:
             _log.info("history.drop_postponed", partition=name)
     return forgotten

@@ -97,11 +97,13 @@ class _Listener:
         while not self._stop_asked.is_set():
             try:
                 connection = await self._connect()
+                await self._listen(connection)
+                pause_seconds = FIRST_PAUSE_SECONDS
             except StoreUnavailable as error:
                 _log.warning("signals.unavailable", error=error.message)
-            else:
-                pause_seconds = FIRST_PAUSE_SECONDS
-                await self._listen(connection)
+            except Exception:
+                # Whatever it is: without signals timers of other nodes would be late for ever.
+                _log.exception("signals.failed")
             self._tried.set()
             await _set_within(self._stop_asked, pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)

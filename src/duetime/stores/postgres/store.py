@@ -43,6 +43,7 @@ _log = structlog.get_logger()
 
 _CREATE_CONNECTIONS = 2
 _ENGINE_CONNECTIONS = 4
+_LIST_CONNECTIONS = 3
 
 
 class PostgresStore:
@@ -71,8 +72,9 @@ class PostgresStore:
             await opened.close()
 
     async def ping(self) -> None:
-        """Every way has to answer: one alone would not notice another that hangs."""
-        for connections in self._ways.all:
+        """Every way has to answer: one alone would not notice another that hangs. Lists may be
+        at work for long, and that is no fault."""
+        for connections in (self._ways.creates, self._ways.engine, self._ways.reads):
             await connections.fetch_value("SELECT 1")
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
@@ -95,7 +97,7 @@ class PostgresStore:
         return await changing.remove_if_pending(self._ways.reads, key)
 
     async def page(self, query: PageQuery) -> Page:
-        return await paging.read_page(self._ways.reads, query)
+        return await paging.read_page(self._ways.lists, query)
 
     async def claim_due(
         self,
@@ -116,15 +118,16 @@ class PostgresStore:
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return await settling.settle(self._ways.engine, settlements, self._options.history_step)
 
-    async def recover(self, leases: Leases) -> list[Instant]:
-        return await recovering.recover(self._ways.engine, leases, self._options.history_step)
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
+        step = self._options.history_step
+        return await recovering.recover(self._ways.engine, leases, limit, step)
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:
         self._require_opened()
         return await pruning.prune(self._options, finished_before, limit)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        async with self._ways.reads.borrow() as connection:
+        async with self._ways.lists.borrow() as connection:
             counts = await counting.count(connection, namespace, TimerStatus)
         return {status: counted.timers for status, counted in counts.items()}
 
@@ -175,7 +178,8 @@ class _Opened:
         self.creates = Connections(options, PLANS_BY_INDEX, _CREATE_CONNECTIONS)
         self.engine = Connections(options, PLANS_BY_INDEX, _ENGINE_CONNECTIONS)
         self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
-        self.all = (self.creates, self.engine, self.reads)
+        self.lists = Connections(options, PLANS_BY_INDEX, _LIST_CONNECTIONS)
+        self.all = (self.creates, self.engine, self.reads, self.lists)
         self.claiming = Claiming(self.engine)
 
     async def open(self) -> None:

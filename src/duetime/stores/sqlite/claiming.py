@@ -92,6 +92,7 @@ _FIND_ABANDONED = """
     CROSS JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
     CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
         ON live.status = 1 AND live.shard = shards.shard AND live.epoch < shards.epoch
+    LIMIT ?2
 """
 
 # Which attempt to forget when there are too many: never the first of this firing.
@@ -144,8 +145,8 @@ def executing(reader: Reader, leases: Leases) -> list[Claim]:
     ]
 
 
-def recover(transaction: Transaction, leases: Leases) -> list[Instant]:
-    abandoned = list(transaction.execute(_FIND_ABANDONED, _leases_text(leases)))
+def recover(transaction: Transaction, leases: Leases, limit: int) -> list[Instant]:
+    abandoned = list(transaction.execute(_FIND_ABANDONED, _leases_text(leases), limit))
     if not abandoned:
         return []
     row_ids = str([row_id for row_id, _, _ in abandoned])

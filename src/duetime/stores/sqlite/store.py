@@ -113,8 +113,8 @@ class SqliteStore:
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return list(await self._writer.submit_batch(settling.settle, settlements))
 
-    async def recover(self, leases: Leases) -> list[Instant]:
-        return await self._writer.submit(partial(claiming.recover, leases=leases))
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
+        return await self._writer.submit(partial(claiming.recover, leases=leases, limit=limit))
 
     async def prune(self, *, finished_before: Instant, limit: int) -> int:
         return await self._writer.submit(

@@ -111,3 +111,11 @@ class RecoveringContract:
         leases = await own_shards(store)
         assert sorted(await store.recover(leases)) == [timer.due_at for timer in timers]
         assert len(await claim(store, leases)) == 1_500
+
+    async def test_a_wreck_is_recovered_in_pieces_if_asked_for(self, store: Store) -> None:
+        await create(store, *(make_timer(f"t{n}") for n in range(7)))
+        await claim(store, await own_shards(store))
+        leases = await own_shards(store)
+        pieces = [await store.recover(leases, limit=3) for _ in range(4)]
+        assert [len(piece) for piece in pieces] == [3, 3, 1, 0]
+        assert len(await claim(store, leases)) == 7

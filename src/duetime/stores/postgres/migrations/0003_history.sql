@@ -48,13 +48,18 @@ $$;
 
 -- Forgets a partition with all its timers; answers how many. It is counted while nobody can add
 -- to it, and dropped with the count in one transaction, so that the books stay exact. Dropping
--- stops everybody who looks at the history: it is given up if that cannot be had at once.
+-- stops everybody who looks at the history: it is given up if that cannot be had at once. Answers
+-- nothing when somebody else is at it, or was before.
 CREATE FUNCTION drop_history_partition(partition_name text)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     forgotten bigint;
 BEGIN
-    PERFORM set_config('lock_timeout', '500ms', true);
+    IF NOT pg_try_advisory_xact_lock('finished_timers'::regclass::oid::bigint)
+       OR to_regclass(quote_ident(partition_name)) IS NULL THEN
+        RETURN NULL;
+    END IF;
+    PERFORM set_config('lock_timeout', '50ms', true);
     EXECUTE format('LOCK TABLE %I IN SHARE MODE', partition_name);
     EXECUTE format('SELECT count(*) FROM %I', partition_name) INTO forgotten;
     EXECUTE format('DROP TABLE %I', partition_name);

@@ -1,0 +1,44 @@
+"""Which scenarios are played, and how.
+
+DUETIME_SEED=17 pytest tests/simulation      replays the scenarios of seed 17
+DUETIME_SEEDS=1000 pytest tests/simulation   runs a campaign
+"""
+
+import os
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from structlog.testing import capture_logs
+
+from duetime.testing import run_on_virtual_time
+
+DEFAULT_SEEDS = 40
+
+SURPRISES = ("engine.step_failed", "destination.broken", "engine.stopped_with_unsettled")
+
+
+class Playable(Protocol):
+    trace: list[str]
+
+    def run(self) -> Coroutine[Any, Any, None]: ...
+
+
+def seeds() -> list[int]:
+    if "DUETIME_SEED" in os.environ:
+        return [int(os.environ["DUETIME_SEED"])]
+    return list(range(int(os.environ.get("DUETIME_SEEDS", DEFAULT_SEEDS))))
+
+
+def play(new_scenario: Callable[[], Playable]) -> list[str]:
+    """Live through it; answers what happened, step by step."""
+    state = random.getstate()
+    try:
+        scenario = new_scenario()
+        with capture_logs() as logs:
+            run_on_virtual_time(scenario.run())
+    finally:
+        random.setstate(state)
+    surprises = [entry for entry in logs if entry["event"] in SURPRISES]
+    assert not surprises, surprises[0]
+    return scenario.trace

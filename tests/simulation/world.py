@@ -1,0 +1,53 @@
+"""What all processes of a simulation have around them, and what is known of every timer."""
+
+import random as global_random
+from random import Random
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from duetime.domain.keys import TimerKey
+from duetime.testing import LoopClock
+from tests.simulation.audited_store import AuditedStore
+from tests.simulation.endpoints import Endpoints
+from tests.simulation.faulty_store import Limbo
+from tests.simulation.invariants import Broken, TimerHistory
+
+
+class World:
+    """Everything random in a simulation comes from its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        global_random.seed(seed)  # The dispatcher's jitter.
+        self.clock = LoopClock()
+        self.truth = AuditedStore()
+        self.limbo = Limbo()
+        self.endpoints = Endpoints(self.random, count=self.random.randint(1, 6))
+        self.histories: dict[str, TimerHistory] = {}
+        self.longest_lateness_ms: float | None = None
+        """Of first attempts at endpoints that are always quick, where that is promised."""
+        self.trace: list[str] = []
+        self.broken: list[Broken] = []
+        self._uuids = 0
+
+    def new_uuid(self) -> str:
+        self._uuids += 1
+        return f"uuid-{self._uuids:06}"
+
+    def note(self, what: str) -> None:
+        self.trace.append(f"{self.clock.monotonic():.6f} {what}")
+
+    def check(self) -> None:
+        for broken in [*self.broken, *self.truth.broken]:
+            raise broken
+
+    async def seconds_until_last_due(self) -> float:
+        timers = [await self.truth.get(TimerKey("default", id)) for id in self.histories]
+        live = [timer for timer in timers if timer is not None and not timer.status.is_finished]
+        last_due_at = max((timer.due_at for timer in live), default=self.clock.now())
+        return max(0.0, (last_due_at - self.clock.now()) / MICROSECONDS_PER_SECOND)
+
+    async def check_end(self) -> None:
+        """Everything has come to rest: is every timer where it has to be?"""
+        self.check()
+        for history in self.histories.values():
+            history.check_end(await self.truth.get(TimerKey("default", history.id)))
