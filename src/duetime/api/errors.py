@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from duetime.api.answers import Answer, answer
-from duetime.domain.errors import DuetimeError, ErrorKind, TooLarge
+from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable, TooLarge
 
 
 class Code(IntEnum):
@@ -45,7 +45,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
             )
         # What is left of a body that is too large will not be read: nothing can follow it.
         unread = isinstance(error, TooLarge) and error.field == "body"
-        return answer(status, code, error.message, None, _CLOSE if unread else ())
+        message = error.told if isinstance(error, StoreUnavailable) else error.message
+        return answer(status, code, message, None, _CLOSE if unread else ())
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from duetime.cli.accepted_keys import AcceptedCheck, check_accepted, read_keys
 from duetime.cli.audit_views import audit_document, print_audit
+from duetime.cli.liveness import findings_of_silence, look_twice
 from duetime.cli.options import ConfigOption
 from duetime.cli.store_access import (
     inspector_of,
@@ -23,13 +25,13 @@ from duetime.cli.views import print_json
 from duetime.clock import SystemClock
 from duetime.domain.keys import TimerKey
 from duetime.ports.inspection import AuditReport, StoreInspector
-from duetime.settings import MemoryStoreSettings
+from duetime.settings import MemoryStoreSettings, PostgresStoreSettings, Settings
 
 
 def audit(
     accepted: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Timers that must be there: an id, or NAMESPACE<tab>ID."),
+        typer.Option(metavar="FILE", help="Timers that must be there: an id in each line."),
     ] = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -51,7 +53,7 @@ def audit(
     if isinstance(store, MemoryStoreSettings):
         fail("timers are kept in memory: only their own process sees them", ExitCode.USAGE)
     with _at_work():
-        report, check = run_on_store(_audit(inspector_of(store, settings), keys))
+        report, check = run_on_store(_audit(inspector_of(store, settings), keys, settings))
     if as_json:
         print_json(audit_document(report, check))
     else:
@@ -61,10 +63,14 @@ def audit(
 
 
 async def _audit(
-    inspector: StoreInspector, keys: list[TimerKey] | None
+    inspector: StoreInspector, keys: list[TimerKey] | None, settings: Settings
 ) -> tuple[AuditReport, AcceptedCheck | None]:
     async with opened(inspector):
         report = await inspector.audit(SystemClock().now())
+        if report.overdue and isinstance(settings.store, PostgresStoreSettings):
+            facts, silent = await look_twice(inspector, settings.lease_seconds)
+            silence = findings_of_silence(facts, silent)
+            report = replace(report, findings=[*report.findings, *silence])
         return report, None if keys is None else await check_accepted(inspector, keys)
 
 

@@ -1,11 +1,14 @@
 """`duetime cluster`: who is there, and who owns what."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from duetime.cli.cluster_document import cluster_document
-from duetime.cli.cluster_tables import cluster_tables, print_cluster
+from duetime.cli.cluster_tables import beat_count, cluster_tables, print_cluster
+from duetime.cli.liveness import can_tell, look_twice
 from duetime.cli.options import ConfigOption
 from duetime.cli.store_access import (
     inspector_of,
@@ -17,6 +20,7 @@ from duetime.cli.terminal import ExitCode, fail, refuse
 from duetime.cli.views import print_json
 from duetime.clock import SystemClock
 from duetime.ports.inspection import ClusterFacts, StoreInspector
+from duetime.ports.membership import Member
 from duetime.settings import PostgresStoreSettings
 
 
@@ -28,12 +32,13 @@ def cluster(
     """Show the members of the cluster and the shards they own.
 
     Reads the store that `serve` would use; no server is needed. The lag of a shard is how long
-    its first pending timer is overdue.
+    its first pending timer is overdue. Looks twice, a second or two apart, to see whose
+    heartbeat moves; with `--watch` again and again.
 
     Examples:
 
     * `duetime cluster`
-    * `duetime cluster --watch` also tells whose heartbeat stands still
+    * `duetime cluster --watch`
     """
     if watch and as_json:
         refuse("--watch / --json", "give one of them, not both")
@@ -49,15 +54,32 @@ def cluster(
 
         run_on_store(watch_cluster(settings, inspector))
         return
-    facts = run_on_store(_look(inspector))
+    facts, silent = run_on_store(_look(inspector, settings.lease_seconds))
     now = facts.view.store_now or SystemClock().now()
     limit_ms = settings.clock_skew_limit_ms
     if as_json:
-        print_json(cluster_document(facts, now, skew_limit_ms=limit_ms))
+        print_json(cluster_document(facts, now, skew_limit_ms=limit_ms, silent=silent))
     else:
-        print_cluster(cluster_tables(facts, now, skew_limit_ms=limit_ms))
+        print_cluster(
+            cluster_tables(
+                facts, now, skew_limit_ms=limit_ms, beat_text=partial(_beat_text, silent=silent)
+            )
+        )
 
 
-async def _look(inspector: StoreInspector) -> ClusterFacts:
+async def _look(
+    inspector: StoreInspector, lease_seconds: float
+) -> tuple[ClusterFacts, set[str] | None]:
+    """The cluster, and whose beat stood still; None when that would take too long to see."""
     async with opened(inspector):
-        return await inspector.cluster()
+        if can_tell(lease_seconds):
+            return await look_twice(inspector, lease_seconds)
+        return await inspector.cluster(), None
+
+
+def _beat_text(member: Member, silent: set[str] | None) -> Text:
+    if silent is None:
+        return beat_count(member)
+    if member.node in silent:
+        return Text(f"{member.beat} silent", style="red")
+    return Text(f"{member.beat} alive", style="green")

@@ -10,19 +10,30 @@ from duetime.ports.membership import Member
 
 
 def cluster_document(
-    facts: ClusterFacts, now: Instant, *, skew_limit_ms: float
+    facts: ClusterFacts, now: Instant, *, skew_limit_ms: float, silent: set[str] | None = None
 ) -> dict[str, object]:
+    """`silent` are the members whose beats stood still; None when nobody can tell."""
     members, shards = facts.view.members, facts.view.shards
     present = {member.node for member in members}
     owned = Counter(state.owner for state in shards)
     return {
         "now": format_instant(now),
-        "members": [_member(member, owned[member.node], skew_limit_ms) for member in members],
+        "members": [
+            _member(
+                member,
+                owned[member.node],
+                skew_limit_ms,
+                None if silent is None else member.node not in silent,
+            )
+            for member in members
+        ],
         "shards": [_shard(state, facts, now, state.owner in present) for state in shards],
     }
 
 
-def _member(member: Member, shards_owned: int, skew_limit_ms: float) -> dict[str, object]:
+def _member(
+    member: Member, shards_owned: int, skew_limit_ms: float, is_alive: bool | None
+) -> dict[str, object]:
     facts = member.facts
     offset_ms = facts.clock_offset_ms
     return {
@@ -39,6 +50,7 @@ def _member(member: Member, shards_owned: int, skew_limit_ms: float) -> dict[str
         "clock_offset_ms": offset_ms,
         "clock_skewed": offset_ms is not None and abs(offset_ms) > skew_limit_ms,
         "beat": member.beat,
+        "alive": is_alive,
     }
 
 

@@ -18,8 +18,8 @@ MAX_RANGES = 40
 _WORRYING_LAG_MS = 1_000.0
 
 _MEMBER_HEADINGS = (
-    *("node", "host", "pid", "version", "shards", "in flight", "lateness p99", "clock offset"),
-    *("beat", "url"),
+    *("node", "beat", "shards", "in flight", "lateness p99", "clock offset"),
+    *("version", "host", "pid", "url"),
 )
 _SHARD_HEADINGS = ("owner", "shards", "epoch", "lag", "numbers")
 
@@ -121,16 +121,16 @@ def _member_row(member: Member, shards_owned: int, skew_limit_ms: float, beat: T
     is_skewed = offset_ms is not None and abs(offset_ms) > skew_limit_ms
     return [
         _plain(member.node),
-        _plain(facts.host or "-"),
-        Text(str(facts.pid or "-")),
-        _plain(facts.version or "-"),
+        beat,
         Text(str(shards_owned)),
         Text(str(facts.in_flight)),
         Text("-" if facts.lateness_ms is None else f"{facts.lateness_ms:.1f} ms"),
         Text(
             "-" if offset_ms is None else f"{offset_ms:+.1f} ms", style="red" if is_skewed else ""
         ),
-        beat,
+        _plain(facts.version or "-"),
+        _plain(facts.host or "-"),
+        Text(str(facts.pid or "-")),
         _plain((facts.url or "-") + (" (stopping)" if facts.stopping else "")),
     ]
 

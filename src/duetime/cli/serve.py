@@ -35,7 +35,7 @@ def serve(
 
     * `API_KEY=$(openssl rand -hex 32) duetime serve`
     * `duetime serve --config duetime.toml --port 9090`
-    * `duetime serve --workers 4` with PostgreSQL
+    * `DATABASE_URL=postgresql://db.example/duetime duetime serve --workers 4`
     """
     link = worker_link(os.environ)
     given = {"HOST": host, "PORT": link.port if link else port, "WORKERS": workers}

@@ -79,9 +79,16 @@ class TimerConflict(DuetimeError):
 
 class StoreUnavailable(DuetimeError):
     """The store could not do its work now. What was to be written may have been written or
-    not, but never in part."""
+    not, but never in part.
+
+    `told` is what callers of an API are told, where the message is for operators only.
+    """
 
     kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, message: str, *, told: str | None = None) -> None:
+        super().__init__(message)
+        self.told = message if told is None else told
 
 
 class SettingsError(DuetimeError):

@@ -14,6 +14,7 @@ _log = structlog.get_logger()
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 FAILING_FOR_TOO_LONG_SECONDS = 10.0
+REMIND_SECONDS = 30.0
 
 
 class BackgroundLoop(ABC):
@@ -33,6 +34,7 @@ class BackgroundLoop(ABC):
         self._task: asyncio.Task[None] | None = None
         self._pause_seconds = FIRST_PAUSE_SECONDS
         self._failing_since_seconds: float | None = None
+        self._told_at_seconds: float | None = None
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
@@ -81,14 +83,30 @@ class BackgroundLoop(ABC):
             try:
                 await self.step()
             except StoreUnavailable as error:
-                _log.warning("store.unavailable", loop=self.name, error=error.message)
+                self._tell_of_absence(error)
                 await self._pause()
             except Exception:
                 _log.exception("engine.step_failed", loop=self.name)
                 await self._pause()
             else:
                 self._pause_seconds = FIRST_PAUSE_SECONDS
+                if self._told_at_seconds is not None:
+                    self._tell_of_return()
                 self._failing_since_seconds = None
+
+    def _tell_of_absence(self, error: StoreUnavailable) -> None:
+        """Once, and then now and then: the store may be away for hours."""
+        now_seconds = self._clock.monotonic()
+        told_at = self._told_at_seconds
+        if told_at is None or now_seconds - told_at >= REMIND_SECONDS:
+            self._told_at_seconds = now_seconds
+            _log.warning("store.unavailable", loop=self.name, error=error.message)
+
+    def _tell_of_return(self) -> None:
+        self._told_at_seconds = None
+        if self._failing_since_seconds is not None:
+            away_seconds = round(self._clock.monotonic() - self._failing_since_seconds, 1)
+            _log.info("store.available", loop=self.name, away_seconds=away_seconds)
 
     async def _pause(self) -> None:
         if self._failing_since_seconds is None:

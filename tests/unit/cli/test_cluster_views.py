@@ -121,14 +121,17 @@ def test_a_pipe_gets_tables_with_tabs(capsys: pytest.CaptureFixture[str]) -> Non
     print_cluster(tables_of(cluster([member("a")], [shard(0, "a")])))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 member, 1 shard"
-    assert lines[2].split("\t")[:2] == ["node", "host"]
+    assert lines[2].split("\t")[:2] == ["node", "beat"]
     assert lines[-1] == "a\t1\t1\t-\t0"
 
 
 def test_the_document_tells_everything_in_full() -> None:
     one = member("a", started_at=NOW, clock_offset_ms=900.0, stopping=True)
     document = cluster_document(
-        cluster([one], [shard(0, "a", 3), shard(1, "ghost")], {0: 250}), NOW, skew_limit_ms=500
+        cluster([one], [shard(0, "a", 3), shard(1, "ghost")], {0: 250}),
+        NOW,
+        skew_limit_ms=500,
+        silent={"a"},
     )
     assert document == {
         "now": "2030-03-17T17:46:40Z",
@@ -147,6 +150,7 @@ def test_the_document_tells_everything_in_full() -> None:
                 "clock_offset_ms": 900.0,
                 "clock_skewed": True,
                 "beat": 7,
+                "alive": False,
             }
         ],
         "shards": [

@@ -100,6 +100,23 @@ async def test_a_shard_moves_only_when_claims_under_way_have_come_back() -> None
 
 
 @on_virtual_time
+async def test_what_was_claimed_but_not_sent_moves_along_with_its_shard() -> None:
+    bench = ClusterBench(horizon_ms=5_000)
+    (one,) = await bench.start("one")
+    for number in range(64):
+        await bench.create(f"t-{number}", 4, through=one)
+    await bench.run(1)
+    assert await bench.count(TimerStatus.EXECUTING) == 64
+    await bench.start("two")
+    await bench.run(0.2)
+    assert await bench.shares() == {"one": 8, "two": 8}
+    await bench.run(4)
+    assert {sender for (sender,) in bench.senders.values()} == {"one", "two"}
+    assert {attempt.claim.attempt for attempt in bench.destination.attempts} == {1}
+    assert set(bench.latenesses_ms()) == {0}
+
+
+@on_virtual_time
 async def test_a_timer_for_a_shard_of_another_node_fires_on_time() -> None:
     bench = ClusterBench()
     one, two = await bench.start_spread("one", "two")

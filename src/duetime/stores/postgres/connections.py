@@ -37,6 +37,20 @@ ANY_PLAN: Mapping[str, str] = {}
 """For statements that read large parts of tables on purpose."""
 
 
+_USELESS_AFTER = (
+    # The server would have ended the statement before: nothing comes any more.
+    TimeoutError,
+    # The driver cannot tell any more what comes.
+    asyncpg.InternalClientError,
+    # Nobody wants to wait for it, and asking the server to stop would be one more thing to
+    # wait for.
+    asyncio.CancelledError,
+    # The server is no longer the primary; a new connection may lead to the one that is.
+    asyncpg.ReadOnlySQLTransactionError,
+)
+"""After these a connection is not used again."""
+
+
 class Connection(Protocol):
     """What we use of a driver's connection."""
 
@@ -146,10 +160,7 @@ class Connections:
                 connection = await self._pool.acquire()
             try:
                 yield connection
-            except (TimeoutError, asyncpg.InternalClientError, asyncio.CancelledError):
-                # The server would have ended the statement before: nothing comes any more. Or
-                # the driver cannot tell any more what comes. Or nobody wants to wait for it,
-                # and asking the server to stop would be one more thing to wait for.
+            except _USELESS_AFTER:
                 connection.terminate()
                 raise
             finally:
@@ -168,7 +179,10 @@ def _arguments(
     statement_timeout_seconds: float | None,
 ) -> dict[str, Any]:
     timeout_seconds = statement_timeout_seconds or options.statement_timeout_seconds
+    # Of several servers only one is the primary, wherever it is in the list.
+    primary = {"target_session_attrs": "read-write"} if options.has_several_hosts else {}
     return {
+        **primary,
         "timeout": options.connect_timeout_seconds,
         "command_timeout": timeout_seconds + _ANSWER_GRACE_SECONDS,
         # Our statements are few, some are long, and all are worth keeping prepared.

@@ -43,7 +43,10 @@ def store_error(error: Exception, options: PostgresOptions) -> Exception:
     problem = _problem(error)
     if problem is None:
         return error
-    return StoreUnavailable(f"PostgreSQL ({options.place}): {problem}")
+    return StoreUnavailable(
+        f"PostgreSQL ({options.place}): {problem}",
+        told="the database is not available, try again later",
+    )
 
 
 def _problem(error: Exception) -> str | None:

@@ -48,6 +48,14 @@ class PostgresOptions:
         return round(self.history_partition_seconds * MICROSECONDS_PER_SECOND)
 
     @property
+    def has_several_hosts(self) -> bool:
+        """Whether the URL names several servers, and does not say which of them to use."""
+        parts = urlsplit(self.url)
+        query = parse_qs(parts.query)
+        hosts = parts.netloc.rpartition("@")[2] + "".join(query.get("host", []))
+        return "," in hosts and "target_session_attrs" not in query
+
+    @property
     def place(self) -> str:
         """Host and database, for messages."""
         parts = urlsplit(self.url)

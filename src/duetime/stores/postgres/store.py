@@ -60,7 +60,8 @@ class PostgresStore:
         )
 
     async def open(self) -> None:
-        await schema.migrate(self._options)
+        for version in await schema.migrate(self._options):
+            _log.info("store.migrated", version=version, schema=self._options.schema)
         opened = _Opened(self._options)
         await opened.open()
         self._opened = opened
