@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import Raw
 
+from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Namespace, TimerKey
 from duetime.domain.timer import TimerStatus
@@ -179,3 +181,21 @@ async def test_a_statement_that_takes_too_long_ends(
     assert result is not None
     assert result.applied
     await hurried.close()
+
+
+async def test_a_wreck_that_is_too_much_for_one_statement_is_recovered_in_pieces(
+    options: PostgresOptions, store: PostgresStore
+) -> None:
+    large = HttpCallback(url="https://example.com", payload=Raw(b'"' + b"x" * 250_000 + b'"'))
+    for batch in range(10):
+        await create(store, *(make_timer(f"t{batch}-{n}", callback=large) for n in range(30)))
+    leases = await own_shards(store)
+    while await claim(store, leases):
+        pass
+    leases = await own_shards(store, owner="node-2")
+    pieces = []
+    while piece := await store.recover(leases, limit=1_000):
+        pieces.append(len(piece))
+    assert sum(pieces) == 300
+    # Each piece is about sixteen megabytes.
+    assert len(pieces) > 3

@@ -165,6 +165,8 @@ class BenchLine(FaultyStore):
         self.heartbeat_answer_seconds = 0.0
         self.claim_answer_seconds = 0.0
         self.forget_request_seconds = 0.0
+        self.recover_request_seconds = 0.0
+        """For each thousand timers that are asked for."""
         self.last_beat_seconds = 0.0
         """When the last heartbeat was asked for that took place."""
 
@@ -180,6 +182,11 @@ class BenchLine(FaultyStore):
         if self.forget_request_seconds:
             await self._bench_clock.sleep(self.forget_request_seconds)
         return await super().forget_member(node, seen_beat=seen_beat)
+
+    async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
+        if self.recover_request_seconds:
+            await self._bench_clock.sleep(self.recover_request_seconds * limit / 1_000)
+        return await super().recover(leases, limit=limit)
 
     async def claim_shards(
         self, seen: Mapping[ShardNumber, Epoch], *, owner: str
