@@ -27,9 +27,13 @@ from tests.unit.engine.engine_bench import GOOD
 
 T = TypeVar("T")
 
+# What is promised, not what the engine is set to: tests that took its own numbers would agree
+# with whatever they are.
 LEASE_SECONDS = 10.0
 STEP_DOWN_SECONDS = 5.0
 BEAT_SECONDS = 1.0
+PATIENCE_SECONDS = 2.0
+TRY_AGAIN_SECONDS = 10.0
 POLL_SECONDS = 5.0
 
 

@@ -3,10 +3,14 @@
 import asyncio
 
 from duetime.domain.timer import TimerStatus
-from duetime.engine.departures import PATIENCE_SECONDS
 from duetime.ports.membership import NodeFacts
 from duetime.testing import Hang, VirtualTimeLoop, on_virtual_time
-from tests.unit.engine.cluster_bench import BEAT_SECONDS, STEP_DOWN_SECONDS, ClusterBench
+from tests.unit.engine.cluster_bench import (
+    BEAT_SECONDS,
+    PATIENCE_SECONDS,
+    STEP_DOWN_SECONDS,
+    ClusterBench,
+)
 from tests.unit.engine.engine_bench import HANGING
 
 

@@ -2,9 +2,14 @@
 
 from duetime.domain.keys import Namespace
 from duetime.domain.timer import TimerStatus
-from duetime.engine.departures import PATIENCE_SECONDS, TRY_AGAIN_SECONDS
 from duetime.testing import Hang, Succeed, on_virtual_time
-from tests.unit.engine.cluster_bench import BEAT_SECONDS, POLL_SECONDS, ClusterBench
+from tests.unit.engine.cluster_bench import (
+    BEAT_SECONDS,
+    PATIENCE_SECONDS,
+    POLL_SECONDS,
+    TRY_AGAIN_SECONDS,
+    ClusterBench,
+)
 from tests.unit.engine.engine_bench import GOOD, HANGING
 
 
