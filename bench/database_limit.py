@@ -22,7 +22,7 @@ from bench.child import Child, answer_parent
 from bench.load import CONNECTIONS
 from bench.postgres_preload import DAY_US, attempt_at, encoded
 from bench.preload import CALLBACK
-from duetime.domain.keys import DEFAULT_NAMESPACE, DEFAULT_SHARDS
+from duetime.domain.namespace import DEFAULT_NAMESPACE, DEFAULT_SHARDS
 from duetime.stores.postgres.connections import PLANS_BY_INDEX
 from duetime.stores.postgres.rows import SHARED_COLUMNS
 

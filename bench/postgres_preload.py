@@ -18,7 +18,7 @@ import msgspec
 from bench.preload import CALLBACK
 from bench.progress import Steps
 from duetime.domain.instants import Instant
-from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import Attempt
 from duetime.stores.postgres.options import PostgresOptions
 

@@ -10,7 +10,7 @@ from bench.progress import Steps
 from bench.queries import Queries
 from bench.server import Server
 from bench.site import Lists, Tally
-from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.stores.postgres.connections import PLANS_BY_INDEX
 
 COUNT_PENDING = """

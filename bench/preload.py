@@ -17,15 +17,8 @@ from bench.child import Child, answer_parent
 from bench.load import PAYLOAD_BYTES
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import (
-    DEFAULT_NAMESPACE,
-    Epoch,
-    Namespace,
-    ShardNumber,
-    TimerKey,
-    shard_of,
-    timer_uuid_of,
-)
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey, shard_of, timer_uuid_of
+from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.domain.outcome import Completed
 from duetime.domain.timer import Claim, Timer
 from duetime.domain.transitions import Settlement, settlement_of

@@ -16,7 +16,7 @@ from bench.database_limit import INSERT_BATCH, MOVE_BATCH, Rows, parts
 from bench.figures import Spread, spread_of
 from bench.preload import completion_of, make_timer
 from duetime.domain.instants import Instant
-from duetime.domain.keys import DEFAULT_NAMESPACE, Namespace
+from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.domain.timer import Claim
 from duetime.ports.store import CreateRequest, Leases, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore

@@ -19,7 +19,7 @@ from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
-from duetime.domain.keys import DEFAULT_NAMESPACE, Namespace
+from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
 from duetime.ports.destination import Destination

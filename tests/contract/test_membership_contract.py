@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.stores.memory import MemoryStore
 from duetime.testing.store_contract import MembershipContract, SharedStore
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresStore
 from duetime.testing.store_contract import (
     MembershipContract,

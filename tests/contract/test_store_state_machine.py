@@ -23,7 +23,8 @@ from msgspec.structs import asdict, replace
 from duetime.domain import transitions
 from duetime.domain.callback import BusCallback, HttpCallback
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus

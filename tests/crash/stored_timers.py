@@ -1,7 +1,7 @@
 """What a database holds after the servers that used it are gone."""
 
 from duetime.domain.callback import HttpCallback
-from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import Timer
 from duetime.ports.store import PageQuery
 from tests.e2e.databases import Database

@@ -13,7 +13,7 @@ import apsw
 import httpx
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.ports.inspection import AuditFinding
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.sqlite import SqliteStore

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
 

@@ -3,7 +3,7 @@
 import asyncpg
 import structlog
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.testing.store_contract.steps import create
 from duetime.testing.timers import make_timer

@@ -4,7 +4,8 @@ import asyncio
 from random import Random
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import Namespace, ShardNumber
+from duetime.domain.keys import ShardNumber
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer
 from duetime.domain.transitions import Change, Settlement

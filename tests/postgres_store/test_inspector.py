@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport
 from duetime.ports.leases import ShardState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards

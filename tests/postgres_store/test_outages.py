@@ -9,7 +9,8 @@ from msgspec import Raw
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.membership import NodeFacts
 from duetime.stores.postgres import PostgresOptions, PostgresStore

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, SortField
 from duetime.stores.postgres import PostgresStore

@@ -5,7 +5,7 @@ import asyncio
 from msgspec import UNSET, json
 
 from duetime.domain.callback import Callback, HttpCallback
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.engine import Cluster, Engine, EngineOptions

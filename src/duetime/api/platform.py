@@ -22,7 +22,8 @@ from duetime.api.platform_requests import (
 )
 from duetime.api.platform_types import CanceledTimer, TimerList, UpdateTimerBody
 from duetime.domain.errors import InvalidInput
-from duetime.domain.keys import DEFAULT_NAMESPACE, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.timer_service import TimerService
 

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from duetime.api.decoding import MAX_ECHO_CHARACTERS
 from duetime.domain.errors import InvalidInput
-from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import PageQuery, SortField
 

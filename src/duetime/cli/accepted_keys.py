@@ -5,7 +5,8 @@ from itertools import islice
 from pathlib import Path
 
 from duetime.cli.terminal import refuse
-from duetime.domain.keys import DEFAULT_NAMESPACE, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.inspection import StoreInspector
 
 _BATCH_SIZE = 1_000

@@ -6,9 +6,6 @@ from typing import NamedTuple, NewType
 ShardNumber = NewType("ShardNumber", int)
 Epoch = NewType("Epoch", int)
 
-DEFAULT_NAMESPACE = "default"
-DEFAULT_SHARDS = 16
-MAX_SHARDS = 4096
 MAX_KEY_CHARACTERS = 255
 
 
@@ -17,13 +14,6 @@ class TimerKey(NamedTuple):
 
     namespace: str
     id: str
-
-
-class Namespace(NamedTuple):
-    """A scope of ids. `num_shards` never changes once the namespace exists."""
-
-    name: str
-    num_shards: int = DEFAULT_SHARDS
 
 
 def stable_hash(id: str) -> int:

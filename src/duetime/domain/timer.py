@@ -84,15 +84,17 @@ class Timer(Struct, frozen=True, kw_only=True):
 class Claim(Struct, frozen=True, kw_only=True):
     """What the engine gets of a timer that it claimed: enough to deliver and to settle it.
 
-    `(namespace, id, claim_number, epoch)` is the guard of the settlement: a store applies it
-    only while the timer is executing under exactly that claim and epoch. The attempt would not
-    do: its number repeats after a claim was handed back.
+    `(namespace, id, created_at, claim_number, epoch)` is the guard of the settlement: a store
+    applies it only while the timer is executing under exactly that claim and epoch. The attempt
+    would not do: its number repeats after a claim was handed back. `created_at` tells a timer
+    from one of the same key that was removed.
     """
 
     namespace: str
     id: str
     shard: ShardNumber
     epoch: Epoch
+    created_at: Instant
     claim_number: int
     attempt: int
     failures: int

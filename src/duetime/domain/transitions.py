@@ -6,8 +6,9 @@
                                     recovered
     pending -> pending              changed, replaced
     pending -> canceled             canceled
+    failed -> pending               redriven
 
-Finished states never change again.
+Finished states never change again by themselves: `redriven` is an operator's word.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from duetime.domain.callback import Callback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
-from duetime.domain.keys import Epoch
+from duetime.domain.keys import Epoch, TimerKey
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
@@ -29,12 +30,13 @@ INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
 class Settlement(Struct, frozen=True, kw_only=True):
     """The state that an executing timer gets, and the guard under which it gets it.
 
-    It applies only while the timer is executing under `claim_number` and `epoch`; otherwise
-    somebody else has taken over, and nothing is written.
+    It applies only while the timer that was created at `created_at` is executing under
+    `claim_number` and `epoch`; otherwise somebody else has taken over, and nothing is written.
     """
 
     namespace: str
     id: str
+    created_at: Instant
     claim_number: int
     epoch: Epoch
     status: TimerStatus
@@ -61,6 +63,13 @@ class Change(Struct, frozen=True, kw_only=True):
     callback: Callback | UnsetType = UNSET
     metadata: Raw | UnsetType | None = UNSET
     retry_policy: RetryPolicy | UnsetType | None = UNSET
+
+
+class Redrive(Struct, frozen=True, kw_only=True):
+    """A failed timer that is to be fired once more, and the name of that firing."""
+
+    key: TimerKey
+    delivery_id: str
 
 
 def settlement_of(
@@ -127,6 +136,7 @@ def claim_of(timer: Timer) -> Claim:
         id=timer.key.id,
         shard=timer.shard,
         epoch=timer.epoch,
+        created_at=timer.created_at,
         claim_number=timer.claim_number,
         attempt=timer.attempt,
         failures=timer.failures,
@@ -207,6 +217,21 @@ def canceled(timer: Timer, now: Instant) -> Timer:
     return replace(timer, status=TimerStatus.CANCELED, updated_at=now)
 
 
+def redriven(timer: Timer, redrive: Redrive, now: Instant) -> Timer:
+    """A failed timer, due at once as a new firing. It keeps its instant and, of what went wrong
+    before, the attempts; retries start over."""
+    return replace(
+        timer,
+        status=TimerStatus.PENDING,
+        due_at=max(now, timer.execute_at),
+        delivery_id=redrive.delivery_id,
+        attempt=0,
+        failures=0,
+        executed_at=None,
+        updated_at=now,
+    )
+
+
 def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
     return Attempt(
         number=claim.attempt,
@@ -228,6 +253,7 @@ def _settlement(
     return Settlement(
         namespace=claim.namespace,
         id=claim.id,
+        created_at=claim.created_at,
         claim_number=claim.claim_number,
         epoch=claim.epoch,
         status=status,

@@ -13,9 +13,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from duetime.domain.instants import Instant
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 
 Leases = Mapping[ShardNumber, Epoch]
 """The shards an engine owns, each with the epoch under which it owns it."""
@@ -85,6 +86,30 @@ class Page(Struct, frozen=True):
     total_is_estimated: bool = False
 
 
+class Position(Struct, frozen=True):
+    """A place in the order of (execute_at, timer_uuid)."""
+
+    execute_at: Instant
+    timer_uuid: bytes
+
+
+class ScanQuery(Struct, frozen=True, kw_only=True):
+    """Timers of one namespace in the order of (execute_at, timer_uuid), or wholly reversed.
+
+    `after_exclusive` is where the scan goes on: beyond it in the direction of the scan. Because
+    it is a place and not a number of timers to skip, a scan neither repeats nor leaves out a timer
+    that keeps its instant, whatever is written meanwhile.
+    """
+
+    namespace: str
+    status: TimerStatus | None = None
+    execute_from_inclusive: Instant | None = None
+    execute_until_exclusive: Instant | None = None
+    after_exclusive: Position | None = None
+    descending: bool = False
+    limit: int = 50
+
+
 class ClaimBatch(Struct, frozen=True):
     """`next_due_at` is the earliest due instant left pending in the leased shards, if any.
 
@@ -132,8 +157,16 @@ class TimerStore(Protocol):
     async def add_namespace(self, namespace: Namespace) -> Namespace:
         """Create the namespace and its shards if it is absent; answer what the store holds.
 
-        The number of shards of an existing namespace never changes: the caller compares.
+        Neither the shards nor the options of an existing namespace change: the caller compares.
         """
+        ...
+
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        """Give an existing namespace other options. None when there is no such namespace."""
+        ...
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        """All of them, in the order of their names by code point."""
         ...
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
@@ -163,7 +196,26 @@ class TimerStore(Protocol):
         no timer."""
         ...
 
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        """Apply `transitions.redriven` to each timer that is failed, all in one durable write.
+
+        One answer per redrive, in order: the timer as it now is, or None where nothing applied.
+        Of two redrives of one key the first applies.
+        """
+        ...
+
     async def page(self, query: PageQuery) -> Page: ...
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        """Up to `limit` timers from the place on. Costs what it answers, wherever it starts and
+        however many timers and namespaces there are."""
+        ...
+
+    async def count_scan(self, query: ScanQuery) -> int:
+        """How many timers the query matches, exactly; neither its place nor its limit count."""
+        ...
 
     async def claim_due(
         self,
@@ -197,8 +249,9 @@ class TimerStore(Protocol):
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Apply a batch of settlements; one answer per settlement: whether it applied.
 
-        Each applies only if the timer is executing under its claim number and epoch and the
-        epoch is still the shard's. Those that do not apply change nothing and do not hinder others.
+        Each applies only if the timer was created at its `created_at`, is executing under its
+        claim number and epoch, and the epoch is still the shard's. Those that do not apply change
+        nothing and do not hinder others.
         """
         ...
 
@@ -208,12 +261,14 @@ class TimerStore(Protocol):
         one if there is any. Answers their due instants; none means that none is left."""
         ...
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
-        """Forget up to `limit` timers that finished before the instant, the earliest first;
-        answers how many.
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
+        """Forget up to `limit` timers that finished before the instant, of one namespace or of
+        all; answers how many. Of all namespaces together the earliest go first.
 
-        When the instant is a multiple of `capabilities.history_step` larger than one, whole
-        steps are forgotten at once, however many timers that are.
+        Without a namespace, and when the instant is a multiple of `capabilities.history_step`
+        larger than one, whole steps are forgotten at once, however many timers that are.
         """
         ...
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from duetime.domain.callback import BusCallback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
 from duetime.ports.store import CreateRequest, CreateResult, Existence, TimerStore
 from duetime.ports.wakeups import WakeUps
 
@@ -40,6 +42,31 @@ class CreateBatcher:
             self._writer = loop.create_task(self._write_until_empty(), name="create-batcher")
         return answer
 
+    async def create_all(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        """Write requests that came together, without a future for each.
+
+        When a write fails the earlier ones of a large batch have taken place. Raises what the
+        store raises.
+        """
+        results: list[CreateResult] = []
+        while len(results) < len(requests):
+            rest = requests[len(results) :]
+            written = await self._store.create(rest[: _batch_of(rest)])
+            self._announce(written)
+            results += written
+        return results
+
+    def _announce(self, results: Sequence[CreateResult]) -> None:
+        earliest: dict[ShardNumber, Instant] = {}
+        for result in results:
+            if result.existence is not Existence.EXISTING:
+                timer = result.timer
+                due_at = earliest.get(timer.shard)
+                if due_at is None or timer.due_at < due_at:
+                    earliest[timer.shard] = timer.due_at
+        for shard, due_at in earliest.items():
+            self._wakeups.announce(shard, due_at)
+
     async def _write_until_empty(self) -> None:
         try:
             while self._requests:
@@ -63,9 +90,8 @@ class CreateBatcher:
                 if not answer.done():
                     answer.set_exception(error)
             return
+        self._announce(results)
         for answer, result in zip(answers, results, strict=True):
-            if result.existence is not Existence.EXISTING:
-                self._wakeups.announce(result.timer.shard, result.timer.due_at)
             if not answer.done():
                 answer.set_result(result)
 

@@ -37,21 +37,23 @@ def fingerprint_of(new: NewTimer) -> bytes:
     """
     content = [
         new.execute_at,
-        _with_canonical_payload(new.callback),
-        None if new.metadata is None else _canonical(new.metadata),
+        with_canonical_payload(new.callback),
+        None if new.metadata is None else canonical(new.metadata),
         new.retry_policy,
         new.idempotency_key,
     ]
     return blake2b(_ENCODER.encode(content), digest_size=16).digest()
 
 
-def _with_canonical_payload(callback: Callback) -> Callback:
+def with_canonical_payload(callback: Callback) -> Callback:
+    """Callbacks of the same meaning are equal after this."""
     if isinstance(callback, BusCallback) or callback.payload is UNSET:
         return callback
-    return replace(callback, payload=_canonical(callback.payload))
+    return replace(callback, payload=canonical(callback.payload))
 
 
-def _canonical(value: Raw) -> Raw:
+def canonical(value: Raw) -> Raw:
+    """The same text for JSON values of the same meaning."""
     try:
         return Raw(_ENCODER.encode(_DECODER.decode(value)))
     except (DecodeError, ValueError):

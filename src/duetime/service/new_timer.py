@@ -4,7 +4,7 @@ from msgspec import Raw, Struct
 
 from duetime.domain.callback import Callback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import DEFAULT_NAMESPACE
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import OnExisting
 

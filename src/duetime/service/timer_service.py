@@ -1,21 +1,23 @@
 """What can be done with timers, the same for every front door."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uuid_utils
 from msgspec import UNSET, Raw, UnsetType
 
-from duetime.domain.callback import BusCallback, Callback
+from duetime.domain.callback import Callback
 from duetime.domain.errors import (
+    DuetimeError,
     InvalidInput,
+    NamespaceNotFound,
     TimerConflict,
     TimerNotFound,
     TimerNotPending,
-    TooLarge,
 )
-from duetime.domain.instants import MICROSECONDS_PER_MS, MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import MAX_KEY_CHARACTERS, TimerKey, shard_of, timer_uuid_of
+from duetime.domain.instants import Instant
+from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
@@ -28,18 +30,18 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanQuery,
     TimerStore,
 )
 from duetime.ports.wakeups import WakeUps
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
+from duetime.service.key_text import check_key_text, check_storable_text
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
-from duetime.service.retry_limits import check_retry_policy
+from duetime.service.repeats import is_repeat
 from duetime.service.rules import TimerRules
-
-LONGEST_DELAY = 36_525 * 86_400 * MICROSECONDS_PER_SECOND
-"""A hundred years of 365.25 days, in microseconds."""
+from duetime.service.timer_checks import TimerChecks
 
 
 def new_uuid7() -> str:
@@ -49,6 +51,7 @@ def new_uuid7() -> str:
 class TimerService:
     """Validates, writes, and wakes the engine. It keeps no timer: the store is the truth.
 
+    Each front door has a service with its own rules; `creates` may be shared between them.
     Fields are named in the spelling of the platform API (`execute_at`, `callback.url`); a door
     that spells them otherwise translates.
     """
@@ -62,40 +65,87 @@ class TimerService:
         namespaces: Namespaces,
         rules: TimerRules,
         *,
+        creates: CreateBatcher | None = None,
         new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
         self._store = store
         self._clock = clock
         self._wakeups = wakeups
-        self._destination = destination
         self._namespaces = namespaces
         self._rules = rules
+        self._checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
-        self._batcher = CreateBatcher(store, wakeups)
-        self._min_delay = rules.min_delay_ms * MICROSECONDS_PER_MS
+        self._creates = CreateBatcher(store, wakeups) if creates is None else creates
 
     async def create(self, new: NewTimer) -> CreateResult:
         """Create the timer, durably; the result tells whether it is a new one.
 
-        Raises `InvalidInput`, `TooLarge`, `NamespaceNotFound`, `StoreUnavailable`, and
-        `TimerConflict` when the idempotency key was used for a different timer.
+        With an id or an idempotency key, a repeat of what was accepted once is answered with the
+        timer it made, however close its instant is by now. Raises `InvalidInput`, `TooLarge`,
+        `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when the key belongs to a
+        different timer; `TimerNotPending` when that was to be replaced and is not pending.
         """
+        await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
             return await self._create_once(new, new.idempotency_key)
-        return await self.begin_create(new)
-
-    def begin_create(self, new: NewTimer) -> asyncio.Future[CreateResult]:
-        """The same for a timer without an idempotency key, without a coroutine: what is wrong
-        is raised at once, and the result is there when it is durable."""
-        assert new.idempotency_key is None
         if new.id is None:
-            request = self._request_of(new, self._new_uuid(), None, id_is_new=True)
-            return self._batcher.create(request)
-        _check_key_text("id", new.id)
-        return self._batcher.create(self._request_of(new, new.id, None))
+            return await self.begin_create(new)
+        request = self._request_of(new, self._clock.now())
+        try:
+            self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
+        except InvalidInput as error:
+            return await self._repeat_or_raise(request, error)
+        return _checked(await self._creates.create(request), request)
+
+    def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
+        """Create a timer that has neither an id nor an idempotency key, in a namespace that is
+        known here, without a coroutine: what is wrong is raised at once, and the result is there
+        when it is durable."""
+        assert new.idempotency_key is None
+        assert new.id is None
+        request = self._request_of(new, self._clock.now())
+        self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
+        return self._creates.create(request)
+
+    async def create_many(self, news: Sequence[NewTimer]) -> list[CreateResult | DuetimeError]:
+        """Create timers that have ids of their own, in as few durable writes as possible; one
+        answer per timer, in order. What is wrong with one does not keep the others from being
+        created. Raises `StoreUnavailable`; then some may have been created, and the same call
+        may be made again."""
+        for name in {new.namespace for new in news}:
+            if self._namespaces.known(name) is None:
+                await self._namespaces.refresh()
+        now = self._clock.now()
+        answers: list[CreateResult | DuetimeError | None] = []
+        requests: list[CreateRequest] = []
+        repeats: list[tuple[int, CreateRequest, InvalidInput]] = []
+        for new in news:
+            try:
+                request = self._request_of(new, now)
+            except (InvalidInput, NamespaceNotFound) as error:
+                answers.append(error)
+                continue
+            try:
+                self._checks.check_instant(new.execute_at, now)
+            except InvalidInput as error:
+                repeats.append((len(answers), request, error))
+            else:
+                requests.append(request)
+            answers.append(None)
+        for place, request, too_late in repeats:
+            try:
+                answers[place] = await self._repeat_or_raise(request, too_late)
+            except (InvalidInput, TimerConflict, TimerNotPending) as refusal:
+                answers[place] = refusal
+        results = iter(await self._creates.create_all(requests))
+        requested = iter(requests)
+        return [
+            _checked_or_error(next(results), next(requested)) if answer is None else answer
+            for answer in answers
+        ]
 
     async def get(self, key: TimerKey) -> Timer:
-        self._namespaces.named(key.namespace)
+        await self._namespaces.named(key.namespace)
         timer = await self._store.get(key)
         if timer is None:
             raise TimerNotFound(key)
@@ -115,17 +165,17 @@ class TimerService:
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
         correcting them would not help.
         """
-        self._namespaces.named(key.namespace)
+        namespace = await self._namespaces.named(key.namespace)
         now = self._clock.now()
         try:
             if execute_at is not UNSET:
-                self._check_instant(execute_at, now)
+                self._checks.check_instant(execute_at, now)
             if callback is not UNSET:
-                self._check_callback(callback)
+                self._checks.check_callback(callback, namespace)
             if metadata is not UNSET:
-                self._check_metadata(metadata)
-            if retry_policy is not UNSET and retry_policy is not None:
-                check_retry_policy(retry_policy)
+                self._checks.check_metadata(metadata)
+            if retry_policy is not UNSET:
+                self._checks.check_policy(retry_policy)
         except InvalidInput:
             timer = await self.get(key)
             if timer.status is not TimerStatus.PENDING:
@@ -150,7 +200,7 @@ class TimerService:
 
     async def cancel(self, key: TimerKey) -> Timer:
         """Cancel the timer if it is pending; one that is canceled already stays so."""
-        self._namespaces.named(key.namespace)
+        await self._namespaces.named(key.namespace)
         result = await self._store.cancel_if_pending(key, self._clock.now())
         if result is None:
             raise TimerNotFound(key)
@@ -158,9 +208,22 @@ class TimerService:
             raise TimerNotPending("cancel", result.timer.status)
         return result.timer
 
+    async def remove(self, key: TimerKey) -> None:
+        """Forget the timer if it is pending, so that it never fires and its id is free again."""
+        await self._namespaces.named(key.namespace)
+        result = await self._store.remove_if_pending(key)
+        if result is None:
+            raise TimerNotFound(key)
+        if not result.applied:
+            raise TimerNotPending("delete", result.timer.status)
+
     async def page(self, query: PageQuery) -> Page:
-        self._namespaces.named(query.namespace)
+        await self._namespaces.named(query.namespace)
         return await self._store.page(query)
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        await self._namespaces.named(query.namespace)
+        return await self._store.scan(query)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._store.counts(namespace)
@@ -168,34 +231,57 @@ class TimerService:
     async def _create_once(self, new: NewTimer, idempotency_key: str) -> CreateResult:
         if new.id is not None:
             raise InvalidInput("idempotency_key", "cannot be given together with id")
-        _check_key_text("idempotency_key", idempotency_key)
+        check_key_text("idempotency_key", idempotency_key)
         timer_id = id_of_idempotency_key(idempotency_key)
         fingerprint = fingerprint_of(new)
         try:
-            request = self._request_of(new, timer_id, fingerprint)
+            request = self._request_of(new, self._clock.now(), timer_id, fingerprint)
+            self._checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput:
-            # A repeat of what was accepted once succeeds, however close its instant is by now.
             existing = await self._store.get(TimerKey(new.namespace, timer_id))
             if existing is None:
                 raise
             result = CreateResult(Existence.EXISTING, existing)
         else:
-            result = await self._batcher.create(request)
+            result = await self._creates.create(request)
         if result.timer.fingerprint != fingerprint:
             raise TimerConflict("idempotency_key was used for a different timer")
         return result
 
+    async def _repeat_or_raise(self, request: CreateRequest, error: InvalidInput) -> CreateResult:
+        """The timer that an earlier request made, if this one only repeats it; else the error."""
+        existing = await self._store.get(request.timer.key)
+        if existing is None or not is_repeat(request.timer, existing):
+            raise error
+        return CreateResult(Existence.EXISTING, existing)
+
     def _request_of(
-        self, new: NewTimer, timer_id: str, fingerprint: bytes | None, *, id_is_new: bool = False
+        self,
+        new: NewTimer,
+        now: Instant,
+        timer_id: str | None = None,
+        fingerprint: bytes | None = None,
     ) -> CreateRequest:
-        """The checked request. A timer with a fingerprint never replaces another."""
-        namespace = self._namespaces.named(new.namespace)
-        now = self._clock.now()
-        self._check_instant(new.execute_at, now)
-        self._check_callback(new.callback)
-        self._check_metadata(new.metadata)
-        if new.retry_policy is not None:
-            check_retry_policy(new.retry_policy)
+        """The request, checked but for its instant. A timer with a fingerprint never replaces
+        another. Raises `NamespaceNotFound` for one that is not known here."""
+        namespace = self._known_namespace(new.namespace)
+        id_is_new = timer_id is None and new.id is None
+        if timer_id is None:
+            if new.id is None:
+                timer_id = self._new_uuid()
+            else:
+                timer_id = new.id
+                check_key_text("id", timer_id)
+        self._checks.check_callback(new.callback, namespace)
+        retry_policy = new.retry_policy
+        if retry_policy is not None:
+            self._checks.check_policy(retry_policy)
+        elif self._rules.default_retries:
+            retry_policy = namespace.options.retry_policy
+        if new.metadata is not None:
+            self._checks.check_metadata(new.metadata)
+        if new.correlation_id is not None:
+            check_storable_text("correlation_id", new.correlation_id)
         key = TimerKey(namespace.name, timer_id)
         timer = Timer(
             key=key,
@@ -207,7 +293,7 @@ class TimerService:
             callback=new.callback,
             created_at=now,
             updated_at=now,
-            retry_policy=new.retry_policy,
+            retry_policy=retry_policy,
             metadata=new.metadata,
             correlation_id=new.correlation_id,
             fingerprint=fingerprint,
@@ -215,35 +301,26 @@ class TimerService:
         on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP
         return CreateRequest(timer, on_existing, id_is_new)
 
-    def _check_instant(self, execute_at: Instant, now: Instant) -> None:
-        delay = execute_at - now
-        if delay <= 0:
-            raise InvalidInput("execute_at", "must be in the future")
-        if delay < self._min_delay:
-            seconds = self._rules.min_delay_ms / 1_000
-            raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
-        if delay > LONGEST_DELAY:
-            raise InvalidInput("execute_at", "is too far in the future: at most 100 years")
-
-    def _check_callback(self, callback: Callback) -> None:
-        self._destination.check(callback)
-        if not isinstance(callback, BusCallback) and callback.payload is not UNSET:
-            _check_size("callback.payload", callback.payload, self._rules.max_payload_bytes)
-
-    def _check_metadata(self, metadata: Raw | None) -> None:
-        if metadata is not None:
-            _check_size("metadata", metadata, self._rules.max_metadata_bytes)
+    def _known_namespace(self, name: str) -> Namespace:
+        namespace = self._namespaces.known(name)
+        if namespace is None:
+            raise NamespaceNotFound(name)
+        return namespace
 
 
-def _check_size(field: str, value: Raw, max_bytes: int) -> None:
-    if memoryview(value).nbytes > max_bytes:
-        raise TooLarge(field, f"must be at most {max_bytes} bytes of JSON")
+def _checked(result: CreateResult, request: CreateRequest) -> CreateResult:
+    """The result, unless the timer that exists is not the one that was asked for."""
+    if result.existence is Existence.EXISTING and not is_repeat(request.timer, result.timer):
+        if request.on_existing is OnExisting.REPLACE:
+            raise TimerNotPending("replace", result.timer.status)
+        raise TimerConflict("a timer with this id exists and is a different one")
+    return result
 
 
-def _check_key_text(field: str, text: str) -> None:
-    if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
-        raise InvalidInput(field, f"must have 1 to {MAX_KEY_CHARACTERS} characters")
-    if "\0" in text:
-        raise InvalidInput(field, "must not contain the character NUL")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidInput(field, "must not contain half of a surrogate pair")
+def _checked_or_error(result: CreateResult, request: CreateRequest) -> CreateResult | DuetimeError:
+    if result.existence is not Existence.EXISTING:
+        return result
+    try:
+        return _checked(result, request)
+    except (TimerConflict, TimerNotPending) as error:
+        return error

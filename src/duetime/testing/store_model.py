@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.ports.leases import ShardState

@@ -4,13 +4,8 @@ from msgspec import Raw
 
 from duetime.domain.callback import Callback, HttpCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import (
-    DEFAULT_NAMESPACE,
-    DEFAULT_SHARDS,
-    TimerKey,
-    shard_of,
-    timer_uuid_of,
-)
+from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
+from duetime.domain.namespace import DEFAULT_NAMESPACE, DEFAULT_SHARDS
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.testing.virtual_clock import START_AT

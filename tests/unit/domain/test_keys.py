@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.domain.keys import MAX_SHARDS, TimerKey, shard_of, stable_hash, timer_uuid_of
+from duetime.domain.keys import TimerKey, shard_of, stable_hash, timer_uuid_of
+from duetime.domain.namespace import MAX_SHARDS
 
 # The same numbers come from `printf %s "$id" | b2sum --length 64`. Never change them.
 STABLE_HASHES = {

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from duetime.domain.callback import Callback, HttpCallback
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, plus_ms
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus

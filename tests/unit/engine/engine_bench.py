@@ -6,7 +6,8 @@ from typing import Any
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, plus_ms
-from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Settlement

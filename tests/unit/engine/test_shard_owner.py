@@ -1,6 +1,6 @@
 """Nodes share the shards evenly, and shards move without anything being late or sent twice."""
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.testing import Hang, Succeed, on_virtual_time
 from tests.unit.engine.cluster_bench import (

@@ -8,7 +8,8 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import Namespace, ShardNumber
+from duetime.domain.keys import ShardNumber
+from duetime.domain.namespace import Namespace
 from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.namespaces import Namespaces
 from duetime.service.rules import TimerRules

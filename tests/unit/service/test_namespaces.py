@@ -1,7 +1,7 @@
 import pytest
 
 from duetime.domain.errors import NamespaceNotFound, SettingsError
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.service.namespaces import Namespaces
 from duetime.stores.memory import MemoryStore
 

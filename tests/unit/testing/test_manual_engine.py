@@ -1,4 +1,5 @@
-from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Completed, Failed
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from duetime.domain.keys import Epoch, Namespace, ShardNumber
+from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.namespace import Namespace
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
 from duetime.stores.postgres.connections import Connections

@@ -5,7 +5,8 @@ from msgspec import Raw
 
 from duetime.domain import transitions
 from duetime.domain.callback import HttpCallback
-from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Change

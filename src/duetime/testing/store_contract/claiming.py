@@ -3,7 +3,8 @@
 import pytest
 
 from duetime.domain import transitions
-from duetime.domain.keys import Epoch, Namespace, ShardNumber, shard_of
+from duetime.domain.keys import Epoch, ShardNumber, shard_of
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.testing.store_contract.steps import (
     Store,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Change

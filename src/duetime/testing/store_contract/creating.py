@@ -3,7 +3,8 @@
 import pytest
 
 from duetime.domain.callback import HttpCallback
-from duetime.domain.keys import Namespace, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.testing.store_contract.steps import (

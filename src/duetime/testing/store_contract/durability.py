@@ -3,7 +3,8 @@
 import pytest
 
 from duetime.domain import transitions
-from duetime.domain.keys import Epoch, Namespace, ShardNumber
+from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Change

@@ -2,7 +2,8 @@
 
 import pytest
 
-from duetime.domain.keys import Epoch, Namespace, ShardNumber
+from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.namespace import Namespace
 from duetime.ports.leases import ShardState
 from duetime.testing.store_contract.steps import Reopen, Store, claim, create, own_shards
 from duetime.testing.timers import make_timer

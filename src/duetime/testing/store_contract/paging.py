@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.domain.keys import Namespace
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, SortField
 from duetime.testing.store_contract.steps import (

@@ -1,0 +1,14 @@
+"""What the engine needs to know of namespaces."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from duetime.domain.namespace import Namespace
+
+
+class NamespaceView(Protocol):
+    """The namespaces as they were last seen by this process. Pure and quick."""
+
+    def known(self, name: str) -> Namespace | None: ...
+
+    def __iter__(self) -> Iterator[Namespace]: ...

@@ -1,0 +1,119 @@
+"""Firing failed timers once more."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.domain.errors import DuetimeError, ErrorKind, TimerNotFound
+from duetime.domain.keys import TimerKey
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Redrive
+from duetime.ports.clock import Clock
+from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.ports.wakeups import WakeUps
+from duetime.service.namespaces import Namespaces
+from duetime.service.timer_service import new_uuid7
+
+BATCH_SIZE = 500
+
+
+class TimerNotFailed(DuetimeError):
+    """Only failed timers can be redriven."""
+
+    kind = ErrorKind.TIMER_NOT_PENDING
+
+    def __init__(self, status: TimerStatus) -> None:
+        super().__init__(f"cannot redrive timer with status '{status.label}': only failed ones")
+        self.status = status
+
+
+class RedriveFilter(Struct, frozen=True, kw_only=True):
+    """Failed timers of a namespace whose instants are in a range, with an error that contains
+    a text."""
+
+    scan: ScanQuery
+    error_contains: str | None = None
+
+
+class Redriving:
+    """Failed timers become pending again, as new firings that are due at once."""
+
+    def __init__(
+        self,
+        store: TimerStore,
+        clock: Clock,
+        wakeups: WakeUps,
+        namespaces: Namespaces,
+        *,
+        new_uuid: Callable[[], str] = new_uuid7,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._wakeups = wakeups
+        self._namespaces = namespaces
+        self._new_uuid = new_uuid
+
+    async def redrive(self, key: TimerKey) -> Timer:
+        """Raises `NamespaceNotFound`, `TimerNotFound`, `TimerNotFailed`."""
+        await self._namespaces.named(key.namespace)
+        (timer,) = await self._redrive([key])
+        if timer is not None:
+            return timer
+        timer = await self._store.get(key)
+        if timer is None:
+            raise TimerNotFound(key)
+        raise TimerNotFailed(timer.status)
+
+    async def count(self, wanted: RedriveFilter) -> int:
+        """How many timers match."""
+        await self._namespaces.named(wanted.scan.namespace)
+        if wanted.error_contains is None:
+            return await self._store.count_scan(_failed(wanted.scan))
+        matching = 0
+        query: ScanQuery | None = _failed(wanted.scan)
+        while query is not None:
+            timers = await self._store.scan(query)
+            matching += sum(_matches(timer, wanted) for timer in timers)
+            query = _beyond(query, timers)
+        return matching
+
+    async def redrive_all(self, wanted: RedriveFilter) -> int:
+        """Redrive every timer that matches, in batches; answers how many. A timer that fails
+        again meanwhile is not redriven twice: the scan is beyond it."""
+        await self._namespaces.named(wanted.scan.namespace)
+        redriven = 0
+        query: ScanQuery | None = _failed(wanted.scan)
+        while query is not None:
+            timers = await self._store.scan(query)
+            keys = [timer.key for timer in timers if _matches(timer, wanted)]
+            redriven += sum(timer is not None for timer in await self._redrive(keys))
+            query = _beyond(query, timers)
+        return redriven
+
+    async def _redrive(self, keys: list[TimerKey]) -> list[Timer | None]:
+        if not keys:
+            return []
+        redrives = [Redrive(key=key, delivery_id=self._new_uuid()) for key in keys]
+        timers = await self._store.redrive_if_failed(redrives, self._clock.now())
+        for timer in timers:
+            if timer is not None:
+                self._wakeups.announce(timer.shard, timer.due_at)
+        return timers
+
+
+def _failed(scan: ScanQuery) -> ScanQuery:
+    return replace(scan, status=TimerStatus.FAILED, after_exclusive=None, limit=BATCH_SIZE)
+
+
+def _matches(timer: Timer, wanted: RedriveFilter) -> bool:
+    text = wanted.error_contains
+    return text is None or text in (timer.last_error or "")
+
+
+def _beyond(query: ScanQuery, timers: list[Timer]) -> ScanQuery | None:
+    """The query for what follows these timers; None when nothing does."""
+    if len(timers) < query.limit:
+        return None
+    last = timers[-1]
+    return replace(query, after_exclusive=Position(last.execute_at, last.timer_uuid))
