@@ -8,10 +8,11 @@ import sys
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from duetime import __version__
-from duetime.api.app import ApiRules, create_app
+from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
 from duetime.api.platform_types import ClusterStatus
 from duetime.clock import SystemClock
@@ -19,12 +20,14 @@ from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
-from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
+from duetime.service.create_batcher import CreateBatcher
+from duetime.service.namespace_refresher import NamespaceRefresher
 from duetime.service.namespaces import Namespaces
+from duetime.service.redriving import Redriving
 from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
 from duetime.settings import (
@@ -73,24 +76,17 @@ class Duetime:
             _cluster(settings, self._store, self._clock),
         )
         self._namespaces = Namespaces(self._store)
-        service = TimerService(
-            self._store,
-            self._clock,
-            self._engine,
-            self._destination,
-            self._namespaces,
-            TimerRules(
-                min_delay_ms=round(settings.min_delay_seconds * 1_000),
-                max_payload_bytes=settings.max_payload_bytes,
-            ),
-        )
+        self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
         self.app: ASGIApp = create_app(
-            service=service,
+            services=self._services(),
             store=self._store,
             clock=self._clock,
             health=self._engine_health,
             api_key=settings.api_key,
-            rules=ApiRules(max_body_bytes=settings.max_body_bytes),
+            rules=ApiRules(
+                max_body_bytes=settings.max_body_bytes,
+                callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
+            ),
         )
 
     async def start(self) -> None:
@@ -99,16 +95,47 @@ class Duetime:
         await self._store.open()
         _log.info("store.opened", database=_name_of(self._settings))
         try:
-            await self._namespaces.add(Namespace(DEFAULT_NAMESPACE))
+            await self._namespaces.add_all(self._settings.namespaces)
             await self._engine.start()
         except BaseException:
             await self._store.close()
             raise
+        if self._store.capabilities.shared_by_nodes:
+            self._namespace_refresher.start()
 
     async def stop(self) -> None:
+        await self._namespace_refresher.stop()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
         await self._destination.close()
         await self._store.close()
+
+    def _services(self) -> Services:
+        settings = self._settings
+        creates = CreateBatcher(self._store, self._engine)
+        platform = TimerRules(
+            min_delay_ms=round(settings.min_delay_seconds * 1_000),
+            max_payload_bytes=settings.max_payload_bytes,
+        )
+        v1 = replace(platform, min_delay_ms=0, default_retries=True)
+
+        def service(rules: TimerRules) -> TimerService:
+            return TimerService(
+                self._store,
+                self._clock,
+                self._engine,
+                self._destination,
+                self._namespaces,
+                rules,
+                creates=creates,
+            )
+
+        return Services(
+            platform=service(platform),
+            v1=service(v1),
+            imports=service(replace(v1, past_is_due=True)),
+            redriving=Redriving(self._store, self._clock, self._engine, self._namespaces),
+            namespaces=self._namespaces,
+        )
 
     def _engine_health(self) -> EngineHealth:
         return EngineHealth(

@@ -15,23 +15,41 @@ from duetime.api.express import ExpressCreate
 from duetime.api.health import EngineHealth, Health
 from duetime.api.openapi import openapi_answer
 from duetime.api.platform import Platform
+from duetime.api.v1.door import DoorV1
+from duetime.api.v1.timers import TimersV1
+from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
+from duetime.service.namespaces import Namespaces
+from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
 
 Handler = Callable[[Scope, Receive], Awaitable[Answer]]
 
 
+class Services(Struct, frozen=True, kw_only=True):
+    """What the doors call. Each door has a timer service with its own rules; `imports` is v1's
+    for timers that were accepted elsewhere before."""
+
+    platform: TimerService
+    v1: TimerService
+    imports: TimerService
+    redriving: Redriving
+    namespaces: Namespaces
+
+
 class ApiRules(Struct, frozen=True, kw_only=True):
-    """What an operator may set about the API."""
+    """What an operator may set about the API. `callback_timeout_ms` is that of timers which
+    have none of their own."""
 
     max_body_bytes: int = 1_048_576
+    callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
     ping_timeout_seconds: float = 4.5
 
 
 def create_app(
     *,
-    service: TimerService,
+    services: Services,
     store: TimerStore,
     clock: Clock,
     health: Callable[[], EngineHealth],
@@ -40,6 +58,7 @@ def create_app(
 ) -> ASGIApp:
     """The application, ready to be served. Without an `api_key` everyone is let in."""
     guard = ApiKeyGuard(api_key)
+    service = services.platform
     platform = Platform(service, guard, rules.max_body_bytes)
     express = ExpressCreate(service, guard, max_body_bytes=rules.max_body_bytes)
     health_check = Health(store, clock, health, rules.ping_timeout_seconds)
@@ -64,19 +83,35 @@ def create_app(
         _route("/docs", GET=docs),
         _route("/", GET=home),
     ]
-    return App(routes, create=platform.create, express=express)
+    v1 = DoorV1(
+        TimersV1(
+            services.v1,
+            services.imports,
+            services.redriving,
+            services.namespaces,
+            guard,
+            max_body_bytes=rules.max_body_bytes,
+            default_timeout_ms=rules.callback_timeout_ms,
+        ),
+        clock,
+    )
+    return App(routes, create=platform.create, v1=v1, express=express)
 
 
 class App:
-    """Creates go straight to their handler, everything else through Starlette's router.
+    """The platform's creates and the v1 API go straight to their handlers, everything else
+    through Starlette's router.
 
     A handler makes a whole answer before any of it is sent, so whatever it raises can still
     become an error answer: nothing is ever half sent, and no traceback leaves the process.
     """
 
-    def __init__(self, routes: list[Route], *, create: Handler, express: ExpressCreate) -> None:
+    def __init__(
+        self, routes: list[Route], *, create: Handler, v1: ASGIApp, express: ExpressCreate
+    ) -> None:
         self._router = Router(routes, redirect_slashes=False, default=_answer_unknown_path)
         self._create = create
+        self._v1 = v1
         self.express = express
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,6 +119,8 @@ class App:
             await self._router(scope, receive, send)
         elif scope["method"] == "POST" and scope["path"] == "/timers":
             await _answer(self._create, scope, receive, send)
+        elif scope["path"].startswith("/api/v1/"):
+            await self._v1(scope, receive, send)
         else:
             await self._router(scope, receive, send)
 

@@ -8,7 +8,7 @@ body, so that whatever is stored is valid JSON in valid UTF-8.
 import re
 from typing import Generic, TypeVar
 
-from msgspec import DecodeError, ValidationError, json
+from msgspec import DecodeError, Raw, ValidationError, json
 
 from duetime.domain.errors import InvalidInput
 
@@ -32,21 +32,29 @@ _IN_WORDS = {
 T = TypeVar("T")
 
 
+class InvalidRequest(InvalidInput):
+    """What cannot be read. The field is named as the client wrote it."""
+
+
 class BodyDecoder(Generic[T]):
     """Decodes bodies of one type.
 
     `choices` says for a field with a closed set of values what they are, as in
-    `{"callback.type": '"http" or "nats"'}`.
+    `{"callback.type": '"http" or "nats"'}`. Without `limits_depth` the caller checks the depth
+    of the `Raw` members.
     """
 
-    def __init__(self, body_type: type[T], choices: dict[str, str]) -> None:
+    def __init__(
+        self, body_type: type[T], choices: dict[str, str], *, limits_depth: bool = True
+    ) -> None:
         self._decode = json.Decoder(body_type).decode
         self._choices = choices
+        self._limits_depth = limits_depth
 
     def decode(self, body: bytes) -> T:
         """Raises `InvalidInput`, whatever the bytes are."""
         if not body:
-            raise InvalidInput("body", "is empty: send a JSON object")
+            raise InvalidRequest("body", "is empty: send a JSON object")
         try:
             if not body.isascii():
                 body.decode()
@@ -54,16 +62,16 @@ class BodyDecoder(Generic[T]):
         except ValidationError as error:
             raise self._explained(str(error)) from None
         except DecodeError as error:
-            raise InvalidInput("body", f"is not valid JSON: {_syntax_problem(error)}") from None
+            raise InvalidRequest("body", f"is not valid JSON: {_syntax_problem(error)}") from None
         except UnicodeDecodeError as error:
-            raise InvalidInput("body", f"is not valid UTF-8 (byte {error.start})") from None
+            raise InvalidRequest("body", f"is not valid UTF-8 (byte {error.start})") from None
         except RecursionError:
             raise _too_deep() from None
-        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and depth_of(body) > MAX_DEPTH:
+        if self._limits_depth and _is_too_deep(body, MAX_DEPTH):
             raise _too_deep()
         return decoded
 
-    def _explained(self, message: str) -> InvalidInput:
+    def _explained(self, message: str) -> InvalidRequest:
         """msgspec's "Expected `str`, got `int` - at `$.callback.url`" in our words.
 
         Text that the client chose can be part of the problem, never of the place, which
@@ -74,14 +82,14 @@ class BodyDecoder(Generic[T]):
             problem, place = message, ""
         field = place.removesuffix("`").removeprefix(".")
         if field.endswith("[...]"):
-            return InvalidInput(field.removesuffix("[...]"), f"values {_in_words(problem)}")
-        if problem.startswith("Invalid value"):
-            return InvalidInput(field, f"must be {self._choices.get(field, 'a known value')}")
+            return InvalidRequest(field.removesuffix("[...]"), f"values {_in_words(problem)}")
+        if problem.startswith(("Invalid value", "Invalid enum value")):
+            return InvalidRequest(field, f"must be {self._choices.get(field, 'a known value')}")
         if problem.startswith("Object missing required field"):
-            return InvalidInput(_member(field, problem), "is required")
+            return InvalidRequest(_member(field, problem), "is required")
         if problem.startswith("Object contains unknown field"):
-            return InvalidInput(_member(field, problem), "is not a known field")
-        return InvalidInput(field or "body", _in_words(problem))
+            return InvalidRequest(_member(field, problem), "is not a known field")
+        return InvalidRequest(field or "body", _in_words(problem))
 
 
 def depth_of(body: bytes) -> int:
@@ -97,8 +105,18 @@ def depth_of(body: bytes) -> int:
     return depth
 
 
-def _too_deep() -> InvalidInput:
-    return InvalidInput("body", f"is nested deeper than {MAX_DEPTH} levels")
+def check_depth(field: str, value: Raw) -> None:
+    """Raises `InvalidInput` when a member of a body is nested too deep for the body."""
+    if _is_too_deep(bytes(value), MAX_DEPTH - 1):
+        raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH - 1} levels")
+
+
+def _is_too_deep(text: bytes, max_depth: int) -> bool:
+    return text.count(b"[") + text.count(b"{") > max_depth and depth_of(text) > max_depth
+
+
+def _too_deep() -> InvalidRequest:
+    return InvalidRequest("body", f"is nested deeper than {MAX_DEPTH} levels")
 
 
 def _member(owner: str, problem: str) -> str:

@@ -18,9 +18,9 @@ from duetime.api.platform_requests import (
     decode_update,
     metadata_of,
     new_timer_of,
-    retry_policy_of,
 )
 from duetime.api.platform_types import CanceledTimer, TimerList, UpdateTimerBody
+from duetime.api.retry_policies import retry_policy_of
 from duetime.domain.errors import InvalidInput
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import DEFAULT_NAMESPACE

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.domain.errors import DuetimeError, ErrorKind, TimerNotFound
+from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable, TimerNotFound
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Redrive
@@ -58,12 +58,21 @@ class Redriving:
         """Raises `NamespaceNotFound`, `TimerNotFound`, `TimerNotFailed`."""
         await self._namespaces.named(key.namespace)
         (timer,) = await self._redrive([key])
-        if timer is not None:
-            return timer
+        if timer is None:
+            await self.check(key)
+            (timer,) = await self._redrive([key])
+        if timer is None:
+            raise StoreUnavailable(f"timer {key.id!r} changes too fast to be redriven: try again")
+        return timer
+
+    async def check(self, key: TimerKey) -> None:
+        """Raises what keeps the timer from being redriven, if anything does."""
+        await self._namespaces.named(key.namespace)
         timer = await self._store.get(key)
         if timer is None:
             raise TimerNotFound(key)
-        raise TimerNotFailed(timer.status)
+        if timer.status is not TimerStatus.FAILED:
+            raise TimerNotFailed(timer.status)
 
     async def count(self, wanted: RedriveFilter) -> int:
         """How many timers match."""

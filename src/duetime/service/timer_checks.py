@@ -4,15 +4,12 @@ from msgspec import UNSET, Raw
 
 from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.errors import InvalidInput, TooLarge
-from duetime.domain.instants import MICROSECONDS_PER_MS, MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.instants import LONGEST_DELAY, MICROSECONDS_PER_MS, Instant
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.destination import Destination
 from duetime.service.retry_limits import check_retry_policy
 from duetime.service.rules import TimerRules
-
-LONGEST_DELAY = 36_525 * 86_400 * MICROSECONDS_PER_SECOND
-"""A hundred years of 365.25 days, in microseconds."""
 
 LONGEST_CALLBACK_TIMEOUT_MS = 3_600_000
 

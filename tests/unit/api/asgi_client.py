@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import ASGIApp, Message
 
-from duetime.api.app import ApiRules, create_app
+from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
 from duetime.domain.timer import TimerStatus
+from duetime.service.redriving import Redriving
 from duetime.service.rules import TimerRules
 from duetime.stores.memory import MemoryStore
 from tests.unit.service.service_bench import ServiceBench
@@ -94,8 +96,15 @@ class ApiBench(ServiceBench):
     ) -> None:
         super().__init__(store, rules)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
+        v1_rules = TimerRules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
-            service=self.service,
+            services=Services(
+                platform=self.service,
+                v1=self.service_with(v1_rules),
+                imports=self.service_with(replace(v1_rules, past_is_due=True)),
+                redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
+                namespaces=self.namespaces,
+            ),
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,

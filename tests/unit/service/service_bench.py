@@ -9,7 +9,7 @@ from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import WantedNamespace
 from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.namespaces import Namespaces
 from duetime.service.rules import TimerRules
@@ -59,17 +59,16 @@ class ServiceBench:
         self.namespaces = Namespaces(self.store)
         http = HttpDestination(_UNUSED_CLIENT, self.clock)
         missing: dict[type[Callback], str] = {NatsCallback: "'nats' needs a NATS server"}
-        self.service = TimerService(
-            self.store,
-            self.clock,
-            self.wakeups,
-            DestinationByType({HttpCallback: http}, missing, self.clock),
-            self.namespaces,
-            rules or TimerRules(),
+        self._destination = DestinationByType({HttpCallback: http}, missing, self.clock)
+        self.service = self.service_with(rules or TimerRules())
+
+    def service_with(self, rules: TimerRules) -> TimerService:
+        return TimerService(
+            self.store, self.clock, self.wakeups, self._destination, self.namespaces, rules
         )
 
     async def open(self) -> "ServiceBench":
-        await self.namespaces.add(Namespace("default"))
+        await self.namespaces.add_all([WantedNamespace("default")])
         return self
 
     async def claim_all(self) -> None:

@@ -1,0 +1,96 @@
+"""From timers to the bodies of the v1 API."""
+
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import UNSET, UnsetType, json
+
+from duetime.api.answers import Answer
+from duetime.api.v1.types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
+from duetime.domain.callback import BusCallback, HttpCallback
+from duetime.domain.instants import Instant, format_duration, format_instant
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Attempt, Timer, TimerStatus
+
+_STATUSES: dict[TimerStatus, Literal["pending", "executing", "completed", "failed", "canceled"]] = {
+    TimerStatus.PENDING: "pending",
+    TimerStatus.EXECUTING: "executing",
+    TimerStatus.COMPLETED: "completed",
+    TimerStatus.FAILED: "failed",
+    TimerStatus.CANCELED: "canceled",
+}
+
+_encode = json.Encoder().encode
+
+
+def ok(body: object) -> Answer:
+    return Answer(200, _encode(body))
+
+
+NO_CONTENT = Answer(204, b"", ())
+
+
+def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
+    """`default_timeout_ms` is for timers that have no timeout of their own."""
+    callback = timer.callback
+    timeout_ms = callback.timeout_ms or default_timeout_ms
+    http = callback if isinstance(callback, HttpCallback) else None
+    return TimerAnswer(
+        id=timer.key.id,
+        namespace=timer.key.namespace,
+        execute_at=format_instant(timer.execute_at),
+        callback_url=None if http is None else http.url,
+        callback_protocol=UNSET if http is None else http.protocol.value,
+        callback_headers=_headers(http),
+        payload=(
+            None
+            if isinstance(callback, BusCallback) or callback.payload is UNSET
+            else callback.payload
+        ),
+        retry_policy=retry_policy_answer(timer.retry_policy),
+        callback_timeout=_duration(timeout_ms),
+        callback_timeout_seconds=timeout_ms / 1_000,
+        created_at=format_instant(timer.created_at),
+        updated_at=format_instant(timer.updated_at),
+        executed_at=_instant_or_none(timer.executed_at),
+        status=_STATUSES[timer.status],
+        attempts=[_attempt_answer(attempt) for attempt in timer.attempts],
+        last_error=timer.last_error,
+        next_attempt_at=None if timer.status.is_finished else format_instant(timer.due_at),
+        delivery_id=timer.delivery_id,
+    )
+
+
+@lru_cache(1_024)
+def retry_policy_answer(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
+    if policy is None:
+        return None
+    return RetryPolicyAnswer(
+        policy.max_retries,
+        format_duration(policy.max_duration_ms),
+        format_duration(policy.initial_interval_ms),
+        policy.backoff_multiplier,
+        format_duration(policy.max_interval_ms),
+    )
+
+
+_duration = lru_cache(1_024)(format_duration)
+
+
+def _headers(callback: HttpCallback | None) -> dict[str, str] | UnsetType:
+    return UNSET if callback is None or callback.headers is None else callback.headers
+
+
+def _attempt_answer(attempt: Attempt) -> AttemptAnswer:
+    return AttemptAnswer(
+        attempt.number,
+        format_instant(attempt.due_at),
+        format_instant(attempt.claimed_at),
+        _instant_or_none(attempt.sent_at),
+        _instant_or_none(attempt.answered_at),
+        attempt.error,
+    )
+
+
+def _instant_or_none(instant: Instant | None) -> str | None:
+    return None if instant is None else format_instant(instant)

@@ -1,0 +1,65 @@
+"""Which path of the v1 API leads to which handler, and what happens when something goes wrong."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.types import Receive, Scope, Send
+
+from duetime.api.answers import Answer
+from duetime.api.body import ClientGone
+from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.v1.paths import path_below_prefix
+from duetime.api.v1.timers import TimersV1
+from duetime.ports.clock import Clock
+
+Handler = Callable[[Scope, Receive], Awaitable[Answer]]
+Methods = Mapping[str, Handler]
+
+
+class DoorV1:
+    """Routes by the path as it was sent: an id may contain slashes, encoded or not."""
+
+    def __init__(self, timers: TimersV1, clock: Clock) -> None:
+        self._clock = clock
+        self._exact: dict[bytes, Methods] = {
+            b"timers": {"GET": timers.page, "POST": timers.create},
+            b"timers/create": {"POST": timers.upsert},
+            b"timers/get": {"POST": timers.get_selected},
+            b"timers/update": {"POST": timers.update_selected},
+            b"timers/delete": {"POST": timers.delete_selected},
+            b"timers/batch": {"POST": timers.create_batch},
+            b"timers/import": {"POST": timers.create_stream},
+            b"timers/redrive": {"POST": timers.redrive},
+        }
+        self._one_timer: Methods = {
+            "GET": timers.get,
+            "PUT": timers.update,
+            "DELETE": timers.delete,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        except Exception as error:
+            answer = error_answer(error, scope, self._clock.now())
+        await answer.send(send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        methods = self._methods_of(path_below_prefix(scope))
+        if methods is None:
+            return no_such_path(self._clock.now())
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        handler = methods.get(method)
+        if handler is None:
+            return method_not_allowed(methods, self._clock.now())
+        return await handler(scope, receive)
+
+    def _methods_of(self, path: bytes) -> Methods | None:
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods
+        collection, _, rest = path.partition(b"/")
+        if collection == b"timers" and 0 < rest.find(b"/") < len(rest) - 1:
+            return self._one_timer
+        return None

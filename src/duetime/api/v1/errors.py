@@ -1,0 +1,109 @@
+"""Errors in the format of the v1 API: `{error, message, details, timestamp}`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+from msgspec import json
+
+from duetime.api.answers import JSON_TYPE, Answer, Headers
+from duetime.api.decoding import InvalidRequest
+from duetime.api.v1.types import ErrorAnswer, ItemError
+from duetime.domain.errors import (
+    DuetimeError,
+    ErrorKind,
+    InvalidInput,
+    StoreUnavailable,
+    TooLarge,
+)
+from duetime.domain.instants import Instant, format_instant
+
+STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
+    ErrorKind.INVALID_INPUT: (400, "INVALID_INPUT"),
+    ErrorKind.TOO_LARGE: (413, "PAYLOAD_TOO_LARGE"),
+    ErrorKind.UNAUTHORIZED: (401, "UNAUTHORIZED"),
+    ErrorKind.NAMESPACE_NOT_FOUND: (400, "NAMESPACE_NOT_FOUND"),
+    ErrorKind.TIMER_NOT_FOUND: (404, "TIMER_NOT_FOUND"),
+    ErrorKind.TIMER_NOT_PENDING: (409, "TIMER_NOT_PENDING"),
+    ErrorKind.TIMER_CONFLICT: (409, "TIMER_CONFLICT"),
+    ErrorKind.UNAVAILABLE: (500, "INTERNAL_ERROR"),
+}
+
+_CLOSE = ((b"connection", b"close"),)
+_SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
+
+# What the service calls otherwise, longest first.
+_FIELDS = (
+    ("callback.url", "callbackUrl"),
+    ("callback.payload", "payload"),
+    ("callback.headers", "callbackHeaders"),
+    ("callback.timeout", "callbackTimeout"),
+)
+
+
+def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> Answer:
+    """What the client is told. What it did not cause is logged, and told without details."""
+    if not isinstance(error, DuetimeError):
+        structlog.get_logger().error(
+            "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
+        )
+        return refusal(500, "INTERNAL_ERROR", "internal error", now)
+    status, _ = STATUS_AND_ERROR[error.kind]
+    if status >= 500:
+        structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
+    # What is left of a body that is too large will not be read: nothing can follow it.
+    unread = isinstance(error, TooLarge) and error.field == "body"
+    told = item_error(error)
+    return refusal(status, told.error, told.message, now, told.details, _CLOSE if unread else ())
+
+
+def refusal(
+    status: int,
+    error: str,
+    message: str,
+    now: Instant,
+    details: dict[str, str | int] | None = None,
+    headers: Headers = (),
+) -> Answer:
+    body = ErrorAnswer(error, message, details or {}, format_instant(now))
+    return Answer(status, json.encode(body), JSON_TYPE + headers)
+
+
+def item_error(error: DuetimeError) -> ItemError:
+    """The error without its instant, as it stands in a list of results."""
+    _, code = STATUS_AND_ERROR[error.kind]
+    if isinstance(error, InvalidRequest):
+        return ItemError(code, error.message, {"field": error.field})
+    if isinstance(error, InvalidInput):
+        field, problem = _in_camel_case(error)
+        return ItemError(code, f"{field} {problem}", {"field": field})
+    status = getattr(error, "status", None)
+    if status is not None:
+        return ItemError(code, error.message, {"status": status.label})
+    message = error.told if isinstance(error, StoreUnavailable) else error.message
+    return ItemError(code, message, {})
+
+
+def no_such_path(now: Instant) -> Answer:
+    return refusal(404, "NOT_FOUND", "no such path", now)
+
+
+def method_not_allowed(allowed: Iterable[str], now: Instant) -> Answer:
+    methods = ", ".join(sorted(allowed))
+    message = f"method not allowed: there are {methods}"
+    return refusal(405, "METHOD_NOT_ALLOWED", message, now, headers=((b"allow", methods.encode()),))
+
+
+def _in_camel_case(error: InvalidInput) -> tuple[str, str]:
+    """The field and the problem in the spelling of this API."""
+    field = error.field
+    for name, ours in _FIELDS:
+        if field == name or field.startswith(f"{name}."):
+            return ours + field.removeprefix(name), error.problem
+    return _SNAKE.sub(_camel, field), _SNAKE.sub(_camel, error.problem)
+
+
+def _camel(match: re.Match[str]) -> str:
+    first, *rest = match[0].split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,133 @@
+"""The handlers of the v1 API that are about namespaces."""
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+from starlette.types import Receive, Scope
+
+from duetime.api.answers import Answer
+from duetime.api.auth import ApiKeyGuard
+from duetime.api.body import read_body
+from duetime.api.decoding import BodyDecoder
+from duetime.api.retry_policies import retry_policy_of
+from duetime.api.v1.answers import ok, retry_policy_answer
+from duetime.api.v1.namespace_types import (
+    CountsAnswer,
+    NamespaceAnswer,
+    NamespaceBody,
+    NamespaceListAnswer,
+)
+from duetime.api.v1.paths import decoded, path_below_prefix
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import format_duration
+from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import TimerStatus
+from duetime.service.namespaces import Namespaces
+from duetime.service.timer_service import TimerService
+
+_decode = BodyDecoder(NamespaceBody, {}).decode
+
+
+class NamespacesV1:
+    """Each method takes a request through to its answer, or raises.
+
+    The key is checked first, before anything of the body is read. Answers tell what the store
+    holds, also of what other nodes changed a moment ago.
+    """
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        service: TimerService,
+        guard: ApiKeyGuard,
+        *,
+        max_body_bytes: int,
+    ) -> None:
+        self._namespaces = namespaces
+        self._service = service
+        self._guard = guard
+        self._max_body_bytes = max_body_bytes
+
+    async def page(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        await self._namespaces.refresh()
+        in_order = sorted(self._namespaces, key=lambda each: each.name)
+        return ok(NamespaceListAnswer([namespace_answer(each) for each in in_order]))
+
+    async def get(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        name = _name_in_path(scope)
+        await self._namespaces.refresh()
+        return await self._answer(await self._namespaces.named(name))
+
+    async def put(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        name = _name_in_path(scope)
+        body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
+        num_shards = None if body.num_shards is UNSET else body.num_shards
+        stored = await self._namespaces.put(
+            name, num_shards, lambda options: changed_options(body, options)
+        )
+        return await self._answer(stored)
+
+    async def _answer(self, namespace: Namespace) -> Answer:
+        counts = await self._service.counts(namespace.name)
+        return ok(replace(namespace_answer(namespace), counts=_counts_answer(counts)))
+
+
+def changed_options(body: NamespaceBody, options: NamespaceOptions) -> NamespaceOptions:
+    """The options with the changes. Their ranges are the service's business."""
+    policy = body.retry_policy
+    if policy is None:
+        options = replace(options, retry_policy=RetryPolicy())
+    elif policy is not UNSET:
+        options = replace(options, retry_policy=retry_policy_of(policy, options.retry_policy))
+    if body.retention is not UNSET:
+        options = replace(options, retention_seconds=_retention_seconds(body.retention))
+    return replace(
+        options,
+        concurrency=_changed(options.concurrency, body.concurrency),
+        max_payload_bytes=_changed(options.max_payload_bytes, body.max_payload_bytes),
+    )
+
+
+def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
+    options = namespace.options
+    policy = retry_policy_answer(options.retry_policy)
+    assert policy is not None
+    seconds = options.retention_seconds
+    return NamespaceAnswer(
+        name=namespace.name,
+        num_shards=namespace.num_shards,
+        retry_policy=policy,
+        retention=None if seconds is None else format_duration(seconds * 1_000),
+        concurrency=options.concurrency,
+        max_payload_bytes=options.max_payload_bytes,
+    )
+
+
+def _name_in_path(scope: Scope) -> str:
+    return decoded("namespace", path_below_prefix(scope).removeprefix(b"namespaces/"))
+
+
+def _retention_seconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_retention_seconds(text)
+    except ValueError as error:
+        raise InvalidInput("retention", str(error)) from None
+
+
+def _changed(before: int | None, given: int | UnsetType | None) -> int | None:
+    return before if given is UNSET else given
+
+
+def _counts_answer(counts: dict[TimerStatus, int]) -> CountsAnswer:
+    return CountsAnswer(
+        pending=counts.get(TimerStatus.PENDING, 0),
+        executing=counts.get(TimerStatus.EXECUTING, 0),
+        completed=counts.get(TimerStatus.COMPLETED, 0),
+        failed=counts.get(TimerStatus.FAILED, 0),
+        canceled=counts.get(TimerStatus.CANCELED, 0),
+    )

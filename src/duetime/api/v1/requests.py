@@ -1,0 +1,165 @@
+"""From the bodies of the v1 API to what the service takes."""
+
+from collections.abc import Callable
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
+
+from duetime.api.decoding import BodyDecoder, check_depth
+from duetime.api.instant_text import parse_instant
+from duetime.api.retry_policies import retry_policy_of
+from duetime.api.v1.types import (
+    ChangeMembers,
+    CreateBody,
+    RedriveBody,
+    SelectionBody,
+    UpdateBody,
+)
+from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import parse_duration_ms
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.retry import RetryPolicy
+from duetime.ports.store import OnExisting
+from duetime.service.namespaces import Namespaces
+from duetime.service.new_timer import NewTimer
+
+PolicyOf = Callable[[str], RetryPolicy]
+"""The retry policy of a namespace, by its name."""
+
+CHOICES = {"callbackProtocol": "'answer' or 'status'"}
+
+_PROTOCOLS = {protocol.value: protocol for protocol in CallbackProtocol}
+
+decode_create = BodyDecoder(CreateBody, CHOICES).decode
+decode_update = BodyDecoder(UpdateBody, CHOICES).decode
+decode_selection = BodyDecoder(SelectionBody, {}).decode
+decode_redrive = BodyDecoder(RedriveBody, {}).decode
+
+
+class SelectedUpdateBody(
+    ChangeMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
+    """Which timer is meant, and any of what may be changed."""
+
+    timer_id: str
+    namespace: str | UnsetType = UNSET
+    group_id: str | UnsetType = UNSET
+
+
+decode_selected_update = BodyDecoder(SelectedUpdateBody, CHOICES).decode
+
+_NOTHING = UpdateBody()
+
+
+def new_timer_of(
+    body: CreateBody, policy_of: PolicyOf, on_existing: OnExisting = OnExisting.KEEP
+) -> NewTimer:
+    namespace = namespace_of(body.namespace, body.group_id)
+    policy, timeout, headers = body.retry_policy, body.callback_timeout, body.callback_headers
+    payload, protocol = body.payload, body.callback_protocol
+    if payload is not UNSET:
+        check_depth("payload", payload)
+    return NewTimer(
+        namespace=namespace,
+        id=body.id,
+        execute_at=parse_instant("execute_at", body.execute_at),
+        callback=HttpCallback(
+            url=body.callback_url,
+            headers=None if headers is UNSET else headers,
+            payload=payload,
+            timeout_ms=(
+                None
+                if timeout is UNSET and body.callback_timeout_seconds is UNSET
+                else timeout_ms_of(timeout, body.callback_timeout_seconds)
+            ),
+            protocol=CallbackProtocol.ANSWER if protocol is UNSET else _PROTOCOLS[protocol],
+        ),
+        retry_policy=None if policy is None else retry_policy_of(policy, policy_of(namespace)),
+        on_existing=on_existing,
+    )
+
+
+def retry_policy_in(namespaces: Namespaces, name: str) -> RetryPolicy:
+    """That of a namespace that is known here; for others it does not matter."""
+    namespace = namespaces.known(name)
+    return RetryPolicy() if namespace is None else namespace.options.retry_policy
+
+
+def namespace_of(namespace: str | UnsetType, group_id: str | UnsetType) -> str:
+    if namespace is not UNSET:
+        if group_id is not UNSET and group_id != namespace:
+            raise InvalidInput("group_id", "and namespace mean the same: give one of them")
+        return namespace
+    return DEFAULT_NAMESPACE if group_id is UNSET else group_id
+
+
+def key_of(body: SelectionBody | SelectedUpdateBody) -> TimerKey:
+    return TimerKey(namespace_of(body.namespace, body.group_id), body.timer_id)
+
+
+def timeout_ms_of(text: str | UnsetType, seconds: float | UnsetType) -> int | None:
+    """The timeout in either spelling; None when there is none."""
+    by_text = by_seconds = None
+    if text is not UNSET:
+        try:
+            by_text = parse_duration_ms(text)
+        except ValueError as error:
+            raise InvalidInput("callback_timeout", str(error)) from None
+    if seconds is not UNSET:
+        if not 0.001 <= seconds <= 3_600:
+            raise InvalidInput("callback_timeout_seconds", "must be from 0.001 to 3600")
+        by_seconds = round(seconds * 1_000)
+    if by_text is None:
+        return by_seconds
+    if by_seconds is not None and by_seconds != by_text:
+        raise InvalidInput("callback_timeout_seconds", "and callback_timeout differ: give one")
+    return by_text
+
+
+def check_something_changes(body: ChangeMembers) -> None:
+    changes = (getattr(body, name) for name in _NOTHING.__struct_fields__)
+    if all(change is UNSET for change in changes):
+        raise InvalidInput(
+            "body",
+            "has nothing to update: give execute_at, callback_url, payload, retry_policy, "
+            "callback_timeout, callback_headers or callback_protocol",
+        )
+
+
+def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetType:
+    """The callback with the changes; unset when it stays as it is."""
+    timeout_ms = timeout_ms_of(body.callback_timeout, body.callback_timeout_seconds)
+    if (
+        body.callback_url is UNSET
+        and body.payload is UNSET
+        and body.callback_headers is UNSET
+        and body.callback_protocol is UNSET
+        and timeout_ms is None
+    ):
+        return UNSET
+    if not isinstance(before, HttpCallback):
+        raise InvalidInput("callback_url", "cannot be changed: the callback is not made over HTTP")
+    after = before
+    if body.callback_url is not UNSET:
+        after = replace(after, url=body.callback_url)
+    if body.payload is not UNSET:
+        check_depth("payload", body.payload)
+        after = replace(after, payload=Raw(bytes(body.payload)))
+    if body.callback_headers is not UNSET:
+        after = replace(after, headers=body.callback_headers)
+    if body.callback_protocol is not UNSET:
+        after = replace(after, protocol=_PROTOCOLS[body.callback_protocol])
+    return after if timeout_ms is None else replace(after, timeout_ms=timeout_ms)
+
+
+def changed_policy(
+    body: ChangeMembers, namespace: str, policy_of: PolicyOf
+) -> RetryPolicy | UnsetType:
+    """JSON's null asks for the namespace's policy."""
+    policy = body.retry_policy
+    if policy is UNSET:
+        return UNSET
+    base = policy_of(namespace)
+    return base if policy is None else retry_policy_of(policy, base)

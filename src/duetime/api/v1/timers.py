@@ -1,0 +1,222 @@
+"""The handlers of the v1 API, in both its styles."""
+
+from collections.abc import AsyncIterator
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+from starlette.types import Receive, Scope
+
+from duetime.api.answers import Answer
+from duetime.api.auth import ApiKeyGuard
+from duetime.api.body import ClientGone, read_body
+from duetime.api.instant_text import parse_instant
+from duetime.api.query import parameters
+from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
+from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
+from duetime.api.v1.imports import Import, blocks_of_lines
+from duetime.api.v1.listing import cursor_of, parse_listing
+from duetime.api.v1.paths import decoded, path_below_prefix
+from duetime.api.v1.requests import (
+    changed_callback,
+    changed_policy,
+    check_something_changes,
+    decode_create,
+    decode_redrive,
+    decode_selected_update,
+    decode_selection,
+    decode_update,
+    key_of,
+    namespace_of,
+    new_timer_of,
+    retry_policy_in,
+)
+from duetime.api.v1.types import (
+    BatchAnswer,
+    ChangeMembers,
+    RedriveAnswer,
+    RedriveBody,
+    TimerPage,
+)
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Timer
+from duetime.ports.store import OnExisting, ScanQuery
+from duetime.service.namespaces import Namespaces
+from duetime.service.redriving import RedriveFilter, Redriving
+from duetime.service.timer_service import TimerService
+
+BATCH_BODIES = 8
+"""A batch may be as large as so many bodies of single requests."""
+
+
+class TimersV1:
+    """Each method takes a request through to its answer, or raises.
+
+    The key is checked first, before anything of the body is read.
+    """
+
+    def __init__(
+        self,
+        service: TimerService,
+        imports: TimerService,
+        redriving: Redriving,
+        namespaces: Namespaces,
+        guard: ApiKeyGuard,
+        *,
+        max_body_bytes: int,
+        default_timeout_ms: int,
+    ) -> None:
+        self._service = service
+        self._imports = imports
+        self._redriving = redriving
+        self._namespaces = namespaces
+        self._guard = guard
+        self._max_body_bytes = max_body_bytes
+        self._default_timeout_ms = default_timeout_ms
+        self._batches = BatchCreation(service, namespaces)
+
+    async def create(self, scope: Scope, receive: Receive) -> Answer:
+        return await self._create(scope, receive, OnExisting.KEEP)
+
+    async def upsert(self, scope: Scope, receive: Receive) -> Answer:
+        return await self._create(scope, receive, OnExisting.REPLACE)
+
+    async def get(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        return self._answer(await self._service.get(_key_in_path(scope)))
+
+    async def get_selected(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_selection(await self._body(scope, receive))
+        return self._answer(await self._service.get(key_of(body)))
+
+    async def update(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_update(await self._body(scope, receive))
+        return await self._change(_key_in_path(scope), body)
+
+    async def update_selected(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_selected_update(await self._body(scope, receive))
+        return await self._change(key_of(body), body)
+
+    async def delete(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        await self._service.remove(_key_in_path(scope))
+        return NO_CONTENT
+
+    async def delete_selected(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_selection(await self._body(scope, receive))
+        await self._service.remove(key_of(body))
+        return NO_CONTENT
+
+    async def page(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        query = parse_listing(scope["query_string"])
+        # One more than the page shows tells whether there is another page.
+        timers = await self._service.scan(replace(query, limit=query.limit + 1))
+        shown = timers[: query.limit]
+        next_cursor = cursor_of(shown[-1]) if len(timers) > len(shown) else None
+        answers = [timer_answer(timer, self._default_timeout_ms) for timer in shown]
+        return ok(TimerPage(answers, next_cursor))
+
+    async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
+        wanted = decode_batch(await self._body(scope, receive, BATCH_BODIES))
+        outcomes = await self._batches.create(wanted)
+        return ok(BatchAnswer(list(map(batch_result, wanted, outcomes))))
+
+    async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        namespace = parameters(scope["query_string"], frozenset({"namespace"})).get("namespace")
+        if namespace is not None:
+            await self._namespaces.named(namespace)
+        blocks = blocks_of_lines(_chunks(receive), self._max_body_bytes)
+        imported = Import(BatchCreation(self._imports, self._namespaces), namespace)
+        return ok(await imported.run(blocks))
+
+    async def redrive(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_redrive(await self._body(scope, receive))
+        namespace = DEFAULT_NAMESPACE if body.namespace is UNSET else body.namespace
+        if body.timer_id is not UNSET:
+            return await self._redrive_one(TimerKey(namespace, body.timer_id), body)
+        wanted = _filter_of(namespace, body)
+        if body.dry_run:
+            return ok(RedriveAnswer(await self._redriving.count(wanted), 0))
+        redriven = await self._redriving.redrive_all(wanted)
+        return ok(RedriveAnswer(redriven, redriven))
+
+    async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
+        filters = (body.due_after, body.due_before, body.error_contains)
+        if body.all or any(each is not UNSET for each in filters):
+            raise InvalidInput("timer_id", "cannot be given together with a filter")
+        if body.dry_run:
+            await self._redriving.check(key)
+            return ok(RedriveAnswer(1, 0))
+        await self._redriving.redrive(key)
+        return ok(RedriveAnswer(1, 1))
+
+    async def _create(self, scope: Scope, receive: Receive, on_existing: OnExisting) -> Answer:
+        body = decode_create(await self._body(scope, receive))
+        # What the policy leaves out is the namespace's, which may be new to this node.
+        await self._namespaces.named(namespace_of(body.namespace, body.group_id))
+        new = new_timer_of(body, self._policy_of, on_existing)
+        return self._answer((await self._service.create(new)).timer)
+
+    async def _change(self, key: TimerKey, body: ChangeMembers) -> Answer:
+        check_something_changes(body)
+        # The callback is changed in parts, so what the others are must be known.
+        timer = await self._service.get(key)
+        timer = await self._service.change(
+            key,
+            execute_at=(
+                UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
+            ),
+            callback=changed_callback(body, timer.callback),
+            retry_policy=changed_policy(body, key.namespace, self._policy_of),
+        )
+        return self._answer(timer)
+
+    async def _body(self, scope: Scope, receive: Receive, bodies: int = 1) -> bytes:
+        self._guard.check(scope["headers"])
+        return await read_body(scope["headers"], receive, bodies * self._max_body_bytes)
+
+    def _policy_of(self, namespace: str) -> RetryPolicy:
+        return retry_policy_in(self._namespaces, namespace)
+
+    def _answer(self, timer: Timer) -> Answer:
+        return ok(timer_answer(timer, self._default_timeout_ms))
+
+
+def _key_in_path(scope: Scope) -> TimerKey:
+    """The first part below `timers/` is the namespace; all that follows is the id."""
+    namespace, _, timer_id = path_below_prefix(scope).removeprefix(b"timers/").partition(b"/")
+    return TimerKey(decoded("namespace", namespace), decoded("timer_id", timer_id))
+
+
+def _filter_of(namespace: str, body: RedriveBody) -> RedriveFilter:
+    filters = (body.due_after, body.due_before, body.error_contains)
+    if not body.all and all(each is UNSET for each in filters):
+        raise InvalidInput("body", "must have a timer_id, a filter, or all: true")
+    text = body.error_contains
+    return RedriveFilter(
+        scan=ScanQuery(
+            namespace=namespace,
+            execute_from_inclusive=_instant_or_none("due_after", body.due_after),
+            execute_until_exclusive=_instant_or_none("due_before", body.due_before),
+        ),
+        error_contains=None if text is UNSET else text,
+    )
+
+
+def _instant_or_none(field: str, text: str | UnsetType) -> Instant | None:
+    return None if text is UNSET else parse_instant(field, text)
+
+
+async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        yield message.get("body", b"")
+        more = message.get("more_body", False)

@@ -1,0 +1,105 @@
+"""Many timers in one request."""
+
+import pytest
+
+from duetime.api.app import ApiRules
+from duetime.domain.timer import TimerStatus
+from tests.unit.api.v1.v1_bench import V1Bench, create_body, error_of
+
+
+async def test_results_are_in_order(bench: V1Bench) -> None:
+    await bench.create_v1("there")
+    await bench.create_v1("other")
+    timers = [
+        create_body("new"),
+        create_body("there"),
+        create_body("other", payload=1),
+        create_body("late", executeAt="2020-01-01T00:00:00Z"),
+        create_body("lost", namespace="nowhere"),
+        {"id": "half"},
+        create_body("new"),
+        "no object",
+        create_body("last", namespace="notifications"),
+    ]
+    reply = await bench.post("/batch", {"timers": timers})
+    assert reply.status == 200
+    results = reply.json["results"]
+    assert [result["status"] for result in results] == [
+        "created",
+        "existing",
+        "conflict",
+        "invalid",
+        "invalid",
+        "invalid",
+        "existing",
+        "invalid",
+        "created",
+    ]
+    assert results[0] == {"status": "created", "namespace": "default", "id": "new"}
+    assert results[2]["error"]["error"] == "TIMER_CONFLICT"
+    assert results[3]["error"] == {
+        "error": "INVALID_INPUT",
+        "message": "executeAt must be in the future",
+        "details": {"field": "executeAt"},
+    }
+    assert results[4]["error"]["error"] == "NAMESPACE_NOT_FOUND"
+    assert results[5]["error"]["details"]["field"] in ("executeAt", "callbackUrl")
+    assert results[7]["error"]["message"] == "body must be an object"
+    assert results[8]["namespace"] == "notifications"
+    assert (await bench.timers_stored())[TimerStatus.PENDING] == 4
+
+
+async def test_a_batch_sent_again_changes_nothing(bench: V1Bench) -> None:
+    timers = [create_body(f"timer {number}") for number in range(1_000)]
+    first = await bench.post("/batch", {"timers": timers})
+    assert {result["status"] for result in first.json["results"]} == {"created"}
+    bench.clock.advance(60)
+    again = await bench.post("/batch", {"timers": timers})
+    assert {result["status"] for result in again.json["results"]} == {"existing"}
+
+
+async def test_the_engine_is_told_of_every_shard(bench: V1Bench) -> None:
+    timers = [create_body(f"timer {number}") for number in range(100)]
+    await bench.post("/batch", {"timers": timers})
+    assert len({shard for shard, _ in bench.wakeups.announced}) == 16
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "body is empty: send a JSON object"),
+        (b"[]", "body must be an object"),
+        (b"{}", "timers is required"),
+        (b'{"timers":{}}', "timers must be an array"),
+        (b'{"timers":[]}', "timers must have 1 to 1000 entries"),
+        (b'{"timers":[],"more":1}', "more is not a known field"),
+        (b'{"timers":[' + b"1," * 1_000 + b"1]}", "timers must have 1 to 1000 entries"),
+        (b'{"timers":["\xff"]}', "body is not valid UTF-8 (byte 12)"),
+    ],
+)
+async def test_what_is_no_batch_is_refused_whole(bench: V1Bench, body: bytes, message: str) -> None:
+    assert error_of(await bench.post("/batch", body)) == (400, "INVALID_INPUT", message)
+
+
+async def test_one_payload_that_is_too_deep_or_too_large(bench: V1Bench) -> None:
+    deep: object = 1
+    for _ in range(64):
+        deep = [deep]
+    timers = [
+        create_body("a", payload=deep),
+        create_body("b", payload="x" * 300_000),
+        create_body("c"),
+    ]
+    results = (await bench.post("/batch", {"timers": timers})).json["results"]
+    assert [result["status"] for result in results] == ["invalid", "invalid", "created"]
+    assert results[0]["error"]["message"] == "payload is nested deeper than 63 levels"
+    assert results[1]["error"]["error"] == "PAYLOAD_TOO_LARGE"
+
+
+async def test_a_batch_may_be_larger_than_one_body() -> None:
+    bench = await V1Bench(api_rules=ApiRules(max_body_bytes=1_024)).open()
+    timers = [create_body(f"timer {number}") for number in range(60)]
+    assert (await bench.post("/batch", {"timers": timers})).status == 200
+    timers = [create_body(f"timer {number}") for number in range(200)]
+    reply = await bench.post("/batch", {"timers": timers})
+    assert error_of(reply)[:2] == (413, "PAYLOAD_TOO_LARGE")

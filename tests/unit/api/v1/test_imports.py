@@ -1,0 +1,118 @@
+"""Streams of timers, one a line."""
+
+from collections.abc import Iterable
+
+from msgspec import json
+
+from duetime.api.app import ApiRules
+from duetime.domain.timer import TimerStatus
+from tests.unit.api.asgi_client import API_KEY, Reply, call
+from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
+
+
+async def send(bench: V1Bench, chunks: Iterable[bytes], query: str = "") -> Reply:
+    headers = [(b"x-api-key", API_KEY.encode())]
+    return await call(bench.app, "POST", f"{BASE}/import{query}", chunks, headers)
+
+
+def lines(*bodies: object) -> bytes:
+    return b"".join(json.encode(body) + b"\n" for body in bodies)
+
+
+async def test_every_line_is_a_timer(bench: V1Bench) -> None:
+    content = lines(*(create_body(f"timer {number}") for number in range(2_500)))
+    reply = await send(bench, [content])
+    assert reply.status == 200
+    assert reply.json == {
+        "lines": 2_500,
+        "created": 2_500,
+        "existing": 0,
+        "conflicts": 0,
+        "invalid": 0,
+        "errors": [],
+    }
+    assert (await bench.timers_stored())[TimerStatus.PENDING] == 2_500
+
+
+async def test_chunks_may_end_anywhere(bench: V1Bench) -> None:
+    content = lines(*(create_body(f"\N{SNOWMAN} {number}") for number in range(50)))
+    chunks = [content[start : start + 7] for start in range(0, len(content), 7)]
+    assert (await send(bench, chunks)).json["created"] == 50
+
+
+async def test_blocks_are_cut_at_ends_of_lines(bench: V1Bench) -> None:
+    content = lines(*(create_body(f"timer {number}", payload="x" * 1_000) for number in range(900)))
+    chunks = [content[start : start + 100_001] for start in range(0, len(content), 100_001)]
+    assert (await send(bench, chunks)).json["created"] == 900
+
+
+async def test_the_last_line_needs_no_end_and_blank_lines_count_for_nothing(
+    bench: V1Bench,
+) -> None:
+    content = b"\n" + lines(create_body("a")) + b"  \r\n" + lines(create_body("b")).rstrip()
+    answer = (await send(bench, [content])).json
+    assert (answer["lines"], answer["created"], answer["invalid"]) == (4, 2, 0)
+
+
+async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
+    await bench.create_v1("there", payload=1)
+    content = (
+        lines(create_body("a"))
+        + b"not json\n"
+        + b"\n"
+        + lines(create_body("there"), create_body("b", namespace="nowhere"))
+        + b'{"id":"\xff"}\n'
+        + lines(create_body("c"))
+    )
+    answer = (await send(bench, [content])).json
+    assert (answer["created"], answer["conflicts"], answer["invalid"]) == (2, 1, 3)
+    assert [(error["line"], error["error"]) for error in answer["errors"]] == [
+        (2, "INVALID_INPUT"),
+        (4, "TIMER_CONFLICT"),
+        (5, "NAMESPACE_NOT_FOUND"),
+        (6, "INVALID_INPUT"),
+    ]
+    assert answer["errors"][0]["message"].startswith("body is not valid JSON")
+
+
+async def test_only_the_first_errors_are_told(bench: V1Bench) -> None:
+    answer = (await send(bench, [b"x\n" * 1_000])).json
+    assert answer["invalid"] == 1_000
+    assert [error["line"] for error in answer["errors"]] == list(range(1, 101))
+
+
+async def test_an_instant_that_has_passed_is_due_at_once(bench: V1Bench) -> None:
+    content = lines(create_body("late", executeAt="2020-01-01T00:00:00Z"))
+    assert (await send(bench, [content])).json["created"] == 1
+    assert (await bench.timer("late"))["executeAt"] == "2020-01-01T00:00:00Z"
+
+
+async def test_an_import_may_be_repeated(bench: V1Bench) -> None:
+    content = lines(*(create_body(f"timer {number}") for number in range(10)))
+    await send(bench, [content[: len(content) // 2]])
+    answer = (await send(bench, [content])).json
+    assert answer["created"] + answer["existing"] == 10
+    assert answer["existing"] >= 4
+
+
+async def test_lines_without_a_namespace_go_to_the_one_that_is_asked_for(bench: V1Bench) -> None:
+    content = lines(create_body("a"), create_body("b", namespace="default"))
+    assert (await send(bench, [content], "?namespace=notifications")).json["created"] == 2
+    assert (await bench.timer("a", "notifications"))["id"] == "a"
+    assert (await bench.timer("b"))["id"] == "b"
+    reply = await send(bench, [content], "?namespace=nowhere")
+    assert error_of(reply)[:2] == (400, "NAMESPACE_NOT_FOUND")
+
+
+async def test_a_line_that_is_too_long_does_not_sink_the_others() -> None:
+    bench = await V1Bench(api_rules=ApiRules(max_body_bytes=1_024)).open()
+    long = lines(create_body("long", payload="x" * 600_000))
+    content = lines(create_body("a")) + long + lines(create_body("b"))
+    chunks = [content[start : start + 65_536] for start in range(0, len(content), 65_536)]
+    answer = (await send(bench, chunks)).json
+    assert (answer["created"], answer["invalid"]) == (2, 1)
+    assert [error["line"] for error in answer["errors"]] == [2]
+
+
+async def test_nothing_at_all_is_no_timer(bench: V1Bench) -> None:
+    assert (await send(bench, [b""])).json["lines"] == 0

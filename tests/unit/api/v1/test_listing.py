@@ -1,0 +1,101 @@
+"""Lists by cursor."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
+
+
+async def page(bench: V1Bench, **query: object) -> Any:
+    reply = await bench.request("GET", f"{BASE}?{urlencode(query)}")
+    assert reply.status == 200, reply.content
+    return reply.json
+
+
+async def fill(bench: V1Bench, count: int) -> None:
+    timers = [
+        create_body(f"timer {number}", executeAt=f"2030-01-01T00:{number // 2:02}:30Z")
+        for number in range(count)
+    ]
+    assert (await bench.post("/batch", {"timers": timers})).status == 200
+
+
+async def all_ids(bench: V1Bench, **query: object) -> list[str]:
+    ids: list[str] = []
+    answer = await page(bench, **query)
+    while True:
+        ids += [timer["id"] for timer in answer["timers"]]
+        if answer["nextCursor"] is None:
+            return ids
+        answer = await page(bench, cursor=answer["nextCursor"], **query)
+
+
+async def test_pages_joined_are_all_timers_in_order(bench: V1Bench) -> None:
+    await fill(bench, 25)
+    ids = await all_ids(bench, limit=7)
+    assert len(ids) == len(set(ids)) == 25
+    listed = (await page(bench))["timers"]
+    assert [timer["executeAt"] for timer in listed] == sorted(
+        timer["executeAt"] for timer in listed
+    )
+    assert await all_ids(bench, limit=7, order="desc") == ids[::-1]
+
+
+async def test_the_last_page_says_so_even_when_it_is_full(bench: V1Bench) -> None:
+    await fill(bench, 4)
+    assert (await page(bench, limit=4))["nextCursor"] is None
+    assert (await page(bench, limit=3))["nextCursor"] is not None
+
+
+async def test_what_is_written_meanwhile_disturbs_nobody(bench: V1Bench) -> None:
+    await fill(bench, 10)
+    first = await page(bench, limit=5)
+    for timer in first["timers"]:
+        await bench.request("DELETE", f"{BASE}/default/{timer['id']}".replace(" ", "%20"))
+    await bench.create_v1("before", executeAt="2030-01-01T00:00:01Z")
+    rest = await page(bench, limit=10, cursor=first["nextCursor"])
+    assert len(rest["timers"]) == 5
+    assert not {timer["id"] for timer in rest["timers"]} & {
+        timer["id"] for timer in first["timers"]
+    }
+
+
+async def test_filters(bench: V1Bench) -> None:
+    await fill(bench, 10)
+    await bench.create_v1("elsewhere", namespace="notifications")
+    await bench.create_v1("bad")
+    await bench.fail("bad")
+    assert await all_ids(bench, namespace="notifications") == ["elsewhere"]
+    assert await all_ids(bench, status="failed") == ["bad"]
+    assert len(await all_ids(bench, status="pending")) == 10
+    within = await all_ids(bench, dueAfter="2030-01-01T00:01:30Z", dueBefore="2030-01-01T00:03:30Z")
+    assert sorted(within) == ["timer 2", "timer 3", "timer 4", "timer 5"]
+
+
+async def test_an_offset_with_a_plus_may_be_left_as_it_is(bench: V1Bench) -> None:
+    await fill(bench, 2)
+    reply = await bench.request("GET", f"{BASE}?dueAfter=2030-01-01T01:00:00+01:00")
+    assert len(reply.json["timers"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("limit=0", "limit must be a whole number from 1 to 1000"),
+        ("limit=1001", "limit must be a whole number from 1 to 1000"),
+        ("status=late", "status must be one of pending, executing, completed, failed, canceled"),
+        ("order=up", "order must be one of asc, desc"),
+        ("dueAfter=tomorrow", "dueAfter must be a date and time in ISO 8601"),
+        ("dueBefore=2030-01-01T00:00:00", "dueBefore must have a UTC offset"),
+        ("cursor=abc", "cursor must be the nextCursor of a page before"),
+        ("cursor=%F0%9F%98%80", "cursor must be the nextCursor of a page before"),
+        ("due_after=x", "due_after is not a known parameter"),
+        ("limit=1&limit=2", "limit is given more than once"),
+    ],
+)
+async def test_bad_parameters(bench: V1Bench, query: str, message: str) -> None:
+    status, code, told = error_of(await bench.request("GET", f"{BASE}?{query}"))
+    assert (status, code) == (400, "INVALID_INPUT")
+    assert told.startswith(message)

@@ -1,0 +1,258 @@
+"""Both styles of the v1 API, on one implementation."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.api.asgi_client import IN_TEN_SECONDS, call
+from tests.unit.api.v1.v1_bench import BASE, URL, V1Bench, create_body, error_of, path_of
+
+ODD_IDS = [
+    "a/b",
+    "a b",
+    "100%",
+    "%2F",
+    "%",
+    "\N{SNOWMAN}/\N{GRINNING FACE}",
+    "?query#fragment",
+    "a+b&c=d",
+    "..%2f..",
+    '"quoted"\\',
+    "create",
+    "x" * 255,
+]
+
+
+async def test_a_created_timer_is_answered_whole(bench: V1Bench) -> None:
+    reply = await bench.create_v1(payload={"userId": "user123"}, callbackTimeout="1m30s")
+    assert reply.status == 200
+    timer = reply.json
+    assert timer["id"] == "one"
+    assert timer["namespace"] == "default"
+    assert timer["executeAt"] == IN_TEN_SECONDS
+    assert timer["callbackUrl"] == URL
+    assert timer["payload"] == {"userId": "user123"}
+    assert timer["retryPolicy"] == {
+        "maxRetries": 3,
+        "maxRetryAttemptsDuration": "1d",
+        "initialInterval": "30s",
+        "backoffMultiplier": 2.0,
+        "maxInterval": "10m",
+    }
+    assert timer["callbackTimeout"] == "1m30s"
+    assert timer["callbackTimeoutSeconds"] == 90
+    assert timer["status"] == "pending"
+    assert timer["attempts"] == []
+    assert (timer["executedAt"], timer["lastError"]) == (None, None)
+    assert await bench.timer() == timer
+
+
+async def test_what_is_absent_has_its_default(bench: V1Bench) -> None:
+    timer = (await bench.create_v1()).json
+    assert timer["payload"] is None
+    assert (timer["callbackTimeout"], timer["callbackTimeoutSeconds"]) == ("30s", 30)
+    assert timer["callbackProtocol"] == "answer"
+
+
+@pytest.mark.parametrize("id", ODD_IDS)
+async def test_any_id_works_in_both_styles(bench: V1Bench, id: str) -> None:
+    assert (await bench.create_v1(id)).json["id"] == id
+    assert (await bench.timer(id))["id"] == id
+    selected = await bench.post("/get", {"timerId": id})
+    assert selected.json["id"] == id
+    changed = await bench.request("PUT", path_of("default", id), {"payload": 1})
+    assert changed.json["payload"] == 1
+    changed = await bench.post("/update", {"timerId": id, "payload": 2})
+    assert changed.json["payload"] == 2
+    assert (await bench.request("DELETE", path_of("default", id))).status == 204
+    assert (await bench.post("/create", create_body(id))).status == 200
+    assert (await bench.post("/delete", {"timerId": id})).status == 204
+    assert error_of(await bench.post("/get", {"timerId": id}))[:2] == (404, "TIMER_NOT_FOUND")
+
+
+async def test_a_slash_that_is_not_encoded_belongs_to_the_id(bench: V1Bench) -> None:
+    await bench.create_v1("a/b/c")
+    reply = await bench.request("GET", f"{BASE}/default/a/b/c")
+    assert reply.json["id"] == "a/b/c"
+
+
+async def test_an_id_that_is_no_utf_8_is_refused(bench: V1Bench) -> None:
+    reply = await bench.request("GET", f"{BASE}/default/%ff")
+    assert error_of(reply) == (400, "INVALID_INPUT", "timerId must be UTF-8, percent-encoded")
+
+
+async def test_the_namespace_has_an_older_name(bench: V1Bench) -> None:
+    reply = await bench.create_v1(groupId="notifications")
+    assert reply.json["namespace"] == "notifications"
+    selected = await bench.post("/get", {"timerId": "one", "groupId": "notifications"})
+    assert selected.status == 200
+    both = await bench.create_v1("two", groupId="notifications", namespace="default")
+    assert error_of(both)[1] == "INVALID_INPUT"
+
+
+async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
+    expected = (400, "NAMESPACE_NOT_FOUND", "namespace 'nowhere' does not exist")
+    assert error_of(await bench.create_v1(namespace="nowhere")) == expected
+    assert error_of(await bench.request("GET", path_of("nowhere", "x"))) == expected
+    assert error_of(await bench.request("DELETE", path_of("nowhere", "x"))) == expected
+    assert error_of(await bench.request("GET", f"{BASE}?namespace=nowhere")) == expected
+
+
+class TestCreatingAgain:
+    async def test_an_equal_timer_is_the_same(self, bench: V1Bench) -> None:
+        first = await bench.create_v1(payload={"a": 1, "b": [2]})
+        again = await bench.create_v1(payload={"b": [2], "a": 1})
+        assert (again.status, again.json) == (200, first.json)
+
+    async def test_an_equal_timer_is_the_same_after_its_instant(self, bench: V1Bench) -> None:
+        first = await bench.create_v1()
+        bench.clock.advance(60)
+        again = await bench.create_v1()
+        assert (again.status, again.json) == (200, first.json)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"executeAt": "2030-01-01T00:00:11Z"},
+            {"callbackUrl": "https://example.com/other"},
+            {"payload": 1},
+            {"retryPolicy": {"maxRetries": 4}},
+            {"callbackTimeout": "1s"},
+            {"callbackHeaders": {"X-A": "b"}},
+            {"callbackProtocol": "status"},
+        ],
+    )
+    async def test_a_different_timer_is_a_conflict(
+        self, bench: V1Bench, change: dict[str, Any]
+    ) -> None:
+        first = await bench.create_v1()
+        status, code, _ = error_of(await bench.create_v1(**change))
+        assert (status, code) == (409, "TIMER_CONFLICT")
+        assert await bench.timer() == first.json
+
+    async def test_the_same_id_in_another_namespace_is_another_timer(self, bench: V1Bench) -> None:
+        await bench.create_v1()
+        reply = await bench.create_v1(namespace="notifications", payload=1)
+        assert reply.status == 200
+
+    async def test_upsert_replaces_a_pending_timer(self, bench: V1Bench) -> None:
+        await bench.create_v1(payload=1)
+        reply = await bench.post("/create", create_body(payload=2))
+        assert (reply.status, reply.json["payload"]) == (200, 2)
+        assert (await bench.timer())["payload"] == 2
+
+    async def test_upsert_does_not_replace_what_has_fired(self, bench: V1Bench) -> None:
+        await bench.create_v1()
+        await bench.fail("one")
+        reply = await bench.post("/create", create_body(payload=2))
+        assert error_of(reply) == (
+            409,
+            "TIMER_NOT_PENDING",
+            "cannot replace timer with status 'failed'",
+        )
+        assert reply.json["details"] == {"status": "failed"}
+
+    async def test_an_id_is_free_again_after_delete(self, bench: V1Bench) -> None:
+        await bench.create_v1(payload=1)
+        await bench.request("DELETE", path_of("default", "one"))
+        assert (await bench.create_v1(payload=2)).json["payload"] == 2
+
+
+class TestUpdating:
+    async def test_only_what_is_given_changes(self, bench: V1Bench) -> None:
+        before = (await bench.create_v1(payload=1, callbackTimeout="5s")).json
+        reply = await bench.request(
+            "PUT", path_of("default", "one"), {"executeAt": "2030-01-01T02:00:00+01:00"}
+        )
+        assert reply.status == 200
+        after = reply.json
+        assert after["executeAt"] == "2030-01-01T01:00:00Z"
+        for member in ("payload", "callbackUrl", "callbackTimeout", "retryPolicy"):
+            assert after[member] == before[member]
+
+    async def test_parts_of_the_callback_change_one_by_one(self, bench: V1Bench) -> None:
+        await bench.create_v1(payload=1)
+        changes: list[dict[str, object]] = [
+            {"callbackUrl": "http://other.example/"},
+            {"callbackTimeoutSeconds": 2.5},
+            {"callbackHeaders": {"X-A": "b"}},
+            {"retryPolicy": {"maxAttempts": 2}},
+        ]
+        for change in changes:
+            assert (await bench.post("/update", {"timerId": "one", **change})).status == 200
+        timer = await bench.timer()
+        assert timer["payload"] == 1
+        assert timer["callbackUrl"] == "http://other.example/"
+        assert (timer["callbackTimeout"], timer["callbackTimeoutSeconds"]) == ("2s500ms", 2.5)
+        assert timer["callbackHeaders"] == {"X-A": "b"}
+        assert timer["retryPolicy"]["maxRetries"] == 1
+
+    async def test_what_is_not_pending_stays(self, bench: V1Bench) -> None:
+        await bench.create_v1()
+        await bench.fail("one")
+        reply = await bench.request("PUT", path_of("default", "one"), {"payload": 1})
+        assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
+        assert reply.json["details"] == {"status": "failed"}
+        reply = await bench.request("DELETE", path_of("default", "one"))
+        assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
+
+    async def test_nothing_to_update_is_refused(self, bench: V1Bench) -> None:
+        await bench.create_v1()
+        status, code, message = error_of(await bench.post("/update", {"timerId": "one"}))
+        assert (status, code) == (400, "INVALID_INPUT")
+        assert message.startswith("body has nothing to update: give executeAt, callbackUrl")
+
+
+class TestRetryPolicy:
+    async def test_both_spellings(self, bench: V1Bench) -> None:
+        policy = {"maxAttempts": 6, "maxAttemptsDuration": "1h30m", "initialInterval": "500ms"}
+        timer = (await bench.create_v1(retryPolicy=policy)).json
+        assert timer["retryPolicy"] == {
+            "maxRetries": 5,
+            "maxRetryAttemptsDuration": "1h30m",
+            "initialInterval": "500ms",
+            "backoffMultiplier": 2.0,
+            "maxInterval": "10m",
+        }
+
+    async def test_without_one_the_namespaces_applies(self, bench: V1Bench) -> None:
+        timer = (await bench.create_v1(namespace="small")).json
+        assert timer["retryPolicy"]["maxRetries"] == 7
+        assert timer["retryPolicy"]["initialInterval"] == "100ms"
+
+    async def test_what_it_leaves_out_is_the_namespaces(self, bench: V1Bench) -> None:
+        policy = {"maxRetries": 1}
+        timer = (await bench.create_v1(namespace="small", retryPolicy=policy)).json
+        assert timer["retryPolicy"]["maxRetries"] == 1
+        assert timer["retryPolicy"]["initialInterval"] == "100ms"
+
+
+async def test_the_other_door_sees_the_same_timer(bench: V1Bench) -> None:
+    created = await bench.create(callback={"type": "http", "url": URL, "headers": {"X-A": "b"}})
+    timer = await bench.timer(created.data["id"])
+    assert timer["callbackProtocol"] == "status"
+    assert timer["callbackHeaders"] == {"X-A": "b"}
+    assert timer["retryPolicy"] is None
+
+
+async def test_the_key_comes_before_everything(bench: V1Bench) -> None:
+    for method, path in [
+        ("POST", BASE),
+        ("GET", BASE),
+        ("GET", f"{BASE}/default/x"),
+        ("PUT", f"{BASE}/default/x"),
+        ("DELETE", f"{BASE}/default/x"),
+        ("POST", f"{BASE}/batch"),
+        ("POST", f"{BASE}/import"),
+        ("POST", f"{BASE}/redrive"),
+    ]:
+        reply = await call(bench.app, method, path, [b"not json"])
+        assert error_of(reply) == (401, "UNAUTHORIZED", "missing or invalid X-API-Key")
+
+
+async def test_unknown_paths_and_methods(bench: V1Bench) -> None:
+    for path in ("/api/v1/nothing", f"{BASE}/", f"{BASE}/default", f"{BASE}/default/", "/api/v1/"):
+        assert error_of(await bench.request("GET", path))[:2] == (404, "NOT_FOUND")
+    reply = await bench.request("PATCH", f"{BASE}/default/x")
+    assert error_of(reply)[:2] == (405, "METHOD_NOT_ALLOWED")
+    assert reply.headers["allow"] == "DELETE, GET, PUT"
