@@ -15,6 +15,7 @@ from duetime import __version__
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
 from duetime.api.platform_types import ClusterStatus
+from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.clock import SystemClock
 from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
@@ -67,6 +68,7 @@ class Duetime:
         self._store = _store(settings)
         self._destination = _destination(self._clock, settings)
         self._options = _engine_options(settings, self._clock)
+        self._namespaces = Namespaces(self._store)
         self._engine = Engine(
             self._store,
             self._store,
@@ -74,14 +76,16 @@ class Duetime:
             self._clock,
             self._options,
             _cluster(settings, self._store, self._clock),
+            self._namespaces,
         )
-        self._namespaces = Namespaces(self._store)
+        self._namespaces.on_added = self._engine.own_new_shards
         self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
         self.app: ASGIApp = create_app(
             services=self._services(),
             store=self._store,
             clock=self._clock,
             health=self._engine_health,
+            endpoints=lambda: NodeEndpoints(self._engine.node, self._engine.endpoints()),
             api_key=settings.api_key,
             rules=ApiRules(
                 max_body_bytes=settings.max_body_bytes,

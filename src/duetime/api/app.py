@@ -16,6 +16,8 @@ from duetime.api.health import EngineHealth, Health
 from duetime.api.openapi import openapi_answer
 from duetime.api.platform import Platform
 from duetime.api.v1.door import DoorV1
+from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
+from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.timers import TimersV1
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.ports.clock import Clock
@@ -53,6 +55,7 @@ def create_app(
     store: TimerStore,
     clock: Clock,
     health: Callable[[], EngineHealth],
+    endpoints: Callable[[], NodeEndpoints],
     api_key: str | None,
     rules: ApiRules,
 ) -> ASGIApp:
@@ -93,6 +96,8 @@ def create_app(
             max_body_bytes=rules.max_body_bytes,
             default_timeout_ms=rules.callback_timeout_ms,
         ),
+        NamespacesV1(services.namespaces, services.v1, guard, max_body_bytes=rules.max_body_bytes),
+        EndpointsV1(endpoints, guard),
         clock,
     )
     return App(routes, create=platform.create, v1=v1, express=express)

@@ -107,7 +107,8 @@ def depth_of(body: bytes) -> int:
 
 def check_depth(field: str, value: Raw) -> None:
     """Raises `InvalidInput` when a member of a body is nested too deep for the body."""
-    if _is_too_deep(bytes(value), MAX_DEPTH - 1):
+    # A level takes two bytes: most values are too short to be deep.
+    if memoryview(value).nbytes > 2 * MAX_DEPTH and _is_too_deep(bytes(value), MAX_DEPTH - 1):
         raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH - 1} levels")
 
 

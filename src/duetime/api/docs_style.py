@@ -12,15 +12,19 @@ background:var(--paper);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto
 nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1.5rem 1rem;
 border-right:1px solid var(--line);background:var(--raised)}
 nav strong{font-size:1.2rem}nav small{color:var(--soft)}
+nav b{display:block;margin:1.2rem 0 .2rem;padding:0 .5rem;font-size:.75rem;color:var(--soft);
+text-transform:uppercase;letter-spacing:.06em}
 nav a{display:block;padding:.35rem .5rem;margin-top:.15rem;border-radius:6px;color:inherit;
 text-decoration:none;font-size:.92rem}
 nav a:hover,nav a:focus-visible{background:var(--line)}
 main{max-width:56rem;width:100%;padding:2rem clamp(1rem,4vw,3rem) 6rem}
 h1{font-size:2rem;line-height:1.2;margin:0}
-h2{font-size:1.4rem;margin:0 0 .5rem}
-h3{font-size:.8rem;margin:1.4rem 0 .5rem;color:var(--soft);text-transform:uppercase;
+h2{font-size:1.7rem;margin:0 0 .5rem}
+h3{font-size:1.3rem;margin:0 0 .5rem}
+h4{font-size:.8rem;margin:1.4rem 0 .5rem;color:var(--soft);text-transform:uppercase;
 letter-spacing:.06em}
 .lead{font-size:1.15rem;color:var(--soft);margin:.3rem 0 1rem}
+.group{border-top:3px solid var(--accent);margin-top:4rem;padding-top:1.5rem}
 section{border-top:1px solid var(--line);margin-top:2.5rem;padding-top:2rem}
 code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.88em}
 code{background:var(--raised);border:1px solid var(--line);border-radius:4px;padding:.05em .3em}

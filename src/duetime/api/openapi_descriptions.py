@@ -8,9 +8,9 @@ _TIMER = {
     "created_at": "When it was created.",
     "updated_at": "When it was last changed, by a request or by an attempt.",
     "execute_at": "The instant it is meant for.",
-    "callback_type": "`http`; other types are not available in this release.",
+    "callback_type": "Types other than `http` are not available in this release.",
     "callback_config": "The callback as it was given.",
-    "status": "`pending`, `executing`, `completed`, `failed` or `canceled`.",
+    "status": "Where it stands. The last three are final.",
     "last_error": "Why the latest attempt failed; null if it did not.",
     "executed_at": "When the last attempt was answered or given up; null until it is done.",
     "retry_policy": "The policy with its defaults filled in; null: the first failure is final.",
@@ -53,6 +53,12 @@ _SCHEMAS = {
 _GENERAL = "ISO 8601 in UTC."
 
 
+_CHOICES = {
+    "status": ["pending", "executing", "completed", "failed", "canceled"],
+    "callback_type": ["http", "nats", "bus"],
+}
+
+
 def describe_answers(schemas: dict[str, Any]) -> None:
     """Add descriptions to the schemas. What a type says of itself stays, unless it is only the
     form of instants, which says nothing about this one."""
@@ -62,6 +68,10 @@ def describe_answers(schemas: dict[str, Any]) -> None:
             known = properties.get(member)
             if known is not None and known.get("description", _GENERAL) == _GENERAL:
                 properties[member] = {**known, "description": text}
+    for name in ("TimerSummary", "ChangedTimer", "CanceledTimer", "TimerDetail"):
+        for member, choices in _CHOICES.items():
+            if member in schemas[name]["properties"]:
+                schemas[name]["properties"][member]["enum"] = choices
     for name, text in _SCHEMAS.items():
         if name in schemas:
             schemas[name].setdefault("description", text)

@@ -11,13 +11,15 @@ SUMMARY = {
     "executed_at": None,
 }
 
+PAYLOAD = {"event": "timer_triggered", "user_id": "user123"}
+
 CREATE = {
     "execute_at": "2030-01-01T12:00:00Z",
     "callback": {
         "type": "http",
         "url": "https://api.example.com/webhook",
         "headers": {"Authorization": "Bearer token123"},
-        "payload": {"event": "timer_triggered", "user_id": "user123"},
+        "payload": PAYLOAD,
     },
     "metadata": {"client_ref": "order-456"},
     "retry_policy": {"max_retries": 5, "initial_interval": "10s"},
@@ -69,7 +71,7 @@ DETAIL = {
             "type": "http",
             "url": "https://api.example.com/webhook",
             "headers": {"Authorization": "Bearer token123"},
-            "payload": {"event": "timer_triggered", "user_id": "user123"},
+            "payload": PAYLOAD,
         },
         "status": "completed",
         "last_error": None,

@@ -8,22 +8,43 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from duetime.api.constraints import (
+    BACKOFF_MULTIPLIER,
+    DURATION,
+    HEADER_VALUE,
+    HEADERS,
+    HTTP_URL,
+    INSTANT,
+    KEY_TEXT,
+    MAX_ATTEMPTS,
+    MAX_RETRIES,
+)
+
 ExecuteAt = Annotated[
     str,
     Meta(
         description="When to make the callback: ISO 8601 with a UTC offset.",
-        extra_json_schema={"format": "date-time", "examples": ["2030-01-01T12:00:00Z"]},
+        examples=["2030-01-01T12:00:00Z"],
+        extra_json_schema=INSTANT,
     ),
 ]
 InstantText = Annotated[
     str, Meta(description="ISO 8601 in UTC.", extra_json_schema={"format": "date-time"})
 ]
 DurationText = Annotated[
-    str, Meta(description='A duration such as "500ms", "30s", "10m" or "1h30m".')
+    str,
+    Meta(
+        description='A duration such as "500ms", "30s", "10m" or "1h30m".',
+        extra_json_schema=DURATION,
+    ),
 ]
 CallbackHeaders = Annotated[
-    dict[str, str] | None,
-    Meta(description="Headers to send along.", examples=[{"Authorization": "Bearer token123"}]),
+    dict[str, Annotated[str, Meta(extra_json_schema=HEADER_VALUE)]] | None,
+    Meta(
+        description="Headers to send along.",
+        examples=[{"Authorization": "Bearer token123"}],
+        extra_json_schema=HEADERS,
+    ),
 ]
 Payload = Annotated[
     Raw | UnsetType,
@@ -45,6 +66,7 @@ class HttpCallbackBody(
         Meta(
             description="An http or https URL of at most 2048 characters.",
             examples=["https://api.example.com/webhook"],
+            extra_json_schema=HTTP_URL,
         ),
     ]
     headers: CallbackHeaders = None
@@ -71,40 +93,53 @@ class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Annotated[
         int | UnsetType,
         Meta(
-            description="Retries after the first attempt, 0 to 100.",
-            extra_json_schema={"default": 3},
+            description="Retries after the first attempt, 3 unless given.",
+            extra_json_schema=MAX_RETRIES,
         ),
     ] = UNSET
     max_attempts: Annotated[
-        int | UnsetType, Meta(description="Instead of `max_retries`: one more than it.")
+        int | UnsetType,
+        Meta(
+            description="Instead of `max_retries`: one more than it.",
+            extra_json_schema=MAX_ATTEMPTS,
+        ),
     ] = UNSET
     max_retry_attempts_duration: Annotated[
         str | UnsetType,
         Meta(
-            description="No retry is planned later than this after the first attempt.",
-            extra_json_schema={"default": "24h"},
+            description="No retry is planned later than this after the first attempt: 24h "
+            "unless given, up to 365 days.",
+            extra_json_schema=DURATION,
         ),
     ] = UNSET
     max_attempts_duration: Annotated[
-        str | UnsetType, Meta(description="The same as `max_retry_attempts_duration`.")
+        str | UnsetType,
+        Meta(
+            description="Instead of `max_retry_attempts_duration`: the same.",
+            extra_json_schema=DURATION,
+        ),
     ] = UNSET
     initial_interval: Annotated[
         str | UnsetType,
         Meta(
-            description='The wait before the first retry, such as "500ms", "30s" or "1h30m".',
-            extra_json_schema={"default": "30s"},
+            description='The wait before the first retry, such as "500ms" or "1h30m"; 30s '
+            "unless given.",
+            extra_json_schema=DURATION,
         ),
     ] = UNSET
     backoff_multiplier: Annotated[
         float | UnsetType,
         Meta(
-            description="What each further wait is multiplied by, 1 to 100.",
-            extra_json_schema={"default": 2},
+            description="What each further wait is multiplied by, 2 unless given.",
+            extra_json_schema=BACKOFF_MULTIPLIER,
         ),
     ] = UNSET
     max_interval: Annotated[
         str | UnsetType,
-        Meta(description="The longest wait, up to 30 days.", extra_json_schema={"default": "10m"}),
+        Meta(
+            description="The longest wait: 10m unless given, up to 30 days.",
+            extra_json_schema=DURATION,
+        ),
     ] = UNSET
 
 
@@ -121,8 +156,9 @@ class CreateTimerBody(Struct, frozen=True, gc=False, forbid_unknown_fields=True)
     idempotency_key: Annotated[
         str | None,
         Meta(
-            description="1 to 255 characters. A second request with the same key and the same "
-            "content is answered with the first one's timer; with other content it is refused."
+            description="A second request with the same key and the same content is answered "
+            "with the first one's timer; with other content it is refused.",
+            extra_json_schema=KEY_TEXT,
         ),
     ] = None
 

@@ -1,21 +1,23 @@
 """`duetime cancel`: a timer that shall not fire."""
 
-from duetime.cli.client import TimerClient
-from duetime.cli.options import ApiKeyOption, IdArgument, JsonOption, ServerOption, timer_path
-from duetime.cli.views import print_json, print_timer
+from duetime.cli.options import (
+    ApiKeyOption,
+    IdArgument,
+    JsonOption,
+    NamespaceOption,
+    ServerOption,
+)
+from duetime.cli.single_timer import SingleTimer
+from duetime.cli.views import show_timer
 
 
 def cancel(
     id: IdArgument,
+    namespace: NamespaceOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cancel a pending timer. Once this succeeds it will never fire."""
-    data = TimerClient(server, api_key).request("DELETE", timer_path(id))
-    if as_json:
-        print_json(data)
-    elif isinstance(data, dict):
-        print_timer("Timer canceled.", data)
-    else:
-        print("Timer canceled.")
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)

@@ -2,7 +2,8 @@
 
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ class TimerClient:
             fail(f"{self.url!r} is not the URL of a server, such as {DEFAULT_URL}", ExitCode.USAGE)
         # A proxy named in the environment is not meant for this machine.
         self._use_proxy = host not in _LOOPBACK
+        self._open_client: httpx.Client | None = None
 
     def request(
         self,
@@ -45,11 +47,7 @@ class TimerClient:
         """The `data` of a successful answer."""
         answer, envelope = self.exchange(method, path, body=body, query=query)
         if answer.status_code == 401:
-            key = self._api_key
-            fail(
-                f"the API key from {key.source} was not accepted by {self.url}" if key else _NO_KEY,
-                ExitCode.FAILED,
-            )
+            self.fail_unauthorized()
         if not answer.is_success:
             fail(printable(str(envelope["message"])), ExitCode.FAILED)
         return envelope["data"]
@@ -63,39 +61,84 @@ class TimerClient:
         query: Mapping[str, str | int] | None = None,
     ) -> tuple["httpx.Response", dict[str, object]]:
         """The answer and its envelope `{code, message, data}`, whether it succeeded or not."""
-        import httpx
         import msgspec
 
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        content = None if body is None else msgspec.json.encode(body)
+        answer = self.send(method, path, content=content, query=query)
+        try:
+            envelope = msgspec.json.decode(answer.content, type=dict[str, object])
+        except msgspec.DecodeError:
+            envelope = {}
+        if not {"code", "message", "data"} <= envelope.keys():
+            self.fail_unlike_duetime(answer)
+        return answer, envelope
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | Iterable[bytes] | None = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str | int] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> "httpx.Response":
+        """The answer, whatever it says. Content that comes in pieces is sent as it comes; the
+        timeout is for each piece, and for the answer."""
+        import httpx
+
+        headers = {"Accept": "application/json", "Content-Type": content_type}
         if self._api_key:
             headers["X-API-Key"] = self._api_key.text
         try:
-            with httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=self._use_proxy) as client:
-                answer = client.request(
+            with self._http_client() as client:
+                return client.request(
                     method,
                     self.url + path,
-                    content=None if body is None else msgspec.json.encode(body),
+                    content=content,
                     params=query,
                     headers=headers,
+                    timeout=httpx.Timeout(timeout_seconds, connect=TIMEOUT_SECONDS),
                 )
-        except httpx.TimeoutException:
-            fail(f"{self.url} did not answer within {TIMEOUT_SECONDS:g} s", ExitCode.UNREACHABLE)
+        except httpx.TimeoutException as error:
+            waited = TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else timeout_seconds
+            fail(f"{self.url} did not answer within {waited:g} s", ExitCode.UNREACHABLE)
         except httpx.ConnectError as error:
             self._fail_unreachable(error)
         except httpx.HTTPError as error:
             fail(f"{self.url} cannot be talked to: {error}", ExitCode.UNREACHABLE)
         except (UnicodeEncodeError, httpx.InvalidURL):
             fail("the API key or the URL has characters that cannot be sent", ExitCode.USAGE)
-        try:
-            envelope = msgspec.json.decode(answer.content, type=dict[str, object])
-        except msgspec.DecodeError:
-            envelope = {}
-        if not {"code", "message", "data"} <= envelope.keys():
-            fail(
-                f"{self.url} answered HTTP {answer.status_code}, but not as Duetime does",
-                ExitCode.FAILED,
-            )
-        return answer, envelope
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """The requests that are made meanwhile share a connection."""
+        with self._http_client() as client:
+            self._open_client = client
+            try:
+                yield
+            finally:
+                self._open_client = None
+
+    def _http_client(self) -> AbstractContextManager["httpx.Client"]:
+        import httpx
+
+        if self._open_client is not None:
+            return nullcontext(self._open_client)
+        return httpx.Client(trust_env=self._use_proxy)
+
+    def fail_unauthorized(self) -> NoReturn:
+        key = self._api_key
+        fail(
+            f"the API key from {key.source} was not accepted by {self.url}" if key else _NO_KEY,
+            ExitCode.FAILED,
+        )
+
+    def fail_unlike_duetime(self, answer: "httpx.Response") -> NoReturn:
+        fail(
+            f"{self.url} answered HTTP {answer.status_code}, but not as Duetime does",
+            ExitCode.FAILED,
+        )
 
     def _fail_unreachable(self, error: Exception) -> NoReturn:
         fail(f"no server at {self.url}: {_why_unreachable(error)}", ExitCode.UNREACHABLE)

@@ -8,18 +8,23 @@ from duetime.cli.client import TimerClient
 from duetime.cli.options import (
     ApiKeyOption,
     AtOption,
+    CallbackTimeoutOption,
     HeaderOption,
     InOption,
     JsonOption,
     MetadataOption,
+    NamespaceOption,
     NoPayloadOption,
     PayloadOption,
     ServerOption,
     default_payload,
+    read_duration,
     read_headers,
     read_instant,
     read_json,
     refuse_both_payloads,
+    refuse_members_of_platform,
+    refuse_members_of_v1,
 )
 from duetime.cli.retry_options import (
     BackoffMultiplierOption,
@@ -30,8 +35,11 @@ from duetime.cli.retry_options import (
     read_retry_policy,
 )
 from duetime.cli.terminal import refuse
-from duetime.cli.views import print_json, print_timer
+from duetime.cli.v1_client import V1Client
+from duetime.cli.v1_timer_data import in_v1_names
+from duetime.cli.views import show_timer
 from duetime.domain.instants import format_instant
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
 def create(
@@ -50,6 +58,11 @@ def create(
     max_interval: MaxIntervalOption = None,
     backoff_multiplier: BackoffMultiplierOption = None,
     max_duration: MaxDurationOption = None,
+    namespace: NamespaceOption = None,
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="An id of your own, for the v1 API.")
+    ] = None,
+    callback_timeout: CallbackTimeoutOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
@@ -60,11 +73,15 @@ def create(
     how late it is; with `--no-payload` it has no body. A failed callback is tried again if one
     of the retry options is given.
 
+    With `--id` the timer is created by the v1 API: the callback says which timer it is, the
+    namespace's retry policy applies, and the same command again creates no second timer.
+
     Examples:
 
     * `duetime create --url http://127.0.0.1:9000/hello --in 10s`
     * `duetime create --url https://example.com/hook --at 2030-01-31T12:00:00Z --payload @body.json`
     * `duetime create --url http://127.0.0.1:9000 --in 1h30m --max-retries 5 --initial-interval 1s`
+    * `duetime create --namespace orders --id order-17 --url https://example.com/hook --in 1h`
     """
     refuse_both_payloads(payload, no_payload)
     execute_at = read_instant(at, after)
@@ -75,13 +92,15 @@ def create(
         callback["headers"] = read_headers(header)
     if payload is not None:
         callback["payload"] = read_json("--payload", payload)
-    elif not no_payload:
+    elif not no_payload and id is None:
         callback["payload"] = default_payload(execute_at)
     body: dict[str, object] = {"execute_at": format_instant(execute_at), "callback": callback}
     if metadata is not None:
         body["metadata"] = read_json("--metadata", metadata)
     if idempotency_key is not None:
         body["idempotency_key"] = idempotency_key
+    if callback_timeout is not None:
+        body["callback_timeout"] = read_duration("--callback-timeout", callback_timeout)
     retry_policy = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,
@@ -91,8 +110,14 @@ def create(
     )
     if retry_policy:
         body["retry_policy"] = retry_policy
-    data = TimerClient(server, api_key).request("POST", "/timers", body=body)
-    if as_json:
-        print_json(data)
+    client: TimerClient | V1Client
+    if id is None and namespace in (None, DEFAULT_NAMESPACE):
+        refuse_members_of_v1(body)
+        client = TimerClient(server, api_key)
     else:
-        print_timer("Timer created.", data)
+        if id is None:
+            refuse("--id", "is needed with --namespace")
+        refuse_members_of_platform(body)
+        body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
+        client = V1Client(server, api_key)
+    show_timer("Timer created.", client.request("POST", "/timers", body=body), as_json=as_json)

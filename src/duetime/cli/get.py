@@ -1,19 +1,23 @@
 """`duetime get`: everything about one timer."""
 
-from duetime.cli.client import TimerClient
-from duetime.cli.options import ApiKeyOption, IdArgument, JsonOption, ServerOption, timer_path
-from duetime.cli.views import print_json, print_timer
+from duetime.cli.options import (
+    ApiKeyOption,
+    IdArgument,
+    JsonOption,
+    NamespaceOption,
+    ServerOption,
+)
+from duetime.cli.single_timer import SingleTimer
+from duetime.cli.views import show_timer
 
 
 def get(
     id: IdArgument,
+    namespace: NamespaceOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one timer with its callback, status, last error and latest attempts."""
-    data = TimerClient(server, api_key).request("GET", timer_path(id))
-    if as_json:
-        print_json(data)
-    else:
-        print_timer("", data)
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    show_timer("", timer.request("GET"), as_json=as_json)

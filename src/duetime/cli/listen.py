@@ -25,8 +25,11 @@ def listen(
 ) -> None:
     """Receive callbacks and print each as it arrives, with its lateness.
 
-    Lateness is measured against `?due=<instant>` in the URL or a field `due` or `execute_at` in
-    the payload, where `duetime create` puts it if it is given no payload.
+    A 200 says `{"ok": true}`, which completes timers of both APIs.
+
+    Lateness is measured against `?due=<instant>` in the URL, the `executeAt` of a callback of the
+    Timer API v1, or a field `due` or `execute_at` in the payload, where `duetime create` puts it
+    if it is given no payload.
 
     Examples:
 

@@ -12,11 +12,15 @@ from duetime.cli.cancel import cancel
 from duetime.cli.cluster import cluster
 from duetime.cli.create import create
 from duetime.cli.dev import dev
+from duetime.cli.export import export
 from duetime.cli.get import get
 from duetime.cli.health import health
+from duetime.cli.importing import import_timers
 from duetime.cli.list import list_timers
 from duetime.cli.listen import listen
 from duetime.cli.migrate import migrate
+from duetime.cli.namespaces import namespaces
+from duetime.cli.redrive import redrive
 from duetime.cli.serve import serve
 from duetime.cli.update import update
 
@@ -43,6 +47,10 @@ app.command(rich_help_panel=_TIMERS)(get)
 app.command("list", rich_help_panel=_TIMERS)(list_timers)
 app.command(rich_help_panel=_TIMERS)(update)
 app.command(rich_help_panel=_TIMERS)(cancel)
+app.command(rich_help_panel=_TIMERS)(redrive)
+app.command("import", rich_help_panel=_TIMERS)(import_timers)
+app.command(rich_help_panel=_TIMERS)(export)
+app.add_typer(namespaces, name="namespaces", rich_help_panel=_TIMERS)
 app.command(rich_help_panel=_TIMERS)(health)
 app.command(rich_help_panel=_STORE)(migrate)
 app.command(rich_help_panel=_STORE)(cluster)

@@ -3,6 +3,7 @@
 import calendar
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,21 @@ ApiKeyOption = Annotated[
     str | None, typer.Option(envvar=["DUETIME_API_KEY", "API_KEY"], help=_KEY_HELP)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the server's data as JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Tell nothing of the progress.")]
 ConfigOption = Annotated[
     Path | None, typer.Option(help="TOML file with settings (else DUETIME_CONFIG).")
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The timer's id.")]
+NamespaceOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The namespace of the timer [default].")
+]
+DueAfterOption = Annotated[
+    str | None,
+    typer.Option(metavar="INSTANT", help="Only timers whose instant is this one or later."),
+]
+DueBeforeOption = Annotated[
+    str | None, typer.Option(metavar="INSTANT", help="Only timers whose instant is before this.")
+]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="INSTANT", help="When, as 2030-01-31T12:00:00Z.")
 ]
@@ -45,21 +57,19 @@ HeaderOption = Annotated[
     list[str] | None,
     typer.Option("--header", metavar="NAME=VALUE", help="A header of the callback; repeatable."),
 ]
+CallbackTimeoutOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help="How long an attempt may take; for timers with an id of your own."
+    ),
+]
 MetadataOption = Annotated[
     str | None,
     typer.Option(metavar="JSON|@FILE|-", help="Kept with the timer, not sent."),
 ]
 
-_SAFE_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ]", re.ASCII)
 _HEADER = re.compile(r"([^=:]+)[=:](.*)", re.DOTALL)
-
-
-def timer_path(id: str) -> str:
-    """The path of a timer. What cannot be an id never becomes part of a URL."""
-    if not _SAFE_ID.fullmatch(id):
-        refuse("ID", "must be a UUID")
-    return f"/timers/{id}"
 
 
 def read_instant(at: str | None, after: str | None) -> Instant | None:
@@ -67,13 +77,27 @@ def read_instant(at: str | None, after: str | None) -> Instant | None:
     if at is not None and after is not None:
         refuse("--at / --in", "give one of them, not both")
     if at is not None:
-        try:
-            return parse_instant("--at", at)
-        except InvalidInput as error:
-            refuse("--at", _no_such_day(at) or error.problem)
+        return _instant("--at", at)
     if after is not None:
         return plus_ms(SystemClock().now(), _duration_ms("--in", after))
     return None
+
+
+def read_due_range(due_after: str | None, due_before: str | None) -> dict[str, str]:
+    """The bounds that were named, as the v1 API takes them."""
+    named = {"dueAfter": ("--due-after", due_after), "dueBefore": ("--due-before", due_before)}
+    return {
+        field: format_instant(_instant(option, text))
+        for field, (option, text) in named.items()
+        if text is not None
+    }
+
+
+def _instant(option: str, text: str) -> Instant:
+    try:
+        return parse_instant(option, text)
+    except InvalidInput as error:
+        refuse(option, _no_such_day(text) or error.problem)
 
 
 def _no_such_day(text: str) -> str | None:
@@ -120,6 +144,17 @@ def read_json(option: str, text: str) -> object:
 def refuse_both_payloads(payload: str | None, no_payload: bool) -> None:
     if payload is not None and no_payload:
         refuse("--payload / --no-payload", "give one of them, not both")
+
+
+def refuse_members_of_v1(body: Mapping[str, object]) -> None:
+    if "callback_timeout" in body:
+        refuse("--callback-timeout", "is for timers of the v1 API: give --id or --namespace, too")
+
+
+def refuse_members_of_platform(body: Mapping[str, object]) -> None:
+    for name, option in (("metadata", "--metadata"), ("idempotency_key", "--idempotency-key")):
+        if name in body:
+            refuse(option, "is not for timers of the v1 API, whose ids tell them apart")
 
 
 def read_headers(texts: list[str]) -> dict[str, str]:

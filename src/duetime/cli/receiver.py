@@ -10,9 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import httptools
 import msgspec
 
-from duetime.api.instant_text import parse_instant
-from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.delivery.answer_protocol import CallbackRequest
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
 from duetime.ports.clock import Clock
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -20,6 +19,8 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 2_000
 
 _DUE_FIELDS = ("due", "execute_at", "executeAt")
+
+_decode_request = msgspec.json.Decoder(CallbackRequest).decode
 
 
 class ReceivedCallback:
@@ -41,31 +42,49 @@ class ReceivedCallback:
         return self.headers.get("timer-attempt")
 
     @cached_property
+    def request(self) -> CallbackRequest | None:
+        """What a callback of the Timer API v1 tells about its timer; None if it is no such."""
+        try:
+            return _decode_request(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    @property
+    def payload_text(self) -> bytes:
+        """The payload as it was sent; empty without one."""
+        if self.request is None:
+            return self.body
+        text = bytes(self.request.payload)
+        return b"" if text == b"null" else text
+
+    @cached_property
     def payload(self) -> object:
-        """The body as JSON; as text if it is none; None without a body."""
-        if not self.body:
+        """The payload as JSON; as text if it is none; None without one."""
+        text = self.payload_text
+        if not text:
             return None
         try:
-            return msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, RecursionError):
-            return self.body.decode("utf-8", "replace")
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return text.decode("utf-8", "replace")
 
     @cached_property
     def due_at(self) -> Instant | None:
-        """The instant the callback was due, if it says so: as `?due=` in the URL, or as `due`
-        or `execute_at` in the payload. The protocol itself does not carry it."""
-        text: object = None
+        """The instant the callback was due, if it says so: as `?due=` in the URL, as `executeAt`
+        of a callback of the Timer API v1, or as `due` or `execute_at` in the payload."""
         try:
-            text = parse_qs(urlsplit(self.target).query).get("due", [None])[0]
+            text: object = parse_qs(urlsplit(self.target).query).get("due", [None])[0]
         except ValueError:
             return None
+        if text is None and self.request is not None:
+            text = self.request.execute_at
         if text is None and isinstance(self.payload, dict):
             text = next((self.payload[name] for name in _DUE_FIELDS if name in self.payload), None)
         if not isinstance(text, str):
             return None
         try:
-            return parse_instant("due", text)
-        except InvalidInput:
+            return parse_instant(text)
+        except ValueError:
             return None
 
     @property
@@ -80,7 +99,10 @@ class OnCallback(Protocol):
 
 
 class Receiver:
-    """Answers every request with one status, after `on_callback` has seen it."""
+    """Answers every request with one status, after `on_callback` has seen it.
+
+    A 200 says `{"ok":true}`, which completes a timer of either API.
+    """
 
     def __init__(self, clock: Clock, on_callback: OnCallback, status: int = 200) -> None:
         self.clock = clock

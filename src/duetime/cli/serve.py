@@ -51,6 +51,9 @@ def serve(
             run(_serve(settings, link))
     except AddressUnavailable as error:
         _fail(link, error.message + (" or PORT" if error.in_use else ""), ExitCode.FAILED)
+    except SettingsError as error:
+        # Some settings can only be compared with what the store holds.
+        _fail(link, error.message, ExitCode.USAGE)
     except DuetimeError as error:
         _fail(link, error.message, ExitCode.FAILED)
 

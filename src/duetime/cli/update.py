@@ -4,24 +4,27 @@ from typing import Annotated, cast
 
 import typer
 
-from duetime.cli.client import TimerClient
 from duetime.cli.options import (
     ApiKeyOption,
     AtOption,
+    CallbackTimeoutOption,
     HeaderOption,
     IdArgument,
     InOption,
     JsonOption,
     MetadataOption,
+    NamespaceOption,
     NoPayloadOption,
     PayloadOption,
     ServerOption,
     default_payload,
+    read_duration,
     read_headers,
     read_instant,
     read_json,
     refuse_both_payloads,
-    timer_path,
+    refuse_members_of_platform,
+    refuse_members_of_v1,
 )
 from duetime.cli.retry_options import (
     RETRY_OPTIONS,
@@ -32,14 +35,17 @@ from duetime.cli.retry_options import (
     MaxRetriesOption,
     read_retry_policy,
 )
+from duetime.cli.single_timer import SingleTimer
 from duetime.cli.terminal import refuse
-from duetime.cli.views import print_json, print_timer
+from duetime.cli.v1_timer_data import TimerData, in_platform_names, in_v1_names
+from duetime.cli.views import show_timer
 from duetime.domain.instants import Instant, format_instant
 
 CallbackData = dict[str, object]
 
 _CHANGES = (
     *("--at", "--in", "--url", "--payload", "--no-payload", "--header", "--metadata"),
+    "--callback-timeout",
     *RETRY_OPTIONS,
 )
 
@@ -58,6 +64,8 @@ def update(
     max_interval: MaxIntervalOption = None,
     backoff_multiplier: BackoffMultiplierOption = None,
     max_duration: MaxDurationOption = None,
+    callback_timeout: CallbackTimeoutOption = None,
+    namespace: NamespaceOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
@@ -72,7 +80,6 @@ def update(
     * `duetime update ID --url https://example.com/other --header "Authorization=Bearer abc"`
     * `duetime update ID --max-retries 5`
     """
-    path = timer_path(id)
     refuse_both_payloads(payload, no_payload)
     execute_at = read_instant(at, after)
     changes: CallbackData = {}
@@ -87,6 +94,8 @@ def update(
         body["execute_at"] = format_instant(execute_at)
     if metadata is not None:
         body["metadata"] = read_json("--metadata", metadata)
+    if callback_timeout is not None:
+        body["callback_timeout"] = read_duration("--callback-timeout", callback_timeout)
     retry_changes = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,
@@ -96,19 +105,20 @@ def update(
     )
     if not (body or changes or no_payload or retry_changes):
         refuse(" / ".join(_CHANGES), "name what to change")
-    client = TimerClient(server, api_key)
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    (refuse_members_of_platform if timer.is_v1 else refuse_members_of_v1)(body)
     # The API replaces a callback or a retry policy as a whole, so what stays is read first.
-    timer = cast(dict[str, object], client.request("GET", path))
-    callback = _changed_callback(timer, changes, no_payload, execute_at)
+    before = in_platform_names(cast(TimerData, timer.request("GET")))
+    callback = _changed_callback(before, changes, no_payload, execute_at)
     if callback is not None:
         body["callback"] = callback
     if retry_changes:
-        body["retry_policy"] = cast(CallbackData, timer["retry_policy"] or {}) | retry_changes
-    data = client.request("PUT", path, body=body)
-    if as_json:
-        print_json(data)
-    else:
-        print_timer("Timer updated.", data)
+        body["retry_policy"] = cast(CallbackData, before["retry_policy"] or {}) | retry_changes
+    if timer.is_v1:
+        # The v1 API changes a callback in parts; only those that were named are sent.
+        named = {*changes, *(["payload"] if no_payload else [])}
+        body = in_v1_names(body | {"callback": _changed_parts(callback, before, named)})
+    show_timer("Timer updated.", timer.request("PUT", body=body), as_json=as_json)
 
 
 def _changed_callback(
@@ -134,6 +144,17 @@ def _changed_callback(
         names = {name.lower() for name in replaced}
         kept_headers = cast(dict[str, str], old.get("headers") or {}).items()
         new["headers"] = {n: v for n, v in kept_headers if n.lower() not in names} | replaced
-    if no_payload:
+    if no_payload and "type" in old:
         new.pop("payload", None)
+    elif no_payload:
+        # For the v1 API null is no payload, and what is not named stays.
+        new["payload"] = None
     return new
+
+
+def _changed_parts(
+    callback: CallbackData | None, before: TimerData, named: set[str]
+) -> CallbackData:
+    """Those that were named, even if they stay the same, and others that follow from them."""
+    old = cast(CallbackData, before["callback_config"])
+    return {n: v for n, v in (callback or {}).items() if n in named or v != old.get(n)}

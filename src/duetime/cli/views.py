@@ -1,6 +1,6 @@
 """Timers as the server answers them, shown to a person."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -10,12 +10,11 @@ from duetime.api.instant_text import parse_instant
 from duetime.cli.attempt_rows import ATTEMPT_HEADINGS, attempt_row
 from duetime.cli.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
-from duetime.cli.wording import relative
+from duetime.cli.v1_timer_data import TimerData, in_platform_names
+from duetime.cli.wording import counted, relative
 from duetime.clock import SystemClock
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
-
-TimerData = Mapping[str, object]
 
 _STATUS_STYLES = {
     "pending": "yellow",
@@ -30,9 +29,19 @@ def print_json(data: object) -> None:
     print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
+def show_timer(headline: str, data: object, *, as_json: bool) -> None:
+    """What a command tells about the timer that it was about, which may be nothing."""
+    if as_json:
+        print_json(data)
+    elif isinstance(data, dict):
+        print_timer(headline, data)
+    else:
+        print(headline)
+
+
 def print_timer(headline: str, data: object) -> None:
     """A headline and below it every field the server told; the attempts are a table."""
-    timer = cast(TimerData, data)
+    timer = in_platform_names(cast(TimerData, data))
     now = SystemClock().now()
     if headline:
         console().print(headline)
@@ -56,7 +65,24 @@ def print_health(headline: str, url: str, data: object) -> None:
     print_fields(fields)
 
 
-def print_timers(timers: Iterable[TimerData], total: object, offset: object) -> None:
+def print_timers(timers: Sequence[TimerData], total: object, offset: object) -> None:
+    """A page of a list whose length is known."""
+    _print_rows(timers, ("type", "callback_type"))
+    first = int(str(offset)) + 1
+    shown = f"{first} to {first + len(timers) - 1} of " if timers else "0 of "
+    _print_note(f"{shown}{total} timers")
+
+
+def print_v1_timers(timers: Sequence[TimerData], next_cursor: object) -> None:
+    """A page of a list that goes on at a cursor."""
+    _print_rows([in_platform_names(timer) for timer in timers], ("last_error", "last_error"))
+    more = "" if next_cursor is None else f"; more with --cursor {printable(str(next_cursor))}"
+    _print_note(counted(len(timers), "timer") + more)
+
+
+def _print_rows(timers: Sequence[TimerData], last: tuple[str, str]) -> None:
+    """The last column's heading and field differ."""
+    heading, field = last
     now = SystemClock().now()
     rows = [
         [
@@ -64,15 +90,16 @@ def print_timers(timers: Iterable[TimerData], total: object, offset: object) -> 
             _status(timer.get("status")),
             _relative(timer.get("execute_at"), now),
             _plain(timer.get("execute_at")),
-            _plain(timer.get("callback_type")),
+            _plain(timer.get(field)),
         ]
         for timer in timers
     ]
     if rows:
-        print_table(["id", "status", "due", "execute_at", "type"], rows)
-    first = int(str(offset)) + 1
-    shown = f"{first} to {first + len(rows) - 1} of " if rows else "0 of "
-    console().print(Text(f"{shown}{total} timers", style="dim"))
+        print_table(["id", "status", "due", "execute_at", heading], rows)
+
+
+def _print_note(text: str) -> None:
+    console().print(Text(text, style="dim"), soft_wrap=True)
 
 
 def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]]:

@@ -18,6 +18,11 @@ def span(duration_ms: float) -> str:
     return f"{duration_ms:.0f} ms"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, e.g. "1 timer", "1,234 timers"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def relative(instant: Instant, now: Instant) -> str:
     """An instant seen from now: "in 9 s" or "3 min ago"."""
     distance_ms = abs(instant - now) / MICROSECONDS_PER_MS

@@ -2,9 +2,11 @@
 
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from typing import assert_never
 
 from msgspec import UNSET
 
+from duetime.delivery.answer_protocol import read_answer, word_request
 from duetime.delivery.callback_headers import check_headers, header_lines
 from duetime.delivery.http_client import (
     DeliveryFailure,
@@ -15,7 +17,7 @@ from duetime.delivery.http_client import (
     StaleConnection,
     parse_target,
 )
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, HttpCallback
+from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, CallbackProtocol, HttpCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, instant_of
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
@@ -24,11 +26,14 @@ from duetime.ports.clock import Clock
 
 _TARGETS_REMEMBERED = 4_096
 
+_ASKS_FOR_PATIENCE = frozenset({408, 429})
+"""The only refusals of status 4xx that are about the endpoint and not about the request."""
+
 _target_of = lru_cache(_TARGETS_REMEMBERED)(parse_target)
 
 
 class HttpDestination:
-    """POSTs the payload. Any 2xx completes the timer; everything else is a failure.
+    """POSTs the callback and reads the answer, both as the callback's protocol has it.
 
     Redirects are not followed: an endpoint that moved has to be told to whoever set the timer.
     """
@@ -56,12 +61,11 @@ class HttpDestination:
         callback = claim.callback
         assert isinstance(callback, HttpCallback)
         sent_at = self._clock.now()
-        payload = callback.payload
         try:
             answer = await self._client.post(
                 _target_of(callback.url),
                 header_lines(claim, callback.headers, sent_at),
-                None if payload is UNSET else bytes(payload),
+                _body(claim, callback),
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
                 on_new_connection=claim.attempt > 1,
             )
@@ -69,15 +73,7 @@ class HttpDestination:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         except DeliveryFailure as failure:
             return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
-        answered_at = self._clock.now()
-        if 200 <= answer.status < 300:
-            return Completed(sent_at=sent_at, answered_at=answered_at)
-        return Failed(
-            sent_at=sent_at,
-            answered_at=answered_at,
-            error=f"HTTP {answer.status}",
-            retry_after_ms=_retry_after_ms(answer, answered_at),
-        )
+        return _outcome(callback.protocol, answer, sent_at, self._clock.now())
 
     async def close(self) -> None:
         await self._client.close()
@@ -86,6 +82,38 @@ class HttpDestination:
 def _target(claim: Claim) -> HttpTarget:
     assert isinstance(claim.callback, HttpCallback)
     return _target_of(claim.callback.url)
+
+
+def _body(claim: Claim, callback: HttpCallback) -> bytes | None:
+    payload = callback.payload
+    if callback.protocol is CallbackProtocol.ANSWER:
+        return word_request(claim, payload)
+    return None if payload is UNSET else bytes(payload)
+
+
+def _outcome(
+    protocol: CallbackProtocol, answer: HttpAnswer, sent_at: Instant, answered_at: Instant
+) -> Outcome:
+    status = answer.status
+    retry_after_ms = _retry_after_ms(answer, answered_at)
+    match protocol:
+        case CallbackProtocol.STATUS:
+            if 200 <= status < 300:
+                return Completed(sent_at=sent_at, answered_at=answered_at)
+        case CallbackProtocol.ANSWER:
+            if status == 200:
+                return read_answer(
+                    answer, sent_at=sent_at, answered_at=answered_at, retry_after_ms=retry_after_ms
+                )
+        case _ as unreachable:
+            assert_never(unreachable)
+    return Failed(
+        sent_at=sent_at,
+        answered_at=answered_at,
+        error=f"HTTP {status}",
+        retry_after_ms=retry_after_ms,
+        blames_endpoint=not 400 <= status < 500 or status in _ASKS_FOR_PATIENCE,
+    )
 
 
 def _retry_after_ms(answer: HttpAnswer, now: Instant) -> int | None:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from duetime.domain.instants import parse_duration_ms
 from duetime.domain.retry import RetryPolicy
 
 DEFAULT_NAMESPACE = "default"
@@ -40,3 +41,15 @@ class WantedNamespace(Struct, frozen=True):
     name: str
     num_shards: int | None = None
     options: NamespaceOptions | None = None
+
+
+def parse_retention_seconds(text: str) -> int:
+    """Seconds of a duration such as "7d"; "0s" is 0, for ever.
+
+    Raises ValueError, with a message for the person who wrote it. A part of a second is refused
+    rather than rounded: what is left of it could be nothing, and nothing is for ever.
+    """
+    duration_ms = parse_duration_ms(text)
+    if duration_ms % 1_000:
+        raise ValueError('must be a duration in whole seconds such as "7d", or "0s" for ever')
+    return duration_ms // 1_000

@@ -24,12 +24,15 @@ class Failed(Struct, frozen=True, kw_only=True):
     """The endpoint refused, did not answer in time, or could not be reached.
 
     `error` tells a person why. `retry_after_ms` is what the endpoint asked for, if it did.
+    `blames_endpoint` is False when the endpoint is evidently alive and only this timer is
+    refused: then its other timers have nothing to fear.
     """
 
     sent_at: Instant
     answered_at: Instant
     error: str
     retry_after_ms: int | None = None
+    blames_endpoint: bool = True
 
 
 class Interrupted(Struct, frozen=True, kw_only=True):

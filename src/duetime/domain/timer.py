@@ -45,7 +45,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
 
 
-class Timer(Struct, frozen=True, kw_only=True):
+class Timer(Struct, frozen=True, kw_only=True, gc=False):
     """A promise for an instant, as the store keeps it.
 
     `execute_at` is the instant the client asked for. `due_at` is when the next attempt is to

@@ -12,3 +12,13 @@ class NamespaceView(Protocol):
     def known(self, name: str) -> Namespace | None: ...
 
     def __iter__(self) -> Iterator[Namespace]: ...
+
+
+class NoNamespaces:
+    """A view that knows none, so that nothing is limited."""
+
+    def known(self, name: str) -> Namespace | None:
+        return None
+
+    def __iter__(self) -> Iterator[Namespace]:
+        return iter(())

@@ -38,7 +38,7 @@ class Existence(Enum):
     EXISTING = "existing"
 
 
-class CreateRequest(Struct, frozen=True):
+class CreateRequest(Struct, frozen=True, gc=False):
     """`id_is_new` says that the id was made up for this timer just now, so that no other timer
     can have it: a store need not look for one among those that have finished."""
 
@@ -47,7 +47,7 @@ class CreateRequest(Struct, frozen=True):
     id_is_new: bool = False
 
 
-class CreateResult(Struct, frozen=True):
+class CreateResult(Struct, frozen=True, gc=False):
     """`timer` is what the store now holds under the key: the new one or the existing one."""
 
     existence: Existence

@@ -49,9 +49,8 @@ class CreateBatcher:
         store raises.
         """
         results: list[CreateResult] = []
-        while len(results) < len(requests):
-            rest = requests[len(results) :]
-            written = await self._store.create(rest[: _batch_of(rest)])
+        for start in range(0, len(requests), MAX_BATCH):
+            written = await self._store.create(requests[start : start + MAX_BATCH])
             self._announce(written)
             results += written
         return results

@@ -68,9 +68,9 @@ class Namespaces:
     ) -> Namespace:
         """Create the namespace, or change the options of the one that exists.
 
-        `change` may be called more than once. Of two nodes that change the same options at the
-        same time one goes last, and what it answers holds. Raises `InvalidInput`, for one when
-        the namespace exists with another number of shards: timers are spread over the old
+        `change` may be called again with what it answered. Of two nodes that change options at
+        the same time one goes last, and what it answers holds. Raises `InvalidInput`, for one
+        when the namespace exists with another number of shards: timers are spread over the old
         number, so it stays.
         """
         async with self._reading:

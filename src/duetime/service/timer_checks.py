@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, Raw
 
-from duetime.domain.callback import BusCallback, Callback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.errors import InvalidInput, TooLarge
 from duetime.domain.instants import LONGEST_DELAY, MICROSECONDS_PER_MS, Instant
 from duetime.domain.namespace import Namespace
@@ -21,6 +21,8 @@ class TimerChecks:
         self._destination = destination
         self._rules = rules
         self._min_delay = rules.min_delay_ms * MICROSECONDS_PER_MS
+        # The timers of a batch have few endpoints, often one.
+        self._last_good_url: str | None = None
 
     def check_instant(self, execute_at: Instant, now: Instant) -> None:
         delay = execute_at - now
@@ -37,7 +39,14 @@ class TimerChecks:
             raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
 
     def check_callback(self, callback: Callback, namespace: Namespace) -> None:
-        self._destination.check(callback)
+        if not (
+            isinstance(callback, HttpCallback)
+            and callback.headers is None
+            and callback.url == self._last_good_url
+        ):
+            self._destination.check(callback)
+            if isinstance(callback, HttpCallback):
+                self._last_good_url = callback.url
         timeout_ms = callback.timeout_ms
         if timeout_ms is not None and not 1 <= timeout_ms <= LONGEST_CALLBACK_TIMEOUT_MS:
             raise InvalidInput("callback.timeout", "must be from 1ms to 1h")

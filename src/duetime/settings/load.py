@@ -6,6 +6,7 @@ from pathlib import Path
 
 from duetime.domain.errors import SettingsError
 from duetime.settings import table
+from duetime.settings.namespaces import read_namespaces
 from duetime.settings.readers import host_in_url
 from duetime.settings.sources import gather
 from duetime.settings.store import read_store
@@ -32,13 +33,15 @@ def load_settings(
     `SettingsError` with one line for each problem that was found.
     """
     problems: list[str] = []
-    texts = Texts(gather(environ, dotenv_path, toml_path, problems), problems)
+    given, namespace_tables = gather(environ, dotenv_path, toml_path, problems)
+    texts = Texts(given, problems)
     store = read_store(texts)
     settings = Settings(
         api_key=_api_key(texts),
         host=texts.value(table.HOST),
         port=texts.value(table.PORT),
         workers=texts.value(table.WORKERS),
+        namespaces=read_namespaces(texts, namespace_tables, problems),
         store=store or MemoryStoreSettings(),
         nats=_nats(texts),
         broker_url=texts.optional(table.TIMER_BROKER_URL),

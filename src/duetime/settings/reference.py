@@ -6,7 +6,7 @@
 import textwrap
 from pathlib import Path
 
-from duetime.settings.table import API_KEY, CONFIG_FILE, GROUPS, Setting
+from duetime.settings.table import API_KEY, CONFIG_FILE, GROUPS, NAMESPACES, Setting
 
 EXAMPLE_PATH = Path(".env.example")
 PAGE_PATH = Path("docs/reference/configuration.md")
@@ -34,14 +34,21 @@ An empty value stands for the default. A value that cannot be accepted stops the
 problems are printed, one line each, and the exit status is 2.
 
 In the TOML file the names are in lower case. Tables may group them; the names of tables mean
-nothing. A name that is no setting is a problem, so that a typing error is not overlooked.
+nothing, except below `namespaces`. A name that is no setting is a problem, so that a typing error
+is not overlooked.
 
 ```toml
 port = 9090
 
 [delivery]
 callback_timeout_seconds = 10
+
+[namespaces.notifications]
+shards = 64
+retention = "7d"
 ```
+
+[Namespaces](../how-to/namespaces.md) explains these tables, which add to `{NAMESPACES.name}`.
 
 `duetime dev` needs no settings: it listens on 127.0.0.1, keeps its timers in `duetime-dev.db`,
 allows any future instant, and takes `API_KEY` or makes a key of its own in `.duetime-dev-key`.
@@ -50,8 +57,8 @@ allows any future instant, and takes `API_KEY` or makes a key of its own in `.du
 _PAGE_TAIL = """\
 ## The command line as a client
 
-`duetime create`, `get`, `list`, `update`, `cancel` and `health` talk to a server. They read these
-from the environment or `.env`:
+`duetime create`, `get`, `list`, `update`, `cancel`, `namespaces` and `health` talk to a server. They
+read these from the environment or `.env`:
 
 | Name | Default | Meaning |
 |---|---|---|

@@ -1,6 +1,5 @@
 """Where the texts of settings come from, and which source wins."""
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +7,9 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
-from duetime.settings.table import CONFIG_FILE, SETTINGS
+from duetime.settings.namespace_tables import NamespaceTables
+from duetime.settings.suggestion import suggestion
+from duetime.settings.table import CONFIG_FILE, NAMESPACES, SETTINGS
 
 ENVIRONMENT = "the environment"
 
@@ -26,17 +27,19 @@ def gather(
     dotenv_path: Path | None,
     toml_path: Path | None,
     problems: list[str],
-) -> dict[str, Given]:
-    """What each named setting was given as, from the source that goes first."""
+) -> tuple[dict[str, Given], NamespaceTables]:
+    """What each named setting was given as, from the source that goes first; and the tables of
+    namespaces, which only the file can have."""
     given: dict[str, Given] = {}
     if dotenv_path is not None:
         given |= _from_mapping(read_dotenv(dotenv_path, problems), str(dotenv_path))
     given |= _from_mapping(environ, ENVIRONMENT)
     if toml_path is None and CONFIG_FILE.name in given and given[CONFIG_FILE.name].text:
         toml_path = Path(given[CONFIG_FILE.name].text)
-    if toml_path is not None:
-        given = _from_mapping(read_toml(toml_path, problems), str(toml_path)) | given
-    return given
+    if toml_path is None:
+        return given, NamespaceTables()
+    texts, tables = read_toml(toml_path, problems)
+    return _from_mapping(texts, str(toml_path)) | given, NamespaceTables(tables, str(toml_path))
 
 
 def _from_mapping(texts: Mapping[str, str], source: str) -> dict[str, Given]:
@@ -64,28 +67,31 @@ def read_dotenv(path: Path, problems: list[str]) -> dict[str, str]:
     return {b.key: b.value for b in bindings if b.key is not None and b.value is not None}
 
 
-def read_toml(path: Path, problems: list[str]) -> dict[str, str]:
-    """The file's keys, in upper case. Tables only group keys; their names mean nothing."""
+def read_toml(path: Path, problems: list[str]) -> tuple[dict[str, str], dict[str, object]]:
+    """The file's keys, in upper case, and what stands below `namespaces`. Other tables only
+    group keys; their names mean nothing."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path} cannot be read: {_reason(error)}")
-        return {}
+        return {}, {}
     except tomllib.TOMLDecodeError as error:
         problems.append(f"{path} is not valid TOML: {error}")
-        return {}
+        return {}, {}
+    namespaces = content.get(NAMESPACES.name.lower())
+    tables = content.pop(NAMESPACES.name.lower()) if isinstance(namespaces, dict) else {}
     texts: dict[str, str] = {}
     for key, value in _flat(content):
         name = key.upper()
         if key != key.lower() or name not in SETTINGS or name == CONFIG_FILE.name:
-            problems.append(f"{path}: {key!r} is not a setting{_suggestion(key)}")
+            problems.append(f"{path}: {key!r} is not a setting{suggestion(key, _file_keys())}")
         elif name in texts:
             problems.append(f"{path}: {key!r} is set more than once")
         elif not isinstance(value, str | int | float) or isinstance(value, bool):
             problems.append(f"{path}: {key!r} must be a text or a number")
         else:
             texts[name] = str(value)
-    return texts
+    return texts, tables
 
 
 def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -96,10 +102,8 @@ def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield key, value
 
 
-def _suggestion(key: str) -> str:
-    names = [name.lower() for name in SETTINGS if name != CONFIG_FILE.name]
-    close = difflib.get_close_matches(key.lower(), names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def _file_keys() -> list[str]:
+    return [name.lower() for name in SETTINGS if name != CONFIG_FILE.name]
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

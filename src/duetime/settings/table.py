@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from duetime.settings.namespace_list import namespace_list
 from duetime.settings.readers import (
     any_text,
     api_key,
@@ -94,6 +95,14 @@ MAX_PAYLOAD_BYTES = Setting(
     str(256 * KIB),
     "bytes",
     "The largest callback payload a timer may carry.",
+)
+NAMESPACES = Setting(
+    "NAMESPACES",
+    namespace_list,
+    "default",
+    "name[:shards], ...",
+    "The namespaces that exist from the start, each with its number of shards if that is not to "
+    "be 16; default is always among them.",
 )
 MIN_DELAY_SECONDS = Setting(
     "MIN_DELAY_SECONDS",
@@ -277,7 +286,15 @@ LOG_FORMAT = Setting(
 
 GROUPS: dict[str, tuple[Setting[object], ...]] = {
     "Access": (API_KEY, AUTH),
-    "API": (HOST, PORT, WORKERS, MIN_DELAY_SECONDS, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES),
+    "API": (
+        HOST,
+        PORT,
+        WORKERS,
+        NAMESPACES,
+        MIN_DELAY_SECONDS,
+        MAX_BODY_BYTES,
+        MAX_PAYLOAD_BYTES,
+    ),
     "Store": (DATABASE_URL, TIMER_DB_PATH, RETENTION_DAYS),
     "PostgreSQL": (
         PG_HOST,

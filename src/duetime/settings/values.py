@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from duetime.domain.namespace import WantedNamespace
+
 
 class LogLevel(StrEnum):
     TRACE = "trace"
@@ -58,12 +60,14 @@ class Settings:
 
     `api_key` is None when authentication is turned off. `retention_days` 0 keeps finished
     timers for ever. `workers` is more than 1 only with a store that processes can share.
+    `namespaces` has each name once, and `default` among them.
     """
 
     api_key: str | None = field(repr=False)
     host: str
     port: int
     workers: int
+    namespaces: tuple[WantedNamespace, ...]
     store: StoreSettings
     nats: NatsSettings | None
     broker_url: str | None = field(repr=False)

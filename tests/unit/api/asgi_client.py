@@ -9,7 +9,9 @@ from starlette.types import ASGIApp, Message
 
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
+from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.timer import TimerStatus
+from duetime.ports.endpoints import EndpointStatus
 from duetime.service.redriving import Redriving
 from duetime.service.rules import TimerRules
 from duetime.stores.memory import MemoryStore
@@ -96,6 +98,7 @@ class ApiBench(ServiceBench):
     ) -> None:
         super().__init__(store, rules)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
+        self.endpoints: list[EndpointStatus] = []
         v1_rules = TimerRules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
             services=Services(
@@ -108,6 +111,7 @@ class ApiBench(ServiceBench):
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,
+            endpoints=lambda: NodeEndpoints("node-1", self.endpoints),
             api_key=api_key,
             rules=api_rules or ApiRules(),
         )

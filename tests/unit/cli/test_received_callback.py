@@ -68,6 +68,52 @@ def test_a_callback_is_one_short_line() -> None:
     assert line.isprintable()
 
 
+def timer_callback(payload: str) -> bytes:
+    return (
+        f'{{"namespace":"orders","id":"order-42","executeAt":"{DUE}","attempt":2,'
+        f'"payload":{payload}}}'
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"), [('{"a": 1}', '{"a": 1}'), ("null", "(no payload)"), ('"x"', '"x"')]
+)
+def test_a_callback_that_tells_about_its_timer_is_shown_by_its_name(
+    payload: str, shown: str
+) -> None:
+    callback = received("/hook", timer_callback(payload), webhook_id="w1", timer_attempt="2")
+    assert readable_line(callback).plain == (
+        f"00:00:00.001Z  POST /hook  orders/order-42  attempt 2  1.2 ms late  {shown}"
+    )
+
+
+def test_the_json_line_of_such_a_callback_has_its_payload_only() -> None:
+    line = json.loads(json_line(received("/", timer_callback('{"a": [1]}'))))
+    found = {name: line[name] for name in ("namespace", "id", "attempt", "lateness_ms", "payload")}
+    assert found == {
+        "namespace": "orders",
+        "id": "order-42",
+        "attempt": "2",
+        "lateness_ms": 1.2,
+        "payload": {"a": [1]},
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"namespace":"n","id":"i","executeAt":"2030-01-01T00:00:00Z","attempt":1}',
+        b'{"namespace":"n","id":"i","executeAt":"2030-01-01T00:00:00Z","attempt":"1","payload":1}',
+        b'{"namespace":"n","id":1,"executeAt":"2030-01-01T00:00:00Z","attempt":1,"payload":1}',
+        b'{"namespace":"\xff","id":"i","executeAt":"x","attempt":1,"payload":1}',
+    ],
+)
+def test_a_payload_that_only_looks_like_it_is_shown_whole(body: bytes) -> None:
+    callback = received("/", body, webhook_id="w1")
+    assert "  w1  attempt -  " in readable_line(callback).plain
+    assert callback.payload_text == body
+
+
 def test_a_json_line_has_everything() -> None:
     callback = received("/x", b'{"a": 1}', webhook_id="w1", timer_attempt="1")
     assert json.loads(json_line(callback)) == {
@@ -75,6 +121,8 @@ def test_a_json_line_has_everything() -> None:
         "method": "POST",
         "target": "/x",
         "webhook_id": "w1",
+        "namespace": None,
+        "id": None,
         "attempt": "1",
         "lateness_ms": None,
         "headers": {"webhook-id": "w1", "timer-attempt": "1"},

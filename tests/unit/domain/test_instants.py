@@ -12,6 +12,7 @@ from duetime.domain.instants import (
     format_instant,
     instant_of,
     parse_duration_ms,
+    parse_instant,
     plus_ms,
 )
 
@@ -25,6 +26,7 @@ offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(
 @given(instants)
 def test_an_instant_survives_its_text(instant: Instant) -> None:
     text = format_instant(instant)
+    assert parse_instant(text) == instant
     assert instant_of(datetime.fromisoformat(text)) == instant
     assert instant_of(msgspec.convert(text, datetime)) == instant
 
@@ -52,6 +54,32 @@ def test_instants_sort_as_moments_do(some: list[Instant]) -> None:
 )
 def test_text_has_the_decimals_it_needs(instant: int, text: str) -> None:
     assert format_instant(Instant(instant)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2030-01-01T00:00:00Z", "2030-01-01t00:00:00Z", "2030-01-01 00:00:00+00:00"),
+        *("2030-01-01T01:30:00+01:30", "2029-12-31T19:00-05:00", "20300101T000000Z"),
+    ],
+)
+def test_instants_are_read_with_any_offset(text: str) -> None:
+    assert parse_instant(text) == 1_893_456_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *((text, "must be a date and time") for text in ("", "tomorrow", "2030-01-01", "T")),
+        *((text, "must be a date and time") for text in ("2030-02-30T00:00:00Z", " " * 65)),
+        ("10000-01-01T00:00:00Z", "must be a date and time"),
+        ("2030-01-01T00:00:00." + "0" * 99 + "Z", "must be a date and time"),
+        ("2030-01-01T00:00:00", "must have a UTC offset"),
+    ],
+)
+def test_what_is_no_instant_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        parse_instant(text)
 
 
 def test_a_naive_moment_is_refused() -> None:

@@ -1,37 +1,270 @@
-import pytest
+"""Which namespaces there are, how they come to be, and how nodes learn of each other's."""
 
-from duetime.domain.errors import NamespaceNotFound, SettingsError
-from duetime.domain.namespace import Namespace
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+import structlog
+from msgspec.structs import replace
+
+from duetime.domain.errors import (
+    InvalidInput,
+    NamespaceNotFound,
+    SettingsError,
+    StoreUnavailable,
+)
+from duetime.domain.namespace import Namespace, NamespaceOptions, WantedNamespace
+from duetime.domain.retry import RetryPolicy
+from duetime.service.namespace_refresher import INTERVAL_SECONDS, NamespaceRefresher
 from duetime.service.namespaces import Namespaces
 from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
+
+ONE_AT_A_TIME = NamespaceOptions(concurrency=1)
+
+Change = Callable[[NamespaceOptions], NamespaceOptions]
 
 
-async def test_an_added_namespace_is_found() -> None:
+def unchanged(options: NamespaceOptions) -> NamespaceOptions:
+    return options
+
+
+def concurrency(number: int | None) -> Change:
+    return lambda options: replace(options, concurrency=number)
+
+
+def retention(seconds: int) -> Change:
+    return lambda options: replace(options, retention_seconds=seconds)
+
+
+class CountedStore(MemoryStore):
+    """Counts looks at its namespaces, and fails or waits when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failure: Exception | None = None
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        self.reads += 1
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        return await super().namespaces()
+
+
+class OvertakenStore(MemoryStore):
+    """Another node adds the namespace at the last moment."""
+
+    def __init__(self, overtaking: Namespace) -> None:
+        super().__init__()
+        self._overtaking = overtaking
+
+    async def add_namespace(self, namespace: Namespace) -> Namespace:
+        await super().add_namespace(self._overtaking)
+        return await super().add_namespace(namespace)
+
+
+async def test_what_is_configured_exists() -> None:
     namespaces = Namespaces(MemoryStore())
-    await namespaces.add_all([Namespace("default"), Namespace("billing", 4)])
-    assert namespaces.named("billing").num_shards == 4
-    assert list(namespaces) == [Namespace("default", 16), Namespace("billing", 4)]
+    await namespaces.add_all([WantedNamespace("default"), WantedNamespace("billing", 4)])
+    assert await namespaces.named("billing") == Namespace("billing", 4)
+    assert {each.name: each.num_shards for each in namespaces} == {"default": 16, "billing": 4}
     with pytest.raises(NamespaceNotFound, match="'other'"):
-        namespaces.named("other")
+        await namespaces.named("other")
 
 
-async def test_another_number_of_shards_is_refused_with_what_to_do() -> None:
+async def test_configured_options_go_before_those_of_the_store_and_none_leave_them() -> None:
     store = MemoryStore()
-    await Namespaces(store).add(Namespace("default", 16))
-    with pytest.raises(SettingsError, match="set its number of shards to 16, not 32"):
-        await Namespaces(store).add(Namespace("default", 32))
+    await store.add_namespace(Namespace("a", 2, ONE_AT_A_TIME))
+    await store.add_namespace(Namespace("b", 2, ONE_AT_A_TIME))
+    namespaces = Namespaces(store)
+    two = NamespaceOptions(concurrency=2)
+    await namespaces.add_all([WantedNamespace("a"), WantedNamespace("b", None, two)])
+    assert list(namespaces) == [Namespace("a", 2, ONE_AT_A_TIME), Namespace("b", 2, two)]
 
 
-@pytest.mark.parametrize(
-    "namespace",
-    [
-        Namespace(""),
-        Namespace("x" * 256),
-        Namespace("a\0b"),
-        Namespace("a", 0),
-        Namespace("a", 4097),
-    ],
-)
-async def test_impossible_namespaces_are_refused(namespace: Namespace) -> None:
-    with pytest.raises(SettingsError):
-        await Namespaces(MemoryStore()).add(namespace)
+async def test_another_number_of_shards_is_refused_with_what_there_is() -> None:
+    store = MemoryStore()
+    await Namespaces(store).add_all([WantedNamespace("default", 16), WantedNamespace("a", 1)])
+    wanted = [WantedNamespace("default", 32), WantedNamespace("a", 2), WantedNamespace("b")]
+    with pytest.raises(SettingsError) as caught:
+        await Namespaces(store).add_all(wanted)
+    assert caught.value.message.splitlines() == [
+        "namespace 'default': num_shards is 16 since the namespace was created, and stays so",
+        "namespace 'a': num_shards is 1 since the namespace was created, and stays so",
+    ]
+
+
+async def test_impossible_namespaces_are_refused_together_before_any_is_made() -> None:
+    store = MemoryStore()
+    impossible = [
+        WantedNamespace(""),
+        WantedNamespace("x" * 256),
+        WantedNamespace("a\0b"),
+        WantedNamespace("a", 0),
+        WantedNamespace("a", 4097),
+        WantedNamespace("a", 1, NamespaceOptions(retry_policy=RetryPolicy(max_retries=101))),
+        WantedNamespace("a", 1, NamespaceOptions(retention_seconds=-1)),
+        WantedNamespace("a", 1, NamespaceOptions(concurrency=0)),
+        WantedNamespace("a", 1, NamespaceOptions(max_payload_bytes=0)),
+    ]
+    with pytest.raises(SettingsError) as caught:
+        await Namespaces(store).add_all([WantedNamespace("fine"), *impossible])
+    assert len(caught.value.message.splitlines()) == len(impossible)
+    assert await store.namespaces() == []
+
+
+async def test_put_creates_and_changes() -> None:
+    store = MemoryStore()
+    namespaces = Namespaces(store)
+    assert await namespaces.put("a", 4, concurrency(1)) == Namespace("a", 4, ONE_AT_A_TIME)
+    changed = Namespace("a", 4, NamespaceOptions(concurrency=1, retention_seconds=60))
+    assert await namespaces.put("a", None, retention(60)) == changed
+    assert namespaces.known("a") == changed
+    assert await store.namespaces() == [changed]
+    assert await namespaces.put("b", None, unchanged) == Namespace("b")
+
+
+async def test_put_refuses_other_shards_and_bad_options_and_changes_nothing() -> None:
+    store = MemoryStore()
+    namespaces = Namespaces(store)
+    await namespaces.put("a", 4, concurrency(1))
+    with pytest.raises(InvalidInput, match="num_shards is 4"):
+        await namespaces.put("a", 5, concurrency(2))
+    with pytest.raises(InvalidInput, match="concurrency must be from 1"):
+        await namespaces.put("a", 4, concurrency(0))
+    with pytest.raises(InvalidInput, match="concurrency must be from 1"):
+        await namespaces.put("b", 4, concurrency(0))
+    assert await store.namespaces() == [Namespace("a", 4, ONE_AT_A_TIME)]
+
+
+async def test_put_changes_what_another_node_added_just_before() -> None:
+    store = OvertakenStore(Namespace("a", 4, NamespaceOptions(retention_seconds=60)))
+    both = Namespace("a", 4, NamespaceOptions(retention_seconds=60, concurrency=1))
+    assert await Namespaces(store).put("a", None, concurrency(1)) == both
+    assert await store.namespaces() == [both]
+
+
+async def test_put_refuses_the_shards_of_what_another_node_added_just_before() -> None:
+    store = OvertakenStore(Namespace("a", 4))
+    with pytest.raises(InvalidInput, match="num_shards is 4"):
+        await Namespaces(store).put("a", 8, unchanged)
+
+
+async def test_puts_at_the_same_time_lose_nothing() -> None:
+    store = MemoryStore()
+    namespaces = Namespaces(store)
+    await asyncio.gather(
+        namespaces.put("a", None, concurrency(1)), namespaces.put("a", None, retention(60))
+    )
+    (stored,) = await store.namespaces()
+    assert stored.options == NamespaceOptions(concurrency=1, retention_seconds=60)
+
+
+class TestNewShards:
+    async def test_are_owned_before_the_namespace_is_known(self) -> None:
+        namespaces = Namespaces(MemoryStore())
+        known_when_told: list[Namespace | None] = []
+
+        async def on_added() -> None:
+            known_when_told.append(namespaces.known("a"))
+
+        namespaces.on_added = on_added
+        await namespaces.add_all([WantedNamespace("default")])
+        assert known_when_told == []
+        await namespaces.put("a", None, unchanged)
+        assert known_when_told == [None]
+        await namespaces.put("a", None, concurrency(1))
+        await namespaces.refresh()
+        assert known_when_told == [None]
+
+    async def test_that_could_not_be_owned_are_owned_later(self) -> None:
+        namespaces = Namespaces(MemoryStore())
+        failures: list[Exception] = [StoreUnavailable("away"), StoreUnavailable("away")]
+        owned = 0
+
+        async def on_added() -> None:
+            nonlocal owned
+            if failures:
+                raise failures.pop()
+            owned += 1
+
+        namespaces.on_added = on_added
+        with pytest.raises(StoreUnavailable):
+            await namespaces.put("a", None, unchanged)
+        with pytest.raises(StoreUnavailable):
+            await namespaces.named("a")
+        assert await namespaces.named("a") == Namespace("a")
+        assert owned == 1
+
+    async def test_of_another_node_are_owned_when_it_is_looked_up(self) -> None:
+        store = MemoryStore()
+        namespaces = Namespaces(store)
+        told = asyncio.Event()
+
+        async def on_added() -> None:
+            told.set()
+
+        namespaces.on_added = on_added
+        await Namespaces(store).put("a", 2, unchanged)
+        assert await namespaces.named("a") == Namespace("a", 2)
+        assert told.is_set()
+
+
+async def test_those_who_wait_for_a_look_at_the_store_share_the_next() -> None:
+    store = CountedStore()
+    namespaces = Namespaces(store)
+    store.gate.clear()
+    first = asyncio.create_task(namespaces.refresh())
+    while store.reads == 0:
+        await VirtualClock().sleep(0)
+    await MemoryStore.add_namespace(store, Namespace("late"))
+    waiting = [asyncio.create_task(namespaces.named("late")) for _ in range(50)]
+    store.gate.set()
+    await asyncio.gather(first, *waiting)
+    assert store.reads <= 2
+
+
+class TestRefresher:
+    async def test_nodes_learn_of_changed_options(self) -> None:
+        store, clock = MemoryStore(), VirtualClock()
+        here, there = Namespaces(store), Namespaces(store)
+        await here.add_all([WantedNamespace("a")])
+        refresher = NamespaceRefresher(here, clock)
+        refresher.start()
+        await there.put("a", None, concurrency(1))
+        await pass_interval(clock)
+        assert here.known("a") == Namespace("a", options=ONE_AT_A_TIME)
+        await refresher.stop()
+        assert clock.sleeping == 0
+
+    async def test_a_store_that_is_away_is_told_of_once_and_tried_again(self) -> None:
+        store, clock = CountedStore(), VirtualClock()
+        namespaces = Namespaces(store)
+        await namespaces.add_all([WantedNamespace("a")])
+        refresher = NamespaceRefresher(namespaces, clock)
+        refresher.start()
+        with structlog.testing.capture_logs() as logs:
+            store.failure = StoreUnavailable("away")
+            for _ in range(3):
+                await pass_interval(clock)
+            assert namespaces.known("a") == Namespace("a")
+            await store.change_namespace("a", ONE_AT_A_TIME)
+            store.failure = None
+            await pass_interval(clock)
+        assert [entry["event"] for entry in logs] == [
+            "namespaces.not_refreshed",
+            "namespaces.refreshed",
+        ]
+        assert namespaces.known("a") == Namespace("a", options=ONE_AT_A_TIME)
+        await refresher.stop()
+
+
+async def pass_interval(clock: VirtualClock) -> None:
+    """Let the refresher sleep, wake and sleep again."""
+    await clock.wait_for_sleepers()
+    clock.advance(INTERVAL_SECONDS)
+    await clock.wait_for_sleepers()

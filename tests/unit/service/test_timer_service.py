@@ -57,8 +57,10 @@ async def test_ids_and_delivery_ids_are_all_different(bench: ServiceBench) -> No
 
 async def test_a_given_id_is_kept_and_an_existing_timer_is_answered(bench: ServiceBench) -> None:
     first = await bench.service.create(replace(new_timer(), id="mine"))
-    second = await bench.service.create(replace(new_timer(20_000), id="mine"))
+    second = await bench.service.create(replace(new_timer(), id="mine"))
     assert (second.existence, second.timer) == (Existence.EXISTING, first.timer)
+    with pytest.raises(TimerConflict):
+        await bench.service.create(replace(new_timer(20_000), id="mine"))
     assert len(bench.wakeups.announced) == 1
     third = await bench.service.create(
         replace(new_timer(30_000), id="mine", on_existing=OnExisting.REPLACE)

@@ -52,7 +52,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         callback_timeout_seconds=timeout_ms / 1_000,
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(timer.updated_at),
-        executed_at=_instant_or_none(timer.executed_at),
+        executed_at=instant_or_none(timer.executed_at),
         status=_STATUSES[timer.status],
         attempts=[_attempt_answer(attempt) for attempt in timer.attempts],
         last_error=timer.last_error,
@@ -86,11 +86,11 @@ def _attempt_answer(attempt: Attempt) -> AttemptAnswer:
         attempt.number,
         format_instant(attempt.due_at),
         format_instant(attempt.claimed_at),
-        _instant_or_none(attempt.sent_at),
-        _instant_or_none(attempt.answered_at),
+        instant_or_none(attempt.sent_at),
+        instant_or_none(attempt.answered_at),
         attempt.error,
     )
 
 
-def _instant_or_none(instant: Instant | None) -> str | None:
+def instant_or_none(instant: Instant | None) -> str | None:
     return None if instant is None else format_instant(instant)

@@ -6,7 +6,9 @@ from starlette.types import Receive, Scope, Send
 
 from duetime.api.answers import Answer
 from duetime.api.body import ClientGone
+from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.paths import path_below_prefix
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
@@ -18,7 +20,9 @@ Methods = Mapping[str, Handler]
 class DoorV1:
     """Routes by the path as it was sent: an id may contain slashes, encoded or not."""
 
-    def __init__(self, timers: TimersV1, clock: Clock) -> None:
+    def __init__(
+        self, timers: TimersV1, namespaces: NamespacesV1, endpoints: EndpointsV1, clock: Clock
+    ) -> None:
         self._clock = clock
         self._exact: dict[bytes, Methods] = {
             b"timers": {"GET": timers.page, "POST": timers.create},
@@ -29,12 +33,15 @@ class DoorV1:
             b"timers/batch": {"POST": timers.create_batch},
             b"timers/import": {"POST": timers.create_stream},
             b"timers/redrive": {"POST": timers.redrive},
+            b"namespaces": {"GET": namespaces.page},
+            b"endpoints": {"GET": endpoints.page},
         }
         self._one_timer: Methods = {
             "GET": timers.get,
             "PUT": timers.update,
             "DELETE": timers.delete,
         }
+        self._one_namespace: Methods = {"GET": namespaces.get, "PUT": namespaces.put}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -62,4 +69,6 @@ class DoorV1:
         collection, _, rest = path.partition(b"/")
         if collection == b"timers" and 0 < rest.find(b"/") < len(rest) - 1:
             return self._one_timer
+        if collection == b"namespaces" and rest:
+            return self._one_namespace
         return None

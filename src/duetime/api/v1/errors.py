@@ -30,6 +30,10 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.UNAVAILABLE: (500, "INTERNAL_ERROR"),
 }
 
+ERRORS = dict.fromkeys(
+    (*(error for _, error in STATUS_AND_ERROR.values()), "NOT_FOUND", "METHOD_NOT_ALLOWED")
+)
+
 _CLOSE = ((b"connection", b"close"),)
 _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from duetime.api.constraints import DURATION
 from duetime.api.v1.types import RetryPolicyAnswer, RetryPolicyBody
 
 
@@ -15,8 +16,9 @@ class NamespaceBody(
     num_shards: Annotated[
         int | UnsetType | None,
         Meta(
-            description="How many shards its timers are spread over. Fixed once it exists.",
-            extra_json_schema={"minimum": 1, "maximum": 4096, "default": 16},
+            description="How many shards its timers are spread over, 16 unless given. Fixed once "
+            "it exists.",
+            extra_json_schema={"minimum": 1, "maximum": 4096},
         ),
     ] = UNSET
     retry_policy: Annotated[
@@ -32,6 +34,7 @@ class NamespaceBody(
             description='How long finished timers are kept, such as "7d"; "0s" is for ever, null '
             "what the service is set to.",
             examples=["7d"],
+            extra_json_schema=DURATION,
         ),
     ] = UNSET
     concurrency: Annotated[

@@ -11,8 +11,11 @@ from duetime.api.retry_policies import retry_policy_of
 from duetime.api.v1.types import (
     ChangeMembers,
     CreateBody,
+    GroupIdText,
+    NamespaceText,
     RedriveBody,
     SelectionBody,
+    TimerIdText,
     UpdateBody,
 )
 from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
@@ -43,9 +46,9 @@ class SelectedUpdateBody(
 ):
     """Which timer is meant, and any of what may be changed."""
 
-    timer_id: str
-    namespace: str | UnsetType = UNSET
-    group_id: str | UnsetType = UNSET
+    timer_id: TimerIdText
+    namespace: NamespaceText | UnsetType = UNSET
+    group_id: GroupIdText = UNSET
 
 
 decode_selected_update = BodyDecoder(SelectedUpdateBody, CHOICES).decode

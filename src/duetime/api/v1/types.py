@@ -8,6 +8,19 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from duetime.api.constraints import (
+    BACKOFF_MULTIPLIER,
+    DURATION,
+    HEADER_VALUE,
+    HEADERS,
+    HTTP_URL,
+    INSTANT,
+    KEY_LENGTH,
+    KEY_TEXT,
+    MAX_ATTEMPTS,
+    MAX_RETRIES,
+    TIMEOUT_SECONDS,
+)
 from duetime.api.platform_types import DurationText, InstantText
 
 MAX_BATCH = 1_000
@@ -15,16 +28,20 @@ MAX_BATCH = 1_000
 NamespaceText = Annotated[
     str,
     Meta(
-        description="The namespace; it must exist.",
-        extra_json_schema={"minLength": 1, "maxLength": 255, "default": "default"},
+        description="The namespace; it must exist. `default` unless given.",
+        extra_json_schema=KEY_LENGTH,
         examples=["notifications"],
     ),
+]
+GroupIdText = Annotated[
+    str | UnsetType,
+    Meta(description="An older name of `namespace`.", extra_json_schema=KEY_LENGTH),
 ]
 TimerIdText = Annotated[
     str,
     Meta(
         description="The client's own id, unique within the namespace. Any characters but NUL.",
-        extra_json_schema={"minLength": 1, "maxLength": 255},
+        extra_json_schema=KEY_TEXT,
         examples=["user-reminder-123"],
     ),
 ]
@@ -32,7 +49,7 @@ ExecuteAtText = Annotated[
     str,
     Meta(
         description="When to make the callback: ISO 8601 with a UTC offset, in the future.",
-        extra_json_schema={"format": "date-time"},
+        extra_json_schema=INSTANT,
         examples=["2030-01-01T12:00:00Z"],
     ),
 ]
@@ -40,7 +57,7 @@ CallbackUrlText = Annotated[
     str,
     Meta(
         description="An http or https URL.",
-        extra_json_schema={"format": "uri", "minLength": 1, "maxLength": 2048},
+        extra_json_schema=HTTP_URL,
         examples=["https://app.example.com/webhooks/timer"],
     ),
 ]
@@ -50,25 +67,30 @@ PayloadJson = Annotated[
 TimeoutText = Annotated[
     str | UnsetType,
     Meta(
-        description='How long an attempt may take, such as "30s"; from 1ms to 1h.',
-        extra_json_schema={"default": "30s"},
+        description='How long an attempt may take, such as "30s"; from 1ms to 1h. Without one '
+        "the service's own holds, 30s unless configured.",
+        extra_json_schema=DURATION,
     ),
 ]
 TimeoutSeconds = Annotated[
-    float | UnsetType, Meta(description="The same in seconds; give one of them.")
+    float | UnsetType,
+    Meta(description="The same in seconds; give one of them.", extra_json_schema=TIMEOUT_SECONDS),
 ]
 Protocol = Annotated[
     Literal["answer", "status"] | UnsetType,
     Meta(
         description="`answer`: the callback is `{namespace, id, executeAt, attempt, payload}` and "
         'a 200 must carry `{"ok": true}` or `{"ok": false}`. `status`: the payload alone is '
-        "sent, and any 2xx completes the timer.",
-        extra_json_schema={"default": "answer"},
+        "sent, and any 2xx completes the timer. `answer` unless given.",
     ),
 ]
 HeadersJson = Annotated[
-    dict[str, str] | UnsetType | None,
-    Meta(description="Headers to send along.", examples=[{"Authorization": "Bearer token123"}]),
+    dict[str, Annotated[str, Meta(extra_json_schema=HEADER_VALUE)]] | UnsetType | None,
+    Meta(
+        description="Headers to send along.",
+        examples=[{"Authorization": "Bearer token123"}],
+        extra_json_schema=HEADERS,
+    ),
 ]
 StatusLabel = Literal["pending", "executing", "completed", "failed", "canceled"]
 
@@ -77,28 +99,48 @@ class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True, rename="c
     """How a failing callback is tried again. Absent members are those of the namespace."""
 
     max_retries: Annotated[
-        int | UnsetType, Meta(description="Retries after the first attempt, 0 to 100.")
+        int | UnsetType,
+        Meta(description="Retries after the first attempt.", extra_json_schema=MAX_RETRIES),
     ] = UNSET
     max_attempts: Annotated[
-        int | UnsetType, Meta(description="Instead of `maxRetries`: one more than it.")
+        int | UnsetType,
+        Meta(
+            description="Instead of `maxRetries`: one more than it.",
+            extra_json_schema=MAX_ATTEMPTS,
+        ),
     ] = UNSET
     max_retry_attempts_duration: Annotated[
         str | UnsetType,
-        Meta(description="No retry is planned later than this after the first attempt."),
+        Meta(
+            description="No retry is planned later than this after the first attempt; up to 365 "
+            "days.",
+            extra_json_schema=DURATION,
+        ),
     ] = UNSET
     max_attempts_duration: Annotated[
-        str | UnsetType, Meta(description="The same as `maxRetryAttemptsDuration`.")
+        str | UnsetType,
+        Meta(
+            description="Instead of `maxRetryAttemptsDuration`: the same.",
+            extra_json_schema=DURATION,
+        ),
     ] = UNSET
     initial_interval: Annotated[
         str | UnsetType,
-        Meta(description='The wait before the first retry, such as "500ms", "30s" or "1h30m".'),
+        Meta(
+            description='The wait before the first retry, such as "500ms", "30s" or "1h30m".',
+            extra_json_schema=DURATION,
+        ),
     ] = UNSET
     backoff_multiplier: Annotated[
         float | UnsetType,
-        Meta(description="What each further wait is multiplied by, 1 to 100."),
+        Meta(
+            description="What each further wait is multiplied by.",
+            extra_json_schema=BACKOFF_MULTIPLIER,
+        ),
     ] = UNSET
     max_interval: Annotated[
-        str | UnsetType, Meta(description="The longest wait, up to 30 days.")
+        str | UnsetType,
+        Meta(description="The longest wait, up to 30 days.", extra_json_schema=DURATION),
     ] = UNSET
 
 
@@ -111,7 +153,7 @@ class CreateBody(
     execute_at: ExecuteAtText
     callback_url: CallbackUrlText
     namespace: NamespaceText | UnsetType = UNSET
-    group_id: Annotated[str | UnsetType, Meta(description="An older name of `namespace`.")] = UNSET
+    group_id: GroupIdText = UNSET
     payload: PayloadJson = UNSET
     retry_policy: RetryPolicyBody | None = None
     callback_timeout: TimeoutText = UNSET
@@ -142,7 +184,7 @@ class SelectionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     timer_id: TimerIdText
     namespace: NamespaceText | UnsetType = UNSET
-    group_id: Annotated[str | UnsetType, Meta(description="An older name of `namespace`.")] = UNSET
+    group_id: GroupIdText = UNSET
 
 
 class RetryPolicyAnswer(Struct, frozen=True, rename="camel", gc=False):
@@ -260,10 +302,17 @@ class RedriveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     timer_id: TimerIdText | UnsetType = UNSET
     due_after: Annotated[
         str | UnsetType,
-        Meta(description="Only those with an `executeAt` at or after this instant."),
+        Meta(
+            description="Only those with an `executeAt` at or after this instant.",
+            extra_json_schema=INSTANT,
+        ),
     ] = UNSET
     due_before: Annotated[
-        str | UnsetType, Meta(description="Only those with an `executeAt` before this instant.")
+        str | UnsetType,
+        Meta(
+            description="Only those with an `executeAt` before this instant.",
+            extra_json_schema=INSTANT,
+        ),
     ] = UNSET
     error_contains: Annotated[
         str | UnsetType, Meta(description="Only those whose `lastError` contains this text.")

@@ -33,14 +33,13 @@ class AnswerReader:
     """
 
     __slots__ = (
-        "_body_bytes",
+        "_body",
         "_chunked",
         "_complete",
         "_content_length",
         "_framing_limit_bytes",
         "_limit_bytes",
         "_parser",
-        "_pieces",
         "_retry_after",
         "_status",
         "_truncated",
@@ -66,8 +65,7 @@ class AnswerReader:
         self._retry_after: bytes | None = None
         self._content_length: bytes | None = None
         self._chunked = False
-        self._pieces: list[bytes] = []
-        self._body_bytes = 0
+        self._body: bytes | bytearray = b""
         self._truncated = False
         self._complete = False
 
@@ -95,12 +93,11 @@ class AnswerReader:
 
     def answer(self) -> HttpAnswer:
         """The answer that `feed` or `end` completed."""
-        pieces = self._pieces
         retry_after = self._retry_after
         return HttpAnswer(
             self._status,
             None if retry_after is None else retry_after.decode("latin-1"),
-            pieces[0] if len(pieces) == 1 else b"".join(pieces),
+            bytes(self._body),
             self._truncated,
         )
 
@@ -159,11 +156,15 @@ class AnswerReader:
     def on_body(self, piece: bytes) -> None:
         if self._complete:
             return
-        self._pieces.append(piece)
-        self._body_bytes += len(piece)
-        if self._body_bytes > self._limit_bytes:
-            excess = self._body_bytes - self._limit_bytes
-            self._pieces[-1] = piece[:-excess]
+        if not self._body:
+            self._body = piece
+        else:
+            # Not a list of pieces: those of two bytes would take nearly thirty times their size.
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += piece
+        if len(self._body) > self._limit_bytes:
+            self._body = self._body[: self._limit_bytes]
             self._truncated = self._complete = True
             self.reusable = False
 

@@ -1,0 +1,49 @@
+"""The handler of the v1 API that shows endpoints and their circuit breakers."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from starlette.types import Receive, Scope
+
+from duetime.api.answers import Answer
+from duetime.api.auth import ApiKeyGuard
+from duetime.api.v1.answers import instant_or_none, ok
+from duetime.api.v1.endpoint_types import EndpointAnswer, EndpointListAnswer
+from duetime.ports.endpoints import EndpointState, EndpointStatus
+
+_STATES: dict[EndpointState, Literal["closed", "open", "halfOpen"]] = {
+    EndpointState.CLOSED: "closed",
+    EndpointState.OPEN: "open",
+    EndpointState.HALF_OPEN: "halfOpen",
+}
+
+
+class NodeEndpoints(Struct, frozen=True):
+    """The endpoints as the node of this name sees them."""
+
+    node: str
+    endpoints: Sequence[EndpointStatus]
+
+
+class EndpointsV1:
+    def __init__(self, look: Callable[[], NodeEndpoints], guard: ApiKeyGuard) -> None:
+        self._look = look
+        self._guard = guard
+
+    async def page(self, scope: Scope, receive: Receive) -> Answer:
+        self._guard.check(scope["headers"])
+        seen = self._look()
+        return ok(EndpointListAnswer(seen.node, [_answer_of(each) for each in seen.endpoints]))
+
+
+def _answer_of(status: EndpointStatus) -> EndpointAnswer:
+    return EndpointAnswer(
+        endpoint=status.endpoint,
+        state=_STATES[status.state],
+        in_flight=status.in_flight,
+        waiting=status.waiting,
+        consecutive_failures=status.consecutive_failures,
+        last_error=status.last_error,
+        opened_at=instant_or_none(status.opened_at),
+    )

@@ -1,0 +1,181 @@
+"""The examples of the v1 API, shown in the OpenAPI document and on the docs page."""
+
+NAMESPACE = "default"
+OTHER_NAMESPACE = "notifications"
+TIMER_ID = "user-reminder-123"
+EXECUTE_AT = "2030-01-01T12:00:00Z"
+NEXT_EXECUTE_AT = "2030-01-01T16:00:00Z"
+URL = "https://app.example.com/webhooks/timer"
+PAYLOAD = {"userId": "user123", "action": "remind"}
+CURSOR = "AAa4IqVRgAAJ9xWUO2hSk2xbUdq5gJ7j"
+
+RETRY_POLICY = {
+    "maxRetries": 5,
+    "maxRetryAttemptsDuration": "24h",
+    "initialInterval": "10s",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
+
+CREATE = {
+    "namespace": NAMESPACE,
+    "id": TIMER_ID,
+    "executeAt": EXECUTE_AT,
+    "callbackUrl": URL,
+    "payload": PAYLOAD,
+    "retryPolicy": {"maxRetries": 5, "initialInterval": "10s"},
+    "callbackTimeout": "30s",
+}
+CREATE_SHORT = {"id": "reminder-1", "executeAt": EXECUTE_AT, "callbackUrl": URL}
+
+TIMER = {
+    "id": TIMER_ID,
+    "namespace": NAMESPACE,
+    "executeAt": EXECUTE_AT,
+    "callbackUrl": URL,
+    "callbackProtocol": "answer",
+    "payload": PAYLOAD,
+    "retryPolicy": RETRY_POLICY,
+    "callbackTimeout": "30s",
+    "callbackTimeoutSeconds": 30.0,
+    "createdAt": "2029-12-31T10:30:00Z",
+    "updatedAt": "2029-12-31T10:30:00Z",
+    "executedAt": None,
+    "status": "pending",
+    "attempts": [],
+    "lastError": None,
+    "nextAttemptAt": EXECUTE_AT,
+    "deliveryId": "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c11",
+}
+
+FAILED_TIMER = {
+    **TIMER,
+    "updatedAt": "2030-01-01T12:00:00.131Z",
+    "executedAt": "2030-01-01T12:00:00.131Z",
+    "status": "failed",
+    "attempts": [
+        {
+            "number": 1,
+            "dueAt": EXECUTE_AT,
+            "claimedAt": "2030-01-01T11:59:59.95Z",
+            "sentAt": "2030-01-01T12:00:00.001Z",
+            "answeredAt": "2030-01-01T12:00:00.131Z",
+            "error": "HTTP 503",
+        }
+    ],
+    "lastError": "HTTP 503",
+    "nextAttemptAt": None,
+}
+
+SELECTION = {"namespace": NAMESPACE, "timerId": TIMER_ID}
+
+UPDATE = {"executeAt": NEXT_EXECUTE_AT, "payload": {"userId": "user123", "action": "remind again"}}
+UPDATED = {
+    **TIMER,
+    "executeAt": NEXT_EXECUTE_AT,
+    "payload": UPDATE["payload"],
+    "updatedAt": "2029-12-31T11:00:00Z",
+    "nextAttemptAt": NEXT_EXECUTE_AT,
+}
+
+BATCH = {
+    "timers": [
+        CREATE_SHORT,
+        {"id": "reminder-2", "executeAt": EXECUTE_AT, "callbackUrl": "ftp://app.example.com/"},
+    ]
+}
+BATCH_RESULTS = {
+    "results": [
+        {"status": "created", "namespace": NAMESPACE, "id": "reminder-1"},
+        {
+            "status": "invalid",
+            "id": "reminder-2",
+            "error": {
+                "error": "INVALID_INPUT",
+                "message": "callbackUrl must be an http or https URL",
+                "details": {"field": "callbackUrl"},
+            },
+        },
+    ]
+}
+
+IMPORT = (
+    '{"id": "reminder-1", "executeAt": "2030-01-01T12:00:00Z", '
+    f'"callbackUrl": "{URL}"}}\n'
+    '{"id": "reminder-2", "executeAt": "2030-01-01T12:00:00", '
+    f'"callbackUrl": "{URL}"}}\n'
+)
+IMPORTED = {
+    "lines": 2,
+    "created": 1,
+    "existing": 0,
+    "conflicts": 0,
+    "invalid": 1,
+    "errors": [
+        {
+            "line": 2,
+            "error": "INVALID_INPUT",
+            "message": "executeAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
+        }
+    ],
+}
+
+PAGE = {"timers": [TIMER], "nextCursor": CURSOR}
+LAST_PAGE = {"timers": [FAILED_TIMER], "nextCursor": None}
+
+REDRIVE_ONE = {"namespace": NAMESPACE, "timerId": TIMER_ID}
+REDRIVE_COUNT = {
+    "namespace": NAMESPACE,
+    "dueAfter": "2030-01-01T00:00:00Z",
+    "dueBefore": "2030-01-02T00:00:00Z",
+    "errorContains": "HTTP 503",
+    "dryRun": True,
+}
+REDRIVE_ALL = {"namespace": NAMESPACE, "all": True}
+
+NAMESPACE_BODY = {
+    "numShards": 32,
+    "retryPolicy": {"maxRetries": 5, "initialInterval": "10s"},
+    "retention": "7d",
+    "concurrency": 100,
+    "maxPayloadBytes": 65536,
+}
+NAMESPACE_IN_LIST = {
+    "name": OTHER_NAMESPACE,
+    "numShards": 32,
+    "retryPolicy": RETRY_POLICY,
+    "retention": "7d",
+    "concurrency": 100,
+    "maxPayloadBytes": 65536,
+}
+NAMESPACE_ANSWER = {
+    **NAMESPACE_IN_LIST,
+    "counts": {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40},
+}
+
+ENDPOINTS = {
+    "node": "timers-1:4711:6f0c",
+    "endpoints": [
+        {
+            "endpoint": "https://app.example.com:443",
+            "state": "open",
+            "inFlight": 0,
+            "waiting": 17,
+            "consecutiveFailures": 10,
+            "lastError": "connection refused",
+            "openedAt": "2030-01-01T12:00:03.2Z",
+        }
+    ],
+}
+
+CALLBACK = {
+    "namespace": NAMESPACE,
+    "id": TIMER_ID,
+    "executeAt": EXECUTE_AT,
+    "attempt": 1,
+    "payload": PAYLOAD,
+}
+
+
+def failure(error: str, message: str, details: dict[str, str]) -> dict[str, object]:
+    return {"error": error, "message": message, "details": details, "timestamp": EXECUTE_AT}

@@ -1,0 +1,128 @@
+"""The schemas of the v1 API in the OpenAPI document."""
+
+from duetime.api.openapi_schemas import Schemas, refuse_together, schemas_of
+from duetime.api.v1.endpoint_types import EndpointListAnswer
+from duetime.api.v1.errors import ERRORS
+from duetime.api.v1.namespace_types import NamespaceAnswer, NamespaceBody, NamespaceListAnswer
+from duetime.api.v1.openapi_callback import CallbackAnswer, CallbackRequest
+from duetime.api.v1.requests import SelectedUpdateBody
+from duetime.api.v1.types import (
+    BatchAnswer,
+    BatchBody,
+    CreateBody,
+    ErrorAnswer,
+    ImportAnswer,
+    RedriveAnswer,
+    RedriveBody,
+    SelectionBody,
+    TimerAnswer,
+    TimerPage,
+    UpdateBody,
+)
+
+_TYPES = (
+    CreateBody,
+    UpdateBody,
+    SelectionBody,
+    SelectedUpdateBody,
+    BatchBody,
+    RedriveBody,
+    TimerAnswer,
+    TimerPage,
+    BatchAnswer,
+    ImportAnswer,
+    RedriveAnswer,
+    ErrorAnswer,
+    NamespaceBody,
+    NamespaceAnswer,
+    NamespaceListAnswer,
+    EndpointListAnswer,
+    CallbackRequest,
+    CallbackAnswer,
+)
+
+_TIMER = {
+    "id": "The client's own id.",
+    "namespace": "The namespace it is in.",
+    "executeAt": "The instant it is meant for.",
+    "callbackUrl": "Null when the callback is not made over HTTP.",
+    "callbackProtocol": "What the callback says, and which answers complete the timer.",
+    "callbackHeaders": "As they were given; absent without any.",
+    "payload": "As it was given; null without one.",
+    "retryPolicy": "The policy with all its members; null: the first failure is final.",
+    "callbackTimeoutSeconds": "The same in seconds.",
+    "callbackTimeout": "How long an attempt may take.",
+    "createdAt": "When it was created.",
+    "updatedAt": "When it was last changed, by a request or by an attempt.",
+    "executedAt": "When the last attempt was answered or given up; null until it is done.",
+    "status": "Where it stands. The last three are final, but for a redrive.",
+    "attempts": "The latest attempts, oldest first.",
+    "lastError": "Why the latest attempt failed; null if it did not.",
+    "nextAttemptAt": "When the next attempt is due; null when there will be none.",
+    "deliveryId": "The `webhook-id` of the current firing, the same in its retries.",
+}
+_MEMBERS = {
+    "TimerAnswer": _TIMER,
+    "AttemptAnswer": {
+        "number": "1 for the first attempt of a firing.",
+        "dueAt": "When it was to be sent.",
+        "claimedAt": "When the engine took it from the store.",
+        "sentAt": "When it was sent; null if it was not, or nobody knows.",
+        "answeredAt": "When the answer was complete; null without one.",
+        "error": "Why it failed; null if it did not.",
+    },
+    "TimerPage": {"nextCursor": "Null on the last page."},
+    "ErrorAnswer": {
+        "error": "What went wrong, for programs.",
+        "message": "What went wrong, for people. It names the field.",
+        "details": "`field`: the member or parameter at fault. `status`: the timer's status.",
+        "timestamp": "When this was answered.",
+    },
+    "BatchResult": {
+        "namespace": "As it was given, or the namespace that the timer is in.",
+        "id": "Absent when it could not be read.",
+        "error": "Why it is `conflict` or `invalid`.",
+    },
+    "RedriveAnswer": {
+        "matched": "Failed timers that match.",
+        "redriven": "Those of them that are pending again.",
+    },
+    "ImportAnswer": {
+        "lines": "All lines, blank ones included.",
+        "created": "Timers that are new.",
+        "existing": "Timers that were there, as an equal line or request made them.",
+        "conflicts": "Lines whose id belongs to a different timer.",
+        "invalid": "Lines that were refused.",
+    },
+    "EndpointAnswer": {
+        "consecutiveFailures": "Attempts that failed since the last one that did not.",
+        "lastError": "Why the latest failed attempt failed; null if none did.",
+        "openedAt": "When it was left alone; null while it is called.",
+    },
+}
+_GENERAL = ("ISO 8601 in UTC.", 'A duration such as "500ms", "30s", "10m" or "1h30m".')
+
+
+def schemas() -> Schemas:
+    found = schemas_of(_TYPES, prefix="V1")
+    _describe(found)
+    for name in ("V1ErrorAnswer", "V1ItemError", "V1LineError"):
+        found[name]["properties"]["error"] |= {"enum": list(ERRORS)}
+    found["V1UpdateBody"]["minProperties"] = 1
+    found["V1SelectedUpdateBody"]["minProperties"] = 2
+    found["V1RedriveBody"]["minProperties"] = 1
+    refuse_together(
+        found["V1RetryPolicyBody"],
+        ("maxRetries", "maxAttempts"),
+        ("maxRetryAttemptsDuration", "maxAttemptsDuration"),
+    )
+    return found
+
+
+def _describe(schemas: Schemas) -> None:
+    """Add descriptions where the types have none of their own."""
+    for name, members in _MEMBERS.items():
+        properties = schemas[f"V1{name}"]["properties"]
+        for member, text in members.items():
+            if properties[member].get("description", _GENERAL[0]) in _GENERAL:
+                properties[member] = {**properties[member], "description": text}

@@ -1,0 +1,62 @@
+"""Timers as lines of an export. Numbers and texts of the payload stay as they were written."""
+
+from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec.structs import replace
+
+_NULL = b"null"
+_NO_RETRIES = Raw(b'{"maxRetries":0}')
+
+
+class CreateFields(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What of a timer's answer is needed to create it again."""
+
+    namespace: Raw
+    id: Raw
+    execute_at: Raw
+    callback_url: Raw
+    payload: Raw | UnsetType = UNSET
+    retry_policy: Raw
+    callback_timeout: Raw
+    callback_headers: Raw | UnsetType = UNSET
+    callback_protocol: Raw | UnsetType = UNSET
+
+
+class Page(Struct, frozen=True, rename="camel"):
+    """Of the list of timers."""
+
+    timers: list[Raw]
+    next_cursor: str | None
+
+
+def full_line(timer: Raw) -> bytes:
+    """The timer as it was answered."""
+    return _on_one_line(bytes(timer))
+
+
+def create_line(timer: Raw) -> bytes | None:
+    """What creates the timer again; None if its callback is not made over HTTP, which no create
+    could express."""
+    fields = _decode(timer)
+    if bytes(fields.callback_url) == _NULL:
+        return None
+    return _on_one_line(json.encode(_to_create(fields)))
+
+
+def _on_one_line(line: bytes) -> bytes:
+    if b"\n" in line or b"\r" in line:
+        # A payload keeps the line breaks between its members.
+        line = json.format(line, indent=-1)
+    return line + b"\n"
+
+
+_decode = json.Decoder(CreateFields).decode
+
+
+def _to_create(timer: CreateFields) -> CreateFields:
+    """A create without a policy gets that of the namespace, so that none is said explicitly."""
+    changes: dict[str, Raw | UnsetType] = {}
+    if bytes(timer.retry_policy) == _NULL:
+        changes["retry_policy"] = _NO_RETRIES
+    if timer.payload is not UNSET and bytes(timer.payload) == _NULL:
+        changes["payload"] = UNSET
+    return replace(timer, **changes) if changes else timer

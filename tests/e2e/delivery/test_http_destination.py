@@ -1,0 +1,332 @@
+"""One attempt against a real endpoint, in both protocols."""
+
+import asyncio
+
+import pytest
+from msgspec import UNSET, Raw
+
+from duetime.delivery.http import HttpDestination
+from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant
+from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
+from duetime.testing.virtual_clock import START_AT
+from tests.e2e.http_client.servers import (
+    Peer,
+    answer_each_with,
+    answer_once_and_close,
+    answer_once_and_watch,
+    let_the_loop_turn,
+    serve,
+)
+from tests.unit.delivery.claims import claim_of
+
+STATUS, ANSWER = CallbackProtocol.STATUS, CallbackProtocol.ANSWER
+BOTH = [STATUS, ANSWER]
+
+
+async def deliver(
+    destination: HttpDestination,
+    url: str,
+    protocol: CallbackProtocol,
+    *,
+    payload: Payload = UNSET,
+    headers: dict[str, str] | None = None,
+    timeout_ms: int | None = None,
+    attempt: int = 1,
+) -> Outcome:
+    callback = HttpCallback(
+        url=url, headers=headers, payload=payload, timeout_ms=timeout_ms, protocol=protocol
+    )
+    return await destination.deliver(claim_of(callback, attempt=attempt))
+
+
+def raw_answer(status: int, body: bytes = b"", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} Reason", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def chunked(*chunks: bytes) -> bytes:
+    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "payload", "body"),
+    [
+        (STATUS, Raw(b'{ "a": 1.0 }'), b'{ "a": 1.0 }'),
+        (STATUS, UNSET, b""),
+        (
+            ANSWER,
+            Raw(b'{ "a": 1.0 }'),
+            b'{"namespace":"orders","id":"order-42","executeAt":"2030-01-01T00:00:00Z",'
+            b'"attempt":3,"payload":{ "a": 1.0 }}',
+        ),
+        (
+            ANSWER,
+            UNSET,
+            b'{"namespace":"orders","id":"order-42","executeAt":"2030-01-01T00:00:00Z",'
+            b'"attempt":3,"payload":null}',
+        ),
+    ],
+)
+async def test_the_request_is_worded_by_its_protocol_and_has_the_same_headers(
+    destination: HttpDestination, protocol: CallbackProtocol, payload: Payload, body: bytes
+) -> None:
+    async with serve(answer_each_with(raw_answer(200, b'{"ok":true}'))) as server:
+        headers = {"X-Tag": "t", "webhook-id": "mine"}
+        await deliver(
+            destination, server.url(), protocol, payload=payload, headers=headers, attempt=3
+        )
+        request = server.peers[0].requests[0]
+    assert request.body == body
+    head = request.head.decode().split("\r\n")
+    assert head[0] == "POST /hook HTTP/1.1"
+    assert {"X-Tag: t", "Timer-Attempt: 3", "content-type: application/json"} < set(head)
+    assert "webhook-id: 01980000-0000-7000-8000-00000000abcd" in head
+    assert "webhook-id: mine" not in head
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "by_status", "by_answer"),
+    [
+        (200, b'{"ok":true}', None, None),
+        (200, b'{"ok": false}', None, 'answered {"ok": false}'),
+        (200, b"", None, 'HTTP 200, but the answer is not {"ok": true|false}: it is empty'),
+        (200, b"OK", None, 'HTTP 200, but the answer is not {"ok": true|false}: it is not JSON'),
+        (201, b'{"ok":true}', None, "HTTP 201"),
+        (202, b'{"ok":true}', None, "HTTP 202"),
+        (204, b"", None, "HTTP 204"),
+        (299, b'{"ok":true}', None, "HTTP 299"),
+        (302, b'{"ok":true}', "HTTP 302", "HTTP 302"),
+        (404, b'{"ok":true}', "HTTP 404", "HTTP 404"),
+        (500, b'{"ok":true}', "HTTP 500", "HTTP 500"),
+    ],
+)
+async def test_one_answer_means_different_things_in_the_two_protocols(
+    destination: HttpDestination,
+    status: int,
+    body: bytes,
+    by_status: str | None,
+    by_answer: str | None,
+) -> None:
+    async with serve(answer_each_with(raw_answer(status, body))) as server:
+        for protocol, error in ((STATUS, by_status), (ANSWER, by_answer)):
+            outcome = await deliver(destination, server.url(), protocol)
+            if error is None:
+                assert outcome == Completed(sent_at=START_AT, answered_at=START_AT)
+            else:
+                assert isinstance(outcome, Failed)
+                assert outcome.error == error
+
+
+async def test_the_endpoint_may_ask_for_another_instant(destination: HttpDestination) -> None:
+    body = b'{"ok":false,"nextExecuteAt":"2030-01-01T02:00:00+01:00"}'
+    async with serve(answer_each_with(raw_answer(200, body))) as server:
+        assert await deliver(destination, server.url(), ANSWER) == Rescheduled(
+            sent_at=START_AT,
+            answered_at=START_AT,
+            next_execute_at=Instant(START_AT + 3_600_000_000),
+        )
+        assert isinstance(await deliver(destination, server.url(), STATUS), Completed)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+@pytest.mark.parametrize(
+    ("status", "blames_endpoint"),
+    [
+        *((status, False) for status in (400, 401, 403, 404, 409, 410, 422, 499)),
+        *((status, True) for status in (302, 304, 408, 429, 500, 502, 503, 504, 599)),
+    ],
+)
+async def test_a_request_that_is_refused_says_nothing_against_the_endpoint(
+    destination: HttpDestination, protocol: CallbackProtocol, status: int, blames_endpoint: bool
+) -> None:
+    async with serve(answer_each_with(raw_answer(status))) as server:
+        outcome = await deliver(destination, server.url(), protocol)
+    assert isinstance(outcome, Failed)
+    assert (outcome.error, outcome.blames_endpoint) == (f"HTTP {status}", blames_endpoint)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+async def test_silence_and_hanging_up_blame_the_endpoint(
+    destination: HttpDestination, protocol: CallbackProtocol
+) -> None:
+    async def stay_silent(peer: Peer) -> None:
+        await peer.wait_until_client_closes()
+
+    async with serve(stay_silent) as server:
+        outcome = await deliver(destination, server.url(), protocol, timeout_ms=20)
+        assert isinstance(outcome, Failed)
+        assert (outcome.error, outcome.blames_endpoint) == ("timed out after 0.02 s", True)
+    async with serve(answer_once_and_close(b"")) as server:
+        outcome = await deliver(destination, server.url(), protocol)
+        assert isinstance(outcome, Failed)
+        assert outcome.blames_endpoint
+        gone = server.url()
+    outcome = await deliver(destination, gone, protocol)
+    assert isinstance(outcome, Failed)
+    assert (outcome.error, outcome.blames_endpoint) == ("connection refused", True)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+async def test_a_kept_connection_that_ended_interrupts(
+    destination: HttpDestination, protocol: CallbackProtocol
+) -> None:
+    async def answer_one_and_close_at_the_next(peer: Peer) -> None:
+        await peer.read_request()
+        peer.send(raw_answer(200, b'{"ok":true}'))
+        await peer.read_request()
+        peer.close()
+
+    async with serve(answer_one_and_close_at_the_next) as server:
+        assert isinstance(await deliver(destination, server.url(), protocol), Completed)
+        assert isinstance(await deliver(destination, server.url(), protocol), Interrupted)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "status", "body"),
+    [
+        (STATUS, 503, b""),
+        (STATUS, 404, b""),
+        (ANSWER, 503, b""),
+        (ANSWER, 204, b""),
+        (ANSWER, 200, b'{"ok": false}'),
+        (ANSWER, 200, b"nonsense"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("retry_after", "expected_ms"),
+    [("7", 7_000), ("Tue, 01 Jan 2030 00:00:09 GMT", 9_000), ("soon", None), ("-1", None)],
+)
+async def test_a_failed_answer_may_ask_for_patience(
+    destination: HttpDestination,
+    protocol: CallbackProtocol,
+    status: int,
+    body: bytes,
+    retry_after: str,
+    expected_ms: int | None,
+) -> None:
+    raw = raw_answer(status, body, f"Retry-After: {retry_after}")
+    async with serve(answer_each_with(raw)) as server:
+        outcome = await deliver(destination, server.url(), protocol)
+    assert isinstance(outcome, Failed)
+    assert outcome.retry_after_ms == expected_ms
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        chunked(b'{"ok"', b":", b"true}"),
+        chunked(*(bytes([byte]) for byte in b'{"ok": true, "note": "\xc3\xa9"}')),
+        raw_answer(200, b'{"ok":true}'),
+        b'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}',
+    ],
+)
+async def test_an_answer_may_come_in_any_pieces(destination: HttpDestination, raw: bytes) -> None:
+    async def send_bytes_one_by_one(peer: Peer) -> None:
+        while True:
+            await peer.read_request()
+            await peer.send_bytes_one_by_one(raw)
+
+    async with serve(send_bytes_one_by_one) as server:
+        for _ in range(2):
+            assert isinstance(await deliver(destination, server.url(), ANSWER), Completed)
+        assert len(server.peers) == 1
+
+
+async def test_an_answer_may_end_with_its_connection(destination: HttpDestination) -> None:
+    async with serve(answer_once_and_close(b'HTTP/1.0 200 OK\r\n\r\n{"ok":true}')) as server:
+        assert isinstance(await deliver(destination, server.url(), ANSWER), Completed)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"ok":true}',
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n{"ok":true}\r\n',
+    ],
+)
+async def test_an_answer_that_breaks_off_does_not_complete(
+    destination: HttpDestination, raw: bytes
+) -> None:
+    async with serve(answer_once_and_close(raw)) as server:
+        outcome = await deliver(destination, server.url(), ANSWER)
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "connection closed in the middle of the answer"
+    assert outcome.blames_endpoint
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 65537\r\n", b""])
+async def test_an_answer_beyond_the_limit_is_not_believed(
+    destination: HttpDestination, framing: bytes
+) -> None:
+    body = b'{"ok":true}' + b" " * 65_526
+    raw = b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n" + body
+    async with serve(answer_once_and_watch(raw)) as server:
+        outcome = await deliver(destination, server.url(), ANSWER)
+        assert isinstance(outcome, Failed)
+        assert outcome.error.endswith("it is longer than 65536 bytes")
+        await server.peers[0].see_client_close()
+
+
+async def test_an_answer_of_the_limit_is_read(destination: HttpDestination) -> None:
+    body = b'{"ok":true}' + b" " * 65_525
+    async with serve(answer_each_with(raw_answer(200, body))) as server:
+        assert isinstance(await deliver(destination, server.url(), ANSWER), Completed)
+
+
+async def test_an_endless_answer_is_cut_off_long_before_the_timeout(
+    destination: HttpDestination,
+) -> None:
+    async def never_end(peer: Peer) -> None:
+        await peer.read_request()
+        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        closing = asyncio.ensure_future(peer.wait_until_client_closes())
+        while not closing.done():
+            peer.send(b"2\r\nxx\r\n" * 1_000)
+            await let_the_loop_turn()
+
+    async with serve(never_end) as server:
+        async with asyncio.timeout(10):
+            outcome = await deliver(destination, server.url(), ANSWER, timeout_ms=60_000)
+        assert isinstance(outcome, Failed)
+        assert outcome.error.endswith("it is longer than 65536 bytes")
+        await server.peers[0].see_client_close()
+
+
+async def test_an_answer_that_trickles_ends_with_the_timeout(destination: HttpDestination) -> None:
+    async def trickle(peer: Peer) -> None:
+        await peer.read_request()
+        peer.send(b'HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n{"ok":true}')
+        await peer.wait_until_client_closes()
+
+    async with serve(trickle) as server:
+        outcome = await deliver(destination, server.url(), ANSWER, timeout_ms=30)
+        assert isinstance(outcome, Failed)
+        assert outcome.error == "timed out after 0.03 s"
+        await server.peers[0].see_client_close()
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://a/" + "x" * 2_040, "is longer than 2048 characters"),
+        ("ftp://a/", "must be an http or https URL"),
+        ("a.example/hook", "must be an http or https URL"),
+        ("", "must be an http or https URL"),
+        ("https:///hook", "has no host"),
+        ("http://a/ b", "contains a space or control character"),
+    ],
+)
+async def test_a_url_that_cannot_be_called_is_refused_beforehand(
+    destination: HttpDestination, protocol: CallbackProtocol, url: str, problem: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        destination.check(HttpCallback(url=url, protocol=protocol))
+    assert (refusal.value.field, refusal.value.problem) == ("callback.url", problem)
+
+
+async def test_the_longest_url_is_accepted(destination: HttpDestination) -> None:
+    destination.check(HttpCallback(url="http://a/" + "x" * 2_039, protocol=ANSWER))

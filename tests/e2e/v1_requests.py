@@ -1,0 +1,50 @@
+"""What the tests ask of the v1 API, with little ado."""
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from duetime.domain.instants import Instant, format_instant
+from tests.e2e.server_process import PATIENCE_SECONDS
+
+Json = dict[str, Any]
+
+TIMERS = "/api/v1/timers"
+QUICK_RETRIES = {"maxRetries": 5, "initialInterval": "50ms", "maxInterval": "200ms"}
+
+
+def v1_body(id: str, url: str, execute_at: Instant, **more: Any) -> Json:
+    return {"id": id, "executeAt": format_instant(execute_at), "callbackUrl": url, **more}
+
+
+def v1_path(id: str, namespace: str = "default") -> str:
+    return f"{TIMERS}/{quote(namespace, safe='')}/{quote(id, safe='')}"
+
+
+async def create_v1(
+    api: httpx.AsyncClient, id: str, url: str, execute_at: Instant, **more: Any
+) -> Json:
+    answer = await api.post(TIMERS, json=v1_body(id, url, execute_at, **more))
+    assert answer.status_code == 200, answer.text
+    timer: Json = answer.json()
+    return timer
+
+
+async def get_v1(api: httpx.AsyncClient, id: str, namespace: str = "default") -> Json:
+    answer = await api.get(v1_path(id, namespace))
+    assert answer.status_code == 200, answer.text
+    timer: Json = answer.json()
+    return timer
+
+
+async def wait_for_v1(
+    api: httpx.AsyncClient, id: str, *statuses: str, namespace: str = "default"
+) -> Json:
+    """The timer, once it has one of the statuses."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            timer = await get_v1(api, id, namespace)
+            if timer["status"] in statuses:
+                return timer

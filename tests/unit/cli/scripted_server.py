@@ -1,0 +1,66 @@
+"""A server of the v1 API that answers as told, in the place of the network."""
+
+from collections.abc import Callable
+
+import httpx
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from duetime.cli.main import app
+from duetime.settings.table import SETTINGS
+
+URL = "http://127.0.0.1:1"
+
+React = Callable[[httpx.Request], httpx.Response]
+
+
+class ScriptedServer:
+    """Remembers the requests. What has no script is answered with an empty page of timers."""
+
+    def __init__(self) -> None:
+        self.requests: list[httpx.Request] = []
+        self._scripts: dict[tuple[str, str], list[React]] = {}
+
+    def answer(self, method: str, path: str, document: object, status: int = 200) -> None:
+        content = b"" if document is None else msgspec.json.encode(document)
+        self.react(method, path, lambda request: httpx.Response(status, content=content))
+
+    def react(self, method: str, path: str, reaction: React) -> None:
+        """The next request there; the last reaction stays."""
+        self._scripts.setdefault((method, path), []).append(reaction)
+
+    def of(self, method: str, path: str) -> list[httpx.Request]:
+        return [r for r in self.requests if (r.method, r.url.path) == (method, path)]
+
+    def bodies(self, method: str, path: str) -> list[object]:
+        return [msgspec.json.decode(request.content) for request in self.of(method, path)]
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        script = self._scripts.get((request.method, request.url.path))
+        # Streams are read by whoever reacts, so that it can fail in between.
+        if script is None:
+            return httpx.Response(200, json={"timers": [], "nextCursor": None})
+        return (script.pop(0) if len(script) > 1 else script[0])(request)
+
+
+def scripted_server(monkeypatch: pytest.MonkeyPatch) -> ScriptedServer:
+    """Every request of a command goes to it. No variable of the machine has a say."""
+    for name in ("DUETIME_API_KEY", "DUETIME_URL", *SETTINGS):
+        monkeypatch.delenv(name, raising=False)
+    server = ScriptedServer()
+
+    def handle(transport: object, request: httpx.Request) -> httpx.Response:
+        return server.handle(request)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle)
+    return server
+
+
+def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--server", URL], input=stdin)
+
+
+def refusal(error: str, message: str) -> dict[str, object]:
+    return {"error": error, "message": message, "details": {}, "timestamp": "2030-01-01T00:00:00Z"}

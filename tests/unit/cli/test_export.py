@@ -1,0 +1,129 @@
+"""`duetime export` against a server that answers as told."""
+
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
+
+TIMERS = "/api/v1/timers"
+POLICY = {"maxRetries": 3, "initialInterval": "30s"}
+
+
+def timer(id: str, **changes: object) -> dict[str, object]:
+    return {
+        "id": id,
+        "namespace": "orders",
+        "executeAt": "2030-01-01T00:00:00Z",
+        "callbackUrl": "http://127.0.0.1/",
+        "callbackProtocol": "answer",
+        "payload": {"n": 1},
+        "retryPolicy": POLICY,
+        "callbackTimeout": "30s",
+        "callbackTimeoutSeconds": 30.0,
+        "status": "pending",
+        "attempts": [],
+        **changes,
+    }
+
+
+def created(id: str, **changes: object) -> dict[str, object]:
+    """What a create of that timer takes."""
+    told = timer(id, **changes)
+    for name in ("callbackTimeoutSeconds", "status", "attempts"):
+        del told[name]
+    return told
+
+
+def page(*timers: dict[str, object], cursor: str | None = None) -> dict[str, object]:
+    return {"timers": timers, "nextCursor": cursor}
+
+
+def decoded(text: str | bytes) -> list[object]:
+    return [msgspec.json.decode(line) for line in text.splitlines()]
+
+
+def test_pages_follow_each_other(server: ScriptedServer) -> None:
+    server.answer("GET", TIMERS, page(timer("a"), timer("b"), cursor="next="))
+    server.answer("GET", TIMERS, page(timer("c")))
+    result = invoke(
+        *("export", "--namespace", "orders", "--due-after", "2030-01-01T01:00:00+01:00"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert decoded(result.stdout) == [created("a"), created("b"), created("c")]
+    first, second = (dict(request.url.params) for request in server.requests)
+    assert first == {
+        "namespace": "orders",
+        "status": "pending",
+        "limit": "1000",
+        "dueAfter": "2030-01-01T00:00:00Z",
+    }
+    assert second == {**first, "cursor": "next="}
+    assert result.stderr == "exported 3 timers\n"
+
+
+def test_a_payload_stays_as_it_was_written_on_one_line(server: ScriptedServer) -> None:
+    payload = b'{"big": 1180591620717411303424,\n "float": 1.10, "text": "a\\nb"}'
+    content = msgspec.json.encode(page(timer("a", payload=msgspec.Raw(payload))))
+    server.react("GET", TIMERS, lambda request: httpx.Response(200, content=content))
+    for options in ([], ["--full"]):
+        (line,) = invoke("export", "--quiet", *options).stdout.splitlines()
+        assert '"payload":{"big":1180591620717411303424,"float":1.10,"text":"a\\nb"}' in line
+
+
+def test_no_payload_and_no_retries_are_created_again_as_such(server: ScriptedServer) -> None:
+    server.answer("GET", TIMERS, page(timer("a", payload=None, retryPolicy=None)))
+    (line,) = decoded(invoke("export").stdout)
+    assert isinstance(line, dict)
+    assert "payload" not in line
+    # A create without a policy would get that of the namespace.
+    assert line["retryPolicy"] == {"maxRetries": 0}
+
+
+def test_headers_and_protocol_come_along(server: ScriptedServer) -> None:
+    platform = {"callbackProtocol": "status", "callbackHeaders": {"X-A": "1"}}
+    server.answer("GET", TIMERS, page(timer("a", **platform)))
+    assert decoded(invoke("export").stdout) == [created("a", **platform)]
+
+
+def test_what_cannot_be_imported_is_counted_and_told(server: ScriptedServer) -> None:
+    other = timer("b", callbackUrl=None)
+    server.answer("GET", TIMERS, page(timer("a"), other))
+    result = invoke("export", "--status", "all")
+    assert result.exit_code == 1
+    assert decoded(result.stdout) == [created("a")]
+    assert result.stderr.splitlines()[-1].startswith("left out 1 timer whose callbacks are")
+    assert "status" not in server.requests[0].url.params
+    full = invoke("export", "--full")
+    assert full.exit_code == 0
+    assert decoded(full.stdout) == [timer("a"), other]
+
+
+def test_a_file_is_replaced_only_by_a_complete_one(server: ScriptedServer, tmp_path: Path) -> None:
+    path = tmp_path / "timers.ndjson"
+    path.write_text("before")
+    server.answer("GET", TIMERS, page(timer("a"), cursor="next"))
+    server.answer("GET", TIMERS, refusal("INTERNAL_ERROR", "internal error"), status=500)
+    result = invoke("export", "--output", str(path))
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "internal error\n")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written(server: ScriptedServer, tmp_path: Path) -> None:
+    server.answer("GET", TIMERS, page(timer("a")))
+    path = tmp_path / "timers.ndjson"
+    result = invoke("export", "--output", str(path))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert decoded(path.read_bytes()) == [created("a")]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("name", "problem"), [("no/such", "No such file"), (".", "Is a dir")])
+def test_an_output_that_cannot_be_written(server: ScriptedServer, name: str, problem: str) -> None:
+    result = invoke("export", "--output", name)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"--output: {name}: {problem}")
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,136 @@
+"""`duetime import` against a server that answers as told."""
+
+import tracemalloc
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from duetime.cli.importing import CHUNK_BYTES
+from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
+
+IMPORT = "/api/v1/timers/import"
+LINE = b'{"id":"a","executeAt":"2030-01-01T00:00:00Z","callbackUrl":"http://127.0.0.1/"}\n'
+
+
+def summary(created: int, **others: object) -> dict[str, object]:
+    counts = {"lines": created, "existing": 0, "conflicts": 0, "invalid": 0, "errors": []}
+    return {"created": created, **counts, **others}
+
+
+def test_a_file_is_sent_as_it_is(server: ScriptedServer, tmp_path: Path) -> None:
+    content = LINE * 5_000
+    (tmp_path / "timers.ndjson").write_bytes(content)
+    received: list[bytes] = []
+
+    def read(request: httpx.Request) -> httpx.Response:
+        received.extend(request.stream)  # type: ignore[arg-type]
+        return httpx.Response(200, content=msgspec.json.encode(summary(5_000)))
+
+    server.react("POST", IMPORT, read)
+    result = invoke("import", "timers.ndjson")
+    assert result.exit_code == 0, result.stderr
+    assert b"".join(received) == content
+    assert max(map(len, received)) <= CHUNK_BYTES
+    (request,) = server.of("POST", IMPORT)
+    assert request.headers["content-type"] == "application/x-ndjson"
+    assert request.headers["transfer-encoding"] == "chunked"
+    assert result.stdout.splitlines()[1:] == [
+        "created: 5,000",
+        "existing: 0",
+        "conflicts: 0",
+        "invalid: 0",
+    ]
+
+
+def test_memory_does_not_grow_with_the_file(server: ScriptedServer, tmp_path: Path) -> None:
+    path = tmp_path / "large.ndjson"
+    path.write_bytes(LINE * 100_000)
+    assert path.stat().st_size > 50 * CHUNK_BYTES
+
+    def drain(request: httpx.Request) -> httpx.Response:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in request.stream:  # type: ignore[union-attr]
+            pass
+        assert tracemalloc.get_traced_memory()[1] - before < 10 * CHUNK_BYTES
+        return httpx.Response(200, content=msgspec.json.encode(summary(100_000)))
+
+    server.react("POST", IMPORT, drain)
+    tracemalloc.start()
+    try:
+        assert invoke("import", str(path)).exit_code == 0
+    finally:
+        tracemalloc.stop()
+
+
+def test_standard_input_and_a_namespace(server: ScriptedServer) -> None:
+    received = []
+
+    def read(request: httpx.Request) -> httpx.Response:
+        received.append(request.read())
+        return httpx.Response(200, content=msgspec.json.encode(summary(1)))
+
+    server.react("POST", IMPORT, read)
+    result = invoke("import", "-", "--namespace", "a&b", "--json", stdin=LINE)
+    assert result.exit_code == 0, result.stderr
+    assert received == [LINE]
+    assert server.of("POST", IMPORT)[0].url.params["namespace"] == "a&b"
+    assert msgspec.json.decode(result.stdout) == summary(1)
+
+
+def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
+    errors = [
+        {"line": n, "error": "INVALID_INPUT", "message": "id must be a string"}
+        for n in range(3, 103)
+    ]
+    server.answer("POST", IMPORT, summary(2, lines=204, conflicts=2, invalid=200, errors=errors))
+    result = invoke("import", "-", stdin=LINE)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert "conflicts: 2" in lines
+    assert "invalid: 200" in lines
+    assert "3\tid must be a string" in lines
+    assert lines[-1] == "and 192 more"
+
+
+@pytest.mark.parametrize(("name", "problem"), [("missing", "No such file"), (".", "Is a dir")])
+def test_a_file_that_cannot_be_read(server: ScriptedServer, name: str, problem: str) -> None:
+    result = invoke("import", name)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"FILE: {name}: {problem}")
+    assert not server.requests
+
+
+def test_a_wrong_namespace_is_told_before_anything_is_sent(server: ScriptedServer) -> None:
+    problem = refusal("NAMESPACE_NOT_FOUND", "there is no namespace 'nope'")
+    server.answer("GET", "/api/v1/timers", problem, status=400)
+    result = invoke("import", "-", "--namespace", "nope", stdin=LINE)
+    assert (result.exit_code, result.stderr) == (1, "there is no namespace 'nope'\n")
+    assert not server.of("POST", IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "told"),
+    [
+        (httpx.ReadError("cut"), 3, "http://127.0.0.1:1 cannot be talked to: cut\n"),
+        (httpx.WriteTimeout("slow"), 3, "http://127.0.0.1:1 did not answer within 60 s\n"),
+        (KeyboardInterrupt(), 1, "interrupted; "),
+    ],
+)
+def test_an_import_that_was_cut_says_how_to_resume(
+    server: ScriptedServer, end: BaseException, code: int, told: str
+) -> None:
+    def break_off(request: httpx.Request) -> httpx.Response:
+        request.read()
+        raise end
+
+    server.react("POST", IMPORT, break_off)
+    result = invoke("import", "-", stdin=LINE * 3)
+    assert result.exit_code == code
+    assert result.stderr == (
+        f"{told}about 3 timers were sent; to resume, run the same command again: "
+        "those that were created are recognised by their ids\n"
+    )

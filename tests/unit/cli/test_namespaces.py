@@ -1,0 +1,135 @@
+"""`duetime namespaces` without a server: what is sent, what is shown, what is refused."""
+
+import msgspec
+import pytest
+
+from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, refusal
+
+PATH = "/api/v1/namespaces"
+POLICY = {
+    "maxRetries": 3,
+    "maxRetryAttemptsDuration": "1d",
+    "initialInterval": "30s",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
+DEFAULT: dict[str, object] = {
+    "name": "default",
+    "numShards": 16,
+    "retryPolicy": POLICY,
+    "retention": None,
+    "concurrency": None,
+    "maxPayloadBytes": None,
+}
+OTHER = {
+    "name": "a\tb",
+    "numShards": 4,
+    "retryPolicy": {**POLICY, "maxRetries": 0},
+    "retention": "0s",
+    "concurrency": 5,
+    "maxPayloadBytes": 1024,
+    "counts": {"pending": 1, "executing": 2, "completed": 3, "failed": 4, "canceled": 5},
+}
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """Exit status and the single line on standard error."""
+    result = invoke("namespaces", *arguments)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return result.exit_code, line
+
+
+def test_they_are_listed(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, {"namespaces": [DEFAULT, OTHER]})
+    lines = invoke("namespaces").stdout.splitlines()
+    assert [line.split("\t") for line in lines] == [
+        ["name", "shards", "retention", "concurrency", "payload limit", "retries"],
+        [
+            *("default", "16", "as the service", "no limit", "as the service"),
+            "3 within 1d, after 30s x 2 up to 10m",
+        ],
+        [r"a\tb", "4", "for ever", "5", "1024 bytes", "none"],
+    ]
+
+
+def test_one_is_shown_with_its_counts(server: ScriptedServer) -> None:
+    server.answer("GET", f"{PATH}/a/b.c %", OTHER)
+    lines = invoke("namespaces", "show", "a/b.c %").stdout.splitlines()
+    assert [request.url.raw_path for request in server.requests] == [
+        b"/api/v1/namespaces/a%2Fb%2Ec%20%25"
+    ]
+    assert lines[0] == r"name: a\tb"
+    assert lines[-5:] == ["pending: 1", "executing: 2", "completed: 3", "failed: 4", "canceled: 5"]
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ([], {}),
+        (["--shards", "64"], {"numShards": 64}),
+        (["--retention", "7d"], {"retention": "7d"}),
+        (["--retention", "forever"], {"retention": "0s"}),
+        (["--retention", "default"], {"retention": None}),
+        (["--concurrency", "100"], {"concurrency": 100}),
+        (["--concurrency", "none"], {"concurrency": None}),
+        (["--max-payload-bytes", "1024"], {"maxPayloadBytes": 1024}),
+        (["--max-payload-bytes", "default"], {"maxPayloadBytes": None}),
+        (
+            ["--max-retries", "5", "--initial-interval", "10s"],
+            {"retryPolicy": {"maxRetries": 5, "initialInterval": "10s"}},
+        ),
+    ],
+)
+def test_only_what_is_named_is_set(
+    server: ScriptedServer, options: list[str], body: object
+) -> None:
+    server.answer("PUT", f"{PATH}/a", DEFAULT)
+    result = invoke("namespaces", "set", "a", *options)
+    assert result.stdout.startswith("Namespace set.\nname: default\n")
+    assert server.bodies("PUT", f"{PATH}/a") == [body]
+
+
+def test_json_is_the_answer_as_it_came(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, {"namespaces": [OTHER], "more": 1})
+    server.answer("GET", f"{PATH}/a", OTHER)
+    server.answer("PUT", f"{PATH}/a", OTHER)
+    listed = invoke("namespaces", "--json").stdout
+    assert msgspec.json.decode(listed) == {"namespaces": [OTHER], "more": 1}
+    for command in ("show", "set"):
+        assert msgspec.json.decode(invoke("namespaces", command, "a", "--json").stdout) == OTHER
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["set", "a", "--concurrency", "few"], "--concurrency: must be a whole number or none"),
+        (
+            ["set", "a", "--max-payload-bytes", "-1"],
+            "--max-payload-bytes: must be a whole number or default",
+        ),
+        (["set", "a", "--retention", "7 days"], "--retention: must be a duration such as"),
+        (["show", ""], "NAME: must have 1 to 255 characters"),
+        (["set", "x" * 256], "NAME: must have 1 to 255 characters"),
+        (["--json", "show", "a"], "--json: goes behind `show`"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    server: ScriptedServer, arguments: list[str], line: str
+) -> None:
+    code, told = refused(*arguments)
+    assert code == 2
+    assert told.startswith(line)
+    assert server.requests == []
+
+
+def test_why_the_server_refuses_is_one_line(server: ScriptedServer) -> None:
+    path = f"{PATH}/a"
+    server.answer("GET", path, refusal("NAMESPACE_NOT_FOUND", "namespace\n'a' is absent"), 400)
+    server.answer("GET", path, {"code": 3, "message": "no such path", "data": None}, 404)
+    server.answer("GET", path, refusal("UNAUTHORIZED", "missing or invalid X-API-Key"), 401)
+    server.answer("GET", path, ["hello"])
+    assert refused("show", "a") == (1, r"namespace\n'a' is absent")
+    assert refused("show", "a") == (1, f"{URL} answered HTTP 404, but not as Duetime does")
+    assert refused("show", "a")[1].startswith("no API key found: use --api-key")
+    assert refused("show", "a") == (1, f"{URL} answered, but not as Duetime does")

@@ -1,0 +1,186 @@
+"""Timers of the v1 API from the command line, against a server that answers as told."""
+
+import msgspec
+import pytest
+
+from duetime.cli.v1_timer_data import in_platform_names, in_v1_names
+from tests.unit.cli.scripted_server import ScriptedServer, invoke
+
+UUID = "01980000-0000-7000-8000-000000000000"
+POLICY = {
+    "maxRetries": 3,
+    "maxRetryAttemptsDuration": "24h",
+    "initialInterval": "30s",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
+ORDER = "/api/v1/timers/orders/order-17"
+
+
+def timer(**changes: object) -> dict[str, object]:
+    attempt = {
+        "number": 1,
+        "dueAt": "2030-01-01T12:00:00Z",
+        "claimedAt": "2030-01-01T12:00:00Z",
+        "sentAt": "2030-01-01T12:00:00.001Z",
+        "answeredAt": "2030-01-01T12:00:00.131Z",
+        "error": "HTTP 503",
+    }
+    return {
+        "id": "order-17",
+        "namespace": "orders",
+        "executeAt": "2030-01-01T12:00:00Z",
+        "callbackUrl": "http://127.0.0.1/hook",
+        "callbackProtocol": "answer",
+        "callbackHeaders": {"X-A": "1"},
+        "payload": {"camelCase": 1},
+        "retryPolicy": POLICY,
+        "callbackTimeout": "30s",
+        "callbackTimeoutSeconds": 30.0,
+        "status": "failed",
+        "attempts": [attempt],
+        "lastError": "HTTP 503",
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ([UUID], f"/timers/{UUID}"),
+        ([UUID, "--namespace", "default"], f"/api/v1/timers/default/{UUID}"),
+        (["order-17"], "/api/v1/timers/default/order-17"),
+        (["a/b c?", "--namespace", "ü"], "/api/v1/timers/%C3%BC/a%2Fb%20c%3F"),
+        ([".."], "/api/v1/timers/default/%2E%2E"),
+        (["100%"], "/api/v1/timers/default/100%25"),
+    ],
+)
+def test_every_id_has_its_path(server: ScriptedServer, arguments: list[str], path: str) -> None:
+    invoke("get", *arguments)
+    (request,) = server.requests
+    assert request.url.raw_path.decode() == path
+
+
+def test_a_timer_is_shown_as_others_are(server: ScriptedServer) -> None:
+    server.answer("GET", ORDER, timer())
+    lines = invoke("get", "order-17", "--namespace", "orders").stdout.splitlines()
+    for line in (
+        "id: order-17",
+        "namespace: orders",
+        "callback.url: http://127.0.0.1/hook",
+        "callback.headers: X-A: 1",
+        'callback.payload: {"camelCase": 1}',
+        "callback_protocol: answer",
+        "callback_timeout: 30s",
+        "last_error: HTTP 503",
+        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\tHTTP 503",
+    ):
+        assert line in lines
+    assert any(line.startswith("retry_policy: at most 3 retries, the first") for line in lines)
+    told = invoke("get", "order-17", "--namespace", "orders", "--json").stdout
+    assert msgspec.json.decode(told) == timer()
+
+
+def test_cancel(server: ScriptedServer) -> None:
+    server.answer("DELETE", ORDER, None, status=204)
+    result = invoke("cancel", "order-17", "--namespace", "orders")
+    assert (result.exit_code, result.stdout) == (0, "Timer canceled.\n")
+
+
+def test_list_goes_on_with_a_cursor(server: ScriptedServer) -> None:
+    server.answer("GET", "/api/v1/timers", {"timers": [timer()], "nextCursor": "abc="})
+    result = invoke("list", "--namespace", "orders", "--status", "failed", "--cursor", "xyz=")
+    heading, row, note = result.stdout.splitlines()
+    assert heading.split("\t") == ["id", "status", "due", "execute_at", "last_error"]
+    assert row.split("\t")[::4] == ["order-17", "HTTP 503"]
+    assert note == "1 timer; more with --cursor abc="
+    assert dict(server.requests[0].url.params) == {
+        "namespace": "orders",
+        "status": "failed",
+        "limit": "50",
+        "order": "asc",
+        "cursor": "xyz=",
+    }
+
+
+def test_list_of_an_instant_needs_no_namespace(server: ScriptedServer) -> None:
+    result = invoke("list", "--due-before", "2030-01-01T00:00:00Z", "--order", "desc")
+    assert result.stdout == "0 timers\n"
+    assert dict(server.requests[0].url.params) == {
+        "namespace": "default",
+        "limit": "50",
+        "order": "desc",
+        "dueBefore": "2030-01-01T00:00:00Z",
+    }
+
+
+def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
+    server.answer("POST", "/api/v1/timers", timer())
+    result = invoke(
+        *("create", "--namespace", "orders", "--id", "order-17", "--url", "http://127.0.0.1/hook"),
+        *("--at", "2030-01-01T12:00:00Z", "--payload", '{"snake_case": 1}', "--header", "X-A=1"),
+        *("--max-retries", "5", "--max-duration", "1h", "--callback-timeout", "5s"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Timer created.\nid: order-17\n")
+    assert server.bodies("POST", "/api/v1/timers") == [
+        {
+            "namespace": "orders",
+            "id": "order-17",
+            "executeAt": "2030-01-01T12:00:00Z",
+            "callbackUrl": "http://127.0.0.1/hook",
+            "callbackHeaders": {"X-A": "1"},
+            "payload": {"snake_case": 1},
+            "retryPolicy": {"maxRetries": 5, "maxRetryAttemptsDuration": "1h"},
+            "callbackTimeout": "5s",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--namespace", "orders"], "--id: is needed with --namespace"),
+        (["--id", "a", "--metadata", "1"], "--metadata: is not for timers of the v1 API"),
+        (["--id", "a", "--idempotency-key", "k"], "--idempotency-key: is not for timers of the"),
+        (["--callback-timeout", "5s"], "--callback-timeout: is for timers of the v1 API"),
+        (["--id", "a", "--callback-timeout", "5"], "--callback-timeout: must be a duration"),
+    ],
+)
+def test_create_refuses_what_the_other_api_has(
+    server: ScriptedServer, arguments: list[str], problem: str
+) -> None:
+    result = invoke("create", "--url", "http://127.0.0.1/", "--in", "1h", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(problem)
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [
+        (["--at", "2031-01-01T00:00:00Z"], {"executeAt": "2031-01-01T00:00:00Z"}),
+        (["--url", "http://127.0.0.1/new"], {"callbackUrl": "http://127.0.0.1/new"}),
+        (["--header", "x-b=2"], {"callbackHeaders": {"X-A": "1", "x-b": "2"}}),
+        (["--payload", "null"], {"payload": None}),
+        (["--no-payload"], {"payload": None}),
+        (["--url", "http://127.0.0.1/hook"], {"callbackUrl": "http://127.0.0.1/hook"}),
+        (["--max-retries", "7"], {"retryPolicy": {**POLICY, "maxRetries": 7}}),
+        (["--callback-timeout", "5s"], {"callbackTimeout": "5s"}),
+    ],
+)
+def test_update_sends_what_changes(
+    server: ScriptedServer, arguments: list[str], body: object
+) -> None:
+    server.answer("GET", ORDER, timer())
+    server.answer("PUT", ORDER, timer())
+    result = invoke("update", "order-17", "--namespace", "orders", *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Timer updated.\n")
+    assert server.bodies("PUT", ORDER) == [body]
+
+
+def test_names_lead_there_and_back() -> None:
+    there = in_platform_names(timer())
+    assert in_platform_names(there) == there
+    assert in_v1_names({"retry_policy": there["retry_policy"]}) == {"retryPolicy": POLICY}
