@@ -118,6 +118,7 @@ class Duetime:
         creates = CreateBatcher(self._store, self._engine)
         platform = TimerRules(
             min_delay_ms=round(settings.min_delay_seconds * 1_000),
+            callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
             max_payload_bytes=settings.max_payload_bytes,
         )
         v1 = replace(platform, min_delay_ms=0, default_retries=True)

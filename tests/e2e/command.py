@@ -1,12 +1,13 @@
 """The `duetime` command as a process."""
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.e2e.server_process import DUETIME, PATIENCE_SECONDS
+from tests.e2e.server_process import API_KEY, DUETIME, PATIENCE_SECONDS, ServerProcess
 
 
 class Finished(NamedTuple):
@@ -45,6 +46,26 @@ async def _run(
         output, errors = await process.communicate(stdin.encode())
     assert process.returncode is not None
     return Finished(process.returncode, output.decode(), errors.decode())
+
+
+class Cli:
+    """The commands of a user who has set the server's address and key once."""
+
+    def __init__(self, server: ServerProcess, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {"DUETIME_URL": server.url, "DUETIME_API_KEY": API_KEY}
+
+    async def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> Finished:
+        return await run_command(
+            *arguments, directory=self.directory, stdin=stdin, **(self.environ | environ)
+        )
+
+    async def data(self, *arguments: str, stdin: str = "") -> dict[str, object]:
+        finished = await self(*arguments, "--json", stdin=stdin)
+        assert finished.status == 0, finished.errors
+        data = json.loads(finished.output)
+        assert isinstance(data, dict)
+        return data
 
 
 class Command:

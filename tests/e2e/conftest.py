@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.e2e.callback_receiver import CallbackReceiver
+from tests.e2e.command import Cli
 from tests.e2e.databases import Database
 from tests.e2e.server_process import ServerProcess
 
@@ -27,3 +28,8 @@ async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
 async def receiver() -> AsyncIterator[CallbackReceiver]:
     async with CallbackReceiver() as receiver:
         yield receiver
+
+
+@pytest.fixture
+def cli(server: ServerProcess, tmp_path: Path) -> Cli:
+    return Cli(server, tmp_path)

@@ -10,37 +10,12 @@ import pytest
 from duetime.cli.dev_welcome import DevAddresses, curl_command
 from duetime.cli.listener import bind_next_free
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
-from tests.e2e.command import Command, Finished, run_command, run_shell
+from tests.e2e.command import Cli, Command, run_command, run_shell
 from tests.e2e.server_process import API_KEY, ServerDied, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
 UNKNOWN_ID = "01980000-0000-7000-8000-000000000000"
-
-
-class Cli:
-    """The commands of a user who has set the server's address and key once."""
-
-    def __init__(self, server: ServerProcess, directory: Path) -> None:
-        self._environ = {"DUETIME_URL": server.url, "DUETIME_API_KEY": API_KEY}
-        self._directory = directory
-
-    async def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> Finished:
-        return await run_command(
-            *arguments, directory=self._directory, stdin=stdin, **(self._environ | environ)
-        )
-
-    async def data(self, *arguments: str, stdin: str = "") -> dict[str, object]:
-        finished = await self(*arguments, "--json", stdin=stdin)
-        assert finished.status == 0, finished.errors
-        data = json.loads(finished.output)
-        assert isinstance(data, dict)
-        return data
-
-
-@pytest.fixture
-def cli(server: ServerProcess, tmp_path: Path) -> Cli:
-    return Cli(server, tmp_path)
 
 
 async def test_a_created_timer_arrives_and_is_completed(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from duetime.api.v1.errors import STATUS_AND_ERROR
 from duetime.cli.main import app
 from duetime.settings.table import SETTINGS
 
@@ -20,6 +21,7 @@ PAGES = [
 # Read by the command line as a client, not by the service.
 CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY"}
 TEST_VARIABLES = {"DUETIME_SEED", "DUETIME_SEEDS", "DUETIME_TEST_POSTGRES_URL"}
+ERROR_CODES = {"METHOD_NOT_ALLOWED", "NOT_FOUND", *(code for _, code in STATUS_AND_ERROR.values())}
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -50,8 +52,17 @@ def anchors_of(page: Path) -> set[str]:
 
 
 def options_by_command() -> dict[str, set[str]]:
+    """Those of a command that has commands of its own are taken together."""
     return {
-        name: {"--help", *(option for param in command.params for option in param.opts)}
+        name: {
+            "--help",
+            *(
+                option
+                for each in (command, *getattr(command, "commands", {}).values())
+                for param in each.params
+                for option in param.opts
+            ),
+        }
         for name, command in typer.main.get_group(app).commands.items()
     }
 
@@ -77,7 +88,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 def test_variables_are_settings(page: Path) -> None:
     named = set(_VARIABLE.findall(page.read_text(encoding="utf-8")))
-    assert named <= SETTINGS.keys() | CLIENT_VARIABLES | TEST_VARIABLES
+    assert named <= SETTINGS.keys() | CLIENT_VARIABLES | TEST_VARIABLES | ERROR_CODES
 
 
 def test_commands_and_their_options_exist(page: Path) -> None:

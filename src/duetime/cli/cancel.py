@@ -18,6 +18,9 @@ def cancel(
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel a pending timer. Once this succeeds it will never fire."""
+    """Cancel a pending timer. Once this succeeds it will never fire.
+
+    One that is canceled by its namespace, or by an id that is no UUID, is forgotten at once.
+    """
     timer = SingleTimer(id, namespace, server=server, api_key=api_key)
     show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)

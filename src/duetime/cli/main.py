@@ -12,6 +12,7 @@ from duetime.cli.cancel import cancel
 from duetime.cli.cluster import cluster
 from duetime.cli.create import create
 from duetime.cli.dev import dev
+from duetime.cli.endpoints import endpoints
 from duetime.cli.export import export
 from duetime.cli.get import get
 from duetime.cli.health import health
@@ -51,6 +52,7 @@ app.command(rich_help_panel=_TIMERS)(redrive)
 app.command("import", rich_help_panel=_TIMERS)(import_timers)
 app.command(rich_help_panel=_TIMERS)(export)
 app.add_typer(namespaces, name="namespaces", rich_help_panel=_TIMERS)
+app.command(rich_help_panel=_TIMERS)(endpoints)
 app.command(rich_help_panel=_TIMERS)(health)
 app.command(rich_help_panel=_STORE)(migrate)
 app.command(rich_help_panel=_STORE)(cluster)

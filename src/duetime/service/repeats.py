@@ -1,12 +1,14 @@
 """Whether a create asks for the timer that exists already."""
 
 from msgspec import Raw
+from msgspec.structs import replace
 
+from duetime.domain.callback import Callback
 from duetime.domain.timer import Timer
 from duetime.service.idempotency import canonical, with_canonical_payload
 
 
-def is_repeat(wanted: Timer, existing: Timer) -> bool:
+def is_repeat(wanted: Timer, existing: Timer, default_timeout_ms: int) -> bool:
     """Whether the existing timer is what was asked for: the same instant, callback and policy.
 
     A timer that has fired and was rescheduled is also what it was at first: whoever did not get
@@ -16,9 +18,16 @@ def is_repeat(wanted: Timer, existing: Timer) -> bool:
     return (
         wanted.execute_at in firings | {existing.execute_at}
         and wanted.retry_policy == existing.retry_policy
-        and with_canonical_payload(wanted.callback) == with_canonical_payload(existing.callback)
+        and _plain(wanted.callback, default_timeout_ms)
+        == _plain(existing.callback, default_timeout_ms)
         and _canonical_or_none(wanted.metadata) == _canonical_or_none(existing.metadata)
     )
+
+
+def _plain(callback: Callback, default_timeout_ms: int) -> Callback:
+    """With its timeout spelt out, so that callbacks of the same meaning are equal."""
+    timeout_ms = callback.timeout_ms or default_timeout_ms
+    return with_canonical_payload(replace(callback, timeout_ms=timeout_ms))
 
 
 def _canonical_or_none(value: Raw | None) -> Raw | None:

@@ -95,7 +95,7 @@ class TimerService:
             self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
         except InvalidInput as error:
             return await self._repeat_or_raise(request, error)
-        return _checked(await self._creates.create(request), request)
+        return self._checked(await self._creates.create(request), request)
 
     def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
         """Create a timer that has neither an id nor an idempotency key, in a namespace that is
@@ -140,7 +140,7 @@ class TimerService:
         results = iter(await self._creates.create_all(requests))
         requested = iter(requests)
         return [
-            _checked_or_error(next(results), next(requested)) if answer is None else answer
+            self._checked_or_error(next(results), next(requested)) if answer is None else answer
             for answer in answers
         ]
 
@@ -251,7 +251,7 @@ class TimerService:
     async def _repeat_or_raise(self, request: CreateRequest, error: InvalidInput) -> CreateResult:
         """The timer that an earlier request made, if this one only repeats it; else the error."""
         existing = await self._store.get(request.timer.key)
-        if existing is None or not is_repeat(request.timer, existing):
+        if existing is None or not self._is_repeat(request, existing):
             raise error
         return CreateResult(Existence.EXISTING, existing)
 
@@ -307,20 +307,23 @@ class TimerService:
             raise NamespaceNotFound(name)
         return namespace
 
-
-def _checked(result: CreateResult, request: CreateRequest) -> CreateResult:
-    """The result, unless the timer that exists is not the one that was asked for."""
-    if result.existence is Existence.EXISTING and not is_repeat(request.timer, result.timer):
+    def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
+        """The result, unless the timer that exists is not the one that was asked for."""
+        if result.existence is not Existence.EXISTING or self._is_repeat(request, result.timer):
+            return result
         if request.on_existing is OnExisting.REPLACE:
             raise TimerNotPending("replace", result.timer.status)
         raise TimerConflict("a timer with this id exists and is a different one")
-    return result
 
+    def _checked_or_error(
+        self, result: CreateResult, request: CreateRequest
+    ) -> CreateResult | DuetimeError:
+        if result.existence is not Existence.EXISTING:
+            return result
+        try:
+            return self._checked(result, request)
+        except (TimerConflict, TimerNotPending) as error:
+            return error
 
-def _checked_or_error(result: CreateResult, request: CreateRequest) -> CreateResult | DuetimeError:
-    if result.existence is not Existence.EXISTING:
-        return result
-    try:
-        return _checked(result, request)
-    except (TimerConflict, TimerNotPending) as error:
-        return error
+    def _is_repeat(self, request: CreateRequest, existing: Timer) -> bool:
+        return is_repeat(request.timer, existing, self._rules.callback_timeout_ms)

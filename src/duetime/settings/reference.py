@@ -57,8 +57,8 @@ allows any future instant, and takes `API_KEY` or makes a key of its own in `.du
 _PAGE_TAIL = """\
 ## The command line as a client
 
-`duetime create`, `get`, `list`, `update`, `cancel`, `namespaces` and `health` talk to a server. They
-read these from the environment or `.env`:
+`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces` and
+`health` talk to a server. They read these from the environment or `.env`:
 
 | Name | Default | Meaning |
 |---|---|---|

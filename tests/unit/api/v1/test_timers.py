@@ -104,6 +104,13 @@ class TestCreatingAgain:
         again = await bench.create_v1(payload={"b": [2], "a": 1})
         assert (again.status, again.json) == (200, first.json)
 
+    async def test_a_default_that_is_spelt_out_is_no_difference(self, bench: V1Bench) -> None:
+        first = await bench.create_v1()
+        again = await bench.create_v1(
+            callbackTimeout="30s", callbackProtocol="answer", retryPolicy={}, namespace="default"
+        )
+        assert (again.status, again.json) == (200, first.json)
+
     async def test_an_equal_timer_is_the_same_after_its_instant(self, bench: V1Bench) -> None:
         first = await bench.create_v1()
         bench.clock.advance(60)

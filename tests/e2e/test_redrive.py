@@ -1,0 +1,105 @@
+"""`duetime redrive`, and other commands on timers of the v1 API, against a real server."""
+
+import json
+from functools import partial
+
+import pytest
+
+from tests.e2e.callback_receiver import Answer, CallbackReceiver
+from tests.e2e.command import Cli
+from tests.e2e.server_process import LogEntry, ServerProcess
+
+pytestmark = pytest.mark.e2e
+
+COMPLETED = Answer(200, b'{"ok": true}')
+
+
+def is_of(id: str, entry: LogEntry) -> bool:
+    return entry["id"] == id
+
+
+async def create_failing(
+    cli: Cli, server: ServerProcess, receiver: CallbackReceiver, *ids: str
+) -> None:
+    """Timers whose only attempt is refused with 503."""
+    receiver.reaction = Answer(503)
+    seen = len(server.logs)
+    timers = [
+        {
+            "id": id,
+            # An import takes what is past, and it is due at once.
+            "executeAt": "2020-01-01T00:00:00Z",
+            "callbackUrl": f"{receiver.url}/{id}",
+            "retryPolicy": {"maxRetries": 0},
+        }
+        for id in ids
+    ]
+    await cli.data("import", "-", stdin="\n".join(map(json.dumps, timers)))
+    for id in ids:
+        await server.wait_for_log("timer.failed", after=seen, matches=partial(is_of, id))
+    receiver.reaction = COMPLETED
+
+
+async def test_a_failed_timer_is_fired_once_more(
+    cli: Cli, server: ServerProcess, receiver: CallbackReceiver
+) -> None:
+    await create_failing(cli, server, receiver, "a")
+    finished = await cli("redrive", "a", "unknown")
+    assert (finished.status, finished.output) == (1, "a: redriven\n")
+    assert finished.errors == "unknown: timer not found\n"
+    first, second = await receiver.wait_for(2)
+    assert second.headers["webhook-id"] != first.headers["webhook-id"]
+    assert second.headers["timer-attempt"] == "1"
+    again = await cli("redrive", "a")
+    assert again.status == 1
+    assert again.errors.startswith("a: cannot redrive timer with status '")
+
+
+async def test_timers_are_chosen_by_their_errors(
+    cli: Cli, server: ServerProcess, receiver: CallbackReceiver
+) -> None:
+    await create_failing(cli, server, receiver, "a", "b", "c")
+    told = await cli("redrive", "--error-contains", "no such error", "--yes")
+    assert told.output == "0 failed timers of namespace 'default': nothing was redriven\n"
+    told = await cli("redrive", "--error-contains", "503", "--dry-run")
+    assert told.output == "3 failed timers of namespace 'default': nothing was redriven\n"
+    assert (await cli("redrive", "--all")).status == 2
+    told = await cli("redrive", "--error-contains", "503", "--yes")
+    assert (told.status, told.output) == (0, "redriven: 3 timers\n")
+    await receiver.wait_for(6)
+
+
+@pytest.mark.parametrize("id", ["order-17", "a/b c?#", "..", "100%", "ü"])
+async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
+    create = ("create", "--id", id, "--url", "http://127.0.0.1:1/", "--at", "2090-01-01T00:00:00Z")
+    created = await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s")
+    assert (created["id"], created["callbackTimeout"]) == (id, "5s")
+    assert await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s") == created
+    await cli.data("update", id, "--max-retries", "7", "--no-payload")
+    shown = await cli.data("get", id)
+    policy = shown["retryPolicy"]
+    assert isinstance(policy, dict)
+    assert (policy["maxRetries"], policy["initialInterval"]) == (7, "30s")
+    assert (shown["payload"], shown["callbackTimeout"]) == (None, "5s")
+    listed = await cli("list", "--namespace", "default")
+    assert listed.output.splitlines()[1].split("\t")[0] == id
+    assert await cli("cancel", id) == (0, "Timer canceled.\n", "")
+    assert (await cli("cancel", id)).status == 1
+
+
+async def test_pages_of_a_namespace_go_on_with_a_cursor(cli: Cli) -> None:
+    lines = [
+        json.dumps(
+            {"id": f"t{n}", "executeAt": f"2090-01-0{n}T00:00:00Z", "callbackUrl": "http://a"}
+        )
+        for n in range(1, 6)
+    ]
+    await cli.data("import", "-", stdin="\n".join(lines))
+    page = await cli.data("list", "--namespace", "default", "--limit", "3")
+    note = (await cli("list", "--namespace", "default", "--limit", "3")).output.splitlines()[-1]
+    assert note == f"3 timers; more with --cursor {page['nextCursor']}"
+    rest = await cli.data("list", "--cursor", str(page["nextCursor"]))
+    timers = rest["timers"]
+    assert isinstance(timers, list)
+    assert [timer["id"] for timer in timers] == ["t4", "t5"]
+    assert rest["nextCursor"] is None
