@@ -57,9 +57,9 @@ bench-postgres: $(DEV) ## Run the benchmarks on PostgreSQL (ARGS=--quick for a s
 
 lock: $(BIN)/uv ## Regenerate requirements/*.txt (ARGS=--upgrade for new versions)
 	@echo "Resolving requirements/runtime.txt and requirements/dev.txt ..."
-	@$(COMPILE) $(ARGS) --output-file requirements/runtime.txt >/dev/null
-	@$(COMPILE) $(ARGS) --extra dev --constraint requirements/runtime.txt \
-		--output-file requirements/dev.txt >/dev/null
+	@$(COMPILE) $(ARGS) --extra dev --output-file requirements/dev.txt >/dev/null
+	@$(COMPILE) $(ARGS) --constraint requirements/dev.txt \
+		--output-file requirements/runtime.txt >/dev/null
 
 clean: ## Remove .venv, caches and build artefacts (databases stay)
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

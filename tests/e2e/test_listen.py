@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec import Raw
 
 from duetime.cli.listener import AddressUnavailable, bind, bind_next_free, take_connections, url_of
 from duetime.cli.receiver import (
@@ -17,7 +18,12 @@ from duetime.cli.receiver import (
     Receiver,
 )
 from duetime.clock import SystemClock
+from duetime.delivery.http import HttpDestination
+from duetime.delivery.http_client import HttpClient
+from duetime.domain.callback import CallbackProtocol, HttpCallback
+from duetime.domain.outcome import Completed
 from tests.e2e.command import Command
+from tests.unit.delivery.claims import claim_of
 
 pytestmark = pytest.mark.e2e
 
@@ -70,6 +76,19 @@ async def test_requests_are_taken_in_any_cut_and_answered_in_order(listening: Li
         ("POST", "/a", b"hi"),
         ("POST", "/b", b"yo"),
     ]
+
+
+@pytest.mark.parametrize("protocol", CallbackProtocol)
+async def test_a_timer_of_either_api_is_completed(
+    listening: Listening, protocol: CallbackProtocol
+) -> None:
+    destination = HttpDestination(HttpClient(), SystemClock())
+    callback = HttpCallback(url=listening.url, payload=Raw(b'{"n": 1}'), protocol=protocol)
+    outcome = await destination.deliver(claim_of(callback, attempt=2))
+    await destination.close()
+    assert isinstance(outcome, Completed)
+    [shown] = listening.shown
+    assert (shown.attempt, shown.payload) == ("2", {"n": 1})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ PATH = "/api/v1/namespaces"
 NO_TIMERS = {"pending": 0, "executing": 0, "completed": 0, "failed": 0, "canceled": 0}
 DEFAULT_POLICY = {
     "maxRetries": 3,
-    "maxRetryAttemptsDuration": "1d",
+    "maxRetryAttemptsDuration": "24h",
     "initialInterval": "30s",
     "backoffMultiplier": 2.0,
     "maxInterval": "10m",
@@ -231,7 +231,7 @@ async def test_the_command_line_sets_and_shows(server: ServerProcess, tmp_path: 
     await namespaces("set", "a/b", "--concurrency", "9")
     shown = await namespaces("show", "a/b")
     assert shown[:4] == ["name: a/b", "shards: 4", "retention: 7d", "concurrency: 9"]
-    assert shown[5].startswith("retries: 5 within 1d")
+    assert shown[5].startswith("retries: 5 within 24h")
     assert [line.split("\t")[0] for line in await namespaces()] == ["name", "a/b", "default"]
     finished = await run_command(
         "namespaces", "set", "a/b", "--shards", "5", directory=tmp_path, **environ

@@ -36,11 +36,13 @@ def test_the_fields_of_answers_are_explained() -> None:
     ):
         assert f"<code>{field}</code>" in PAGE
     document: Any = openapi_document()
-    properties = document["components"]["schemas"]["TimerDetail"]["properties"]
-    assert all("description" in member for member in properties.values())
+    for name in ("TimerDetail", "V1TimerAnswer", "V1NamespaceAnswer", "V1EndpointAnswer"):
+        properties = document["components"]["schemas"][name]["properties"]
+        assert all("description" in member for member in properties.values()), name
 
 
 def test_the_headers_of_callbacks_are_explained() -> None:
-    section = PAGE.partition("<section id=callbacks>")[2]
-    for header in ("webhook-id", "webhook-timestamp", "Timer-Attempt"):
-        assert f"<code>{header}</code>" in section
+    for name in ("callback-platform-timers", "callback-timers-v1"):
+        section = PAGE.partition(f'<section id="{name}">')[2].partition("</section>")[0]
+        for header in ("webhook-id", "webhook-timestamp", "Timer-Attempt"):
+            assert f"<code>{header}</code>" in section

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from html import escape
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from duetime.api.openapi import openapi_document
 from duetime.domain.instants import Instant, format_instant, plus_ms
 
 EXAMPLE_DELAY_MS = 3_600_000
+
+_BASE_URL, _EXECUTE_AT = "@base-url@", "@execute-at@"
 
 _HEADERS: Headers = (
     (b"content-type", b"text/html; charset=utf-8"),
@@ -40,14 +43,21 @@ def docs_answer(scope: Scope, now: Instant) -> Answer:
 
 
 def render(base_url: str, now: Instant) -> str:
-    document: Json = openapi_document()
     execute_at = format_instant(plus_ms(Instant(now - now % 1_000_000), EXAMPLE_DELAY_MS))
+    return _page().replace(_BASE_URL, escape(base_url)).replace(_EXECUTE_AT, execute_at)
+
+
+@cache
+def _page() -> str:
+    """The page with gaps for what differs each time. Made once: it takes longer than a timer
+    may be late."""
+    document: Json = openapi_document()
     info, operations = document["info"], list(_operations(document))
     links, groups = [], []
     for tag in document["tags"]:
         mine = [each for each in operations if tag["name"] in each.details["tags"]]
         links.append(_links(tag, mine))
-        groups.append(_group(tag, mine, base_url, execute_at))
+        groups.append(_group(tag, mine))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -83,8 +93,8 @@ def _links(tag: Json, operations: list[Operation]) -> str:
     return f"<b>{escape(tag['name'])}</b>{''.join(links)}"
 
 
-def _group(tag: Json, operations: list[Operation], base_url: str, execute_at: str) -> str:
-    sections = [_section(each, base_url, execute_at) for each in operations]
+def _group(tag: Json, operations: list[Operation]) -> str:
+    sections = [_section(each) for each in operations]
     callback = _callback(operations)
     if callback is not None:
         sections.append(_callback_section(_callback_id(tag), callback))
@@ -94,7 +104,7 @@ def _group(tag: Json, operations: list[Operation], base_url: str, execute_at: st
     )
 
 
-def _section(operation: Operation, base_url: str, execute_at: str) -> str:
+def _section(operation: Operation) -> str:
     details = operation.details
     parts = [
         f'<section id="{details["operationId"]}"><h3>{escape(details["summary"])}</h3>'
@@ -106,7 +116,7 @@ def _section(operation: Operation, base_url: str, execute_at: str) -> str:
         parts.append(f"<h4>Parameters</h4>{parameter_table(operation.parameters)}")
     if "requestBody" in details:
         parts.append(f"<h4>Body</h4>{body_table(details['requestBody'])}")
-    parts.append(f"<h4>Try it</h4><pre>{escape(_curl(operation, base_url, execute_at))}</pre>")
+    parts.append(f"<h4>Try it</h4><pre>{escape(_curl(operation))}</pre>")
     parts.append(answer_table(details["responses"]))
     parts.append("<h4>Answers</h4>")
     parts.extend(_answer(status, answer) for status, answer in details["responses"].items())
@@ -136,40 +146,40 @@ def _callback_section(name: str, callback: Json) -> str:
     )
 
 
-def _curl(operation: Operation, base_url: str, execute_at: str) -> str:
+def _curl(operation: Operation) -> str:
     path = operation.path
     for parameter in operation.parameters:
         if parameter["in"] == "path":
             path = path.replace("{" + parameter["name"] + "}", parameter["example"])
     verb = "" if operation.method == "get" else f"-X {operation.method.upper()} "
-    lines = [f"curl {verb}{base_url}{path}"]
+    lines = [f"curl {verb}{_BASE_URL}{path}"]
     if operation.details.get("security") != []:
         lines.append('-H "X-API-Key: $API_KEY"')
     if "requestBody" in operation.details:
         media, content = next(iter(operation.details["requestBody"]["content"].items()))
         example = next(iter(content["examples"].values()))["value"]
         lines.append(f"-H 'Content-Type: {media}'")
-        lines.append(f"-d '{_shown(_to_come(example, execute_at))}'")
+        lines.append(f"-d '{_shown(_to_come(example))}'")
     return " \\\n  ".join(lines)
 
 
-def _to_come(example: Any, execute_at: str) -> Any:
+def _to_come(example: Any) -> Any:
     """The example with an instant that has not passed, and without what works only once."""
     if isinstance(example, str):
-        return re.sub(r'("executeAt": )"[^"]*Z"', rf'\1"{execute_at}"', example)
+        return re.sub(r'("executeAt": )"[^"]*Z"', rf'\1"{_EXECUTE_AT}"', example)
     if isinstance(example, list):
-        return [_to_come(each, execute_at) for each in example]
+        return [_to_come(each) for each in example]
     if not isinstance(example, dict):
         return example
     return {
-        name: execute_at if name in ("execute_at", "executeAt") else _members(value, execute_at)
+        name: _EXECUTE_AT if name in ("execute_at", "executeAt") else _member(value)
         for name, value in example.items()
         if name != "idempotency_key"
     }
 
 
-def _members(value: Any, execute_at: str) -> Any:
-    return value if isinstance(value, str) else _to_come(value, execute_at)
+def _member(value: Any) -> Any:
+    return value if isinstance(value, str) else _to_come(value)
 
 
 def _answer(status: str, answer: Json) -> str:

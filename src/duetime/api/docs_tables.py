@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from msgspec import json
+
 from duetime.api.openapi import openapi_document
 
 Json = Mapping[str, Any]
@@ -80,7 +82,8 @@ def _row(name: str, schema: Json, details: Json) -> str:
     if "minLength" in schema:
         notes.append(f"{schema['minLength']} to {schema['maxLength']} characters.")
     if schema.get("default") is not None:
-        notes.append(f"Default <code>{escape(str(schema['default']))}</code>.")
+        default = json.encode(schema["default"]).decode().strip('"')
+        notes.append(f"Default <code>{escape(default)}</code>.")
     required = "<em>required</em>" if details.get("required") else ""
     return (
         f"<tr><td><code>{escape(name)}</code> {required}</td>"

@@ -90,11 +90,17 @@ def parse_duration_ms(text: str) -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Text in descending units, such as "1m30s", that `parse_duration_ms` reads back."""
+    """Text in descending units, such as "1m30s", that `parse_duration_ms` reads back.
+
+    Days are for several whole ones only: a day is 24 hours, which more readers understand.
+    """
     if duration_ms == 0:
         return "0s"
+    days, rest_ms = divmod(duration_ms, _UNIT_MS["d"])
+    if days > 1 and rest_ms == 0:
+        return f"{days}d"
     parts = []
-    for unit in ("d", "h", "m", "s", "ms"):
+    for unit in ("h", "m", "s", "ms"):
         count, duration_ms = divmod(duration_ms, _UNIT_MS[unit])
         if count:
             parts.append(f"{count}{unit}")

@@ -230,7 +230,7 @@ class TestUpdate:
         assert detail["metadata"] == 1
         assert detail["retry_policy"] == {
             "max_retries": 3,
-            "max_retry_attempts_duration": "1d",
+            "max_retry_attempts_duration": "24h",
             "initial_interval": "30s",
             "backoff_multiplier": 2.0,
             "max_interval": "10m",

@@ -8,7 +8,7 @@ from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, refusal
 PATH = "/api/v1/namespaces"
 POLICY = {
     "maxRetries": 3,
-    "maxRetryAttemptsDuration": "1d",
+    "maxRetryAttemptsDuration": "24h",
     "initialInterval": "30s",
     "backoffMultiplier": 2.0,
     "maxInterval": "10m",
@@ -47,7 +47,7 @@ def test_they_are_listed(server: ScriptedServer) -> None:
         ["name", "shards", "retention", "concurrency", "payload limit", "retries"],
         [
             *("default", "16", "as the service", "no limit", "as the service"),
-            "3 within 1d, after 30s x 2 up to 10m",
+            "3 within 24h, after 30s x 2 up to 10m",
         ],
         [r"a\tb", "4", "for ever", "5", "1024 bytes", "none"],
     ]

@@ -20,7 +20,7 @@ def timer(**changes: object) -> dict[str, object]:
     detail: Any = DETAIL["data"]
     policy = {
         "max_retries": 5,
-        "max_retry_attempts_duration": "1d",
+        "max_retry_attempts_duration": "24h",
         "initial_interval": "10s",
         "backoff_multiplier": 2.0,
         "max_interval": "10m",
@@ -75,7 +75,7 @@ def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     assert 'callback.payload: {"event": "timer_triggered", "user_id": "user123"}' in lines
     assert (
         "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last "
-        "and at most 10m, until 1d after execute_at"
+        "and at most 10m, until 24h after execute_at"
     ) in lines
     assert "retry_policy: none" in piped(timer(retry_policy=None)).splitlines()
 

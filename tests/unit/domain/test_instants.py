@@ -131,7 +131,16 @@ def test_a_duration_survives_its_text(duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "text"), [(0, "0s"), (30_000, "30s"), (90_500, "1m30s500ms"), (1, "1ms")]
+    ("duration_ms", "text"),
+    [
+        (0, "0s"),
+        (30_000, "30s"),
+        (90_500, "1m30s500ms"),
+        (1, "1ms"),
+        (86_400_000, "24h"),
+        (7 * 86_400_000, "7d"),
+        (129_600_000, "36h"),
+    ],
 )
 def test_durations_are_written(duration_ms: int, text: str) -> None:
     assert format_duration(duration_ms) == text

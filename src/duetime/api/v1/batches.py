@@ -11,6 +11,7 @@ from duetime.api.v1.errors import item_error
 from duetime.api.v1.requests import CHOICES, decode_create, new_timer_of, retry_policy_in
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
@@ -100,6 +101,7 @@ def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
     )
     error = item_error(outcome)
     if isinstance(wanted, CreateBody):
-        namespace = wanted.group_id if wanted.namespace is UNSET else wanted.namespace
+        group_id = DEFAULT_NAMESPACE if wanted.group_id is UNSET else wanted.group_id
+        namespace = group_id if wanted.namespace is UNSET else wanted.namespace
         return BatchResult(status, namespace, wanted.id, error)
     return BatchResult(status, error=error)

@@ -23,9 +23,9 @@ _DESCRIPTION = (
 class CallbackRequest(Struct, frozen=True, rename="camel"):
     """What the receiver of a callback is told."""
 
-    namespace: str
-    id: str
-    execute_at: InstantText
+    namespace: Annotated[str, Meta(description="The timer's namespace.")]
+    id: Annotated[str, Meta(description="The timer's id.")]
+    execute_at: Annotated[InstantText, Meta(description="The instant it was meant for.")]
     attempt: Annotated[
         int,
         Meta(description="1 for the first attempt of a firing.", extra_json_schema={"minimum": 1}),

@@ -57,7 +57,7 @@ FAILED_TIMER = {
         {
             "number": 1,
             "dueAt": EXECUTE_AT,
-            "claimedAt": "2030-01-01T11:59:59.95Z",
+            "claimedAt": "2030-01-01T11:59:59.950Z",
             "sentAt": "2030-01-01T12:00:00.001Z",
             "answeredAt": "2030-01-01T12:00:00.131Z",
             "error": "HTTP 503",
@@ -81,7 +81,7 @@ UPDATED = {
 BATCH = {
     "timers": [
         CREATE_SHORT,
-        {"id": "reminder-2", "executeAt": EXECUTE_AT, "callbackUrl": "ftp://app.example.com/"},
+        {"id": "reminder-2", "executeAt": EXECUTE_AT, "callbackUrl": "https:///webhooks/timer"},
     ]
 }
 BATCH_RESULTS = {
@@ -89,10 +89,11 @@ BATCH_RESULTS = {
         {"status": "created", "namespace": NAMESPACE, "id": "reminder-1"},
         {
             "status": "invalid",
+            "namespace": "default",
             "id": "reminder-2",
             "error": {
                 "error": "INVALID_INPUT",
-                "message": "callbackUrl must be an http or https URL",
+                "message": "callbackUrl has no host",
                 "details": {"field": "callbackUrl"},
             },
         },
@@ -148,10 +149,8 @@ NAMESPACE_IN_LIST = {
     "concurrency": 100,
     "maxPayloadBytes": 65536,
 }
-NAMESPACE_ANSWER = {
-    **NAMESPACE_IN_LIST,
-    "counts": {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40},
-}
+COUNTS = {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40}
+NAMESPACE_ANSWER = {**NAMESPACE_IN_LIST, "counts": COUNTS}
 
 ENDPOINTS = {
     "node": "timers-1:4711:6f0c",
@@ -163,7 +162,7 @@ ENDPOINTS = {
             "waiting": 17,
             "consecutiveFailures": 10,
             "lastError": "connection refused",
-            "openedAt": "2030-01-01T12:00:03.2Z",
+            "openedAt": "2030-01-01T12:00:03.200Z",
         }
     ],
 }

@@ -94,6 +94,13 @@ _MEMBERS = {
         "conflicts": "Lines whose id belongs to a different timer.",
         "invalid": "Lines that were refused.",
     },
+    "NamespaceAnswer": {
+        "name": "Its name.",
+        "numShards": "How many shards its timers are spread over.",
+        "retryPolicy": "For timers that come without one.",
+        "concurrency": "How many of its callbacks may be under way at once; null is no limit.",
+        "maxPayloadBytes": "The largest payload of its timers.",
+    },
     "EndpointAnswer": {
         "consecutiveFailures": "Attempts that failed since the last one that did not.",
         "lastError": "Why the latest failed attempt failed; null if none did.",

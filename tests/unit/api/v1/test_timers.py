@@ -34,7 +34,7 @@ async def test_a_created_timer_is_answered_whole(bench: V1Bench) -> None:
     assert timer["payload"] == {"userId": "user123"}
     assert timer["retryPolicy"] == {
         "maxRetries": 3,
-        "maxRetryAttemptsDuration": "1d",
+        "maxRetryAttemptsDuration": "24h",
         "initialInterval": "30s",
         "backoffMultiplier": 2.0,
         "maxInterval": "10m",

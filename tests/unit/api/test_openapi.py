@@ -1,0 +1,215 @@
+"""The OpenAPI document of both APIs."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duetime.api.openapi import openapi_document
+from duetime.api.openapi_examples import CREATE, UPDATE
+from duetime.api.platform_types import ClusterStatus
+from duetime.api.v1 import openapi_examples as v1
+from duetime.domain.instants import parse_instant
+from duetime.ports.endpoints import EndpointState, EndpointStatus
+from tests.unit.api.asgi_client import ApiBench, call
+
+ONE = "/api/v1/timers/{namespace}/{timerId}"
+
+ANSWERS = {
+    ("/timers", "post"): {"200", "201", "400", "401", "409", "413", "500"},
+    ("/timers", "get"): {"200", "400", "401", "500"},
+    ("/timers/{id}", "get"): {"200", "400", "401", "404", "500"},
+    ("/timers/{id}", "put"): {"200", "400", "401", "404", "413", "500"},
+    ("/timers/{id}", "delete"): {"200", "400", "401", "404", "500"},
+    ("/healthz", "get"): {"200", "500"},
+    ("/api/v1/timers", "post"): {"200", "400", "401", "409", "413", "500"},
+    ("/api/v1/timers", "get"): {"200", "400", "401", "500"},
+    (ONE, "get"): {"200", "400", "401", "404", "500"},
+    (ONE, "put"): {"200", "400", "401", "404", "409", "413", "500"},
+    (ONE, "delete"): {"204", "400", "401", "404", "409", "500"},
+    ("/api/v1/timers/create", "post"): {"200", "400", "401", "409", "413", "500"},
+    ("/api/v1/timers/get", "post"): {"200", "400", "401", "404", "413", "500"},
+    ("/api/v1/timers/update", "post"): {"200", "400", "401", "404", "409", "413", "500"},
+    ("/api/v1/timers/delete", "post"): {"204", "400", "401", "404", "409", "413", "500"},
+    ("/api/v1/timers/batch", "post"): {"200", "400", "401", "413", "500"},
+    ("/api/v1/timers/import", "post"): {"200", "400", "401", "500"},
+    ("/api/v1/timers/redrive", "post"): {"200", "400", "401", "404", "409", "413", "500"},
+    ("/api/v1/namespaces", "get"): {"200", "401", "500"},
+    ("/api/v1/namespaces/{name}", "get"): {"200", "400", "401", "500"},
+    ("/api/v1/namespaces/{name}", "put"): {"200", "400", "401", "413", "500"},
+    ("/api/v1/endpoints", "get"): {"200", "401", "500"},
+}
+
+
+async def document(api: ApiBench) -> Any:
+    reply = await call(api.app, "GET", "/openapi.json")
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+    return reply.json
+
+
+def operations(served: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, item in served["paths"].items():
+        for method in item.keys() - {"parameters"}:
+            yield path, method, item[method]
+
+
+async def test_every_path_and_answer_is_described(api: ApiBench) -> None:
+    described = {
+        (path, method): set(operation["responses"])
+        for path, method, operation in operations(await document(api))
+    }
+    assert described == ANSWERS
+
+
+@pytest.mark.parametrize(("path", "method"), ANSWERS)
+async def test_every_operation_exists(api: ApiBench, path: str, method: str) -> None:
+    reply = await api.request(method.upper(), path)
+    assert reply.status != 405
+    assert b"no such path" not in reply.content
+
+
+async def test_the_document_is_valid(api: ApiBench) -> None:
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(await document(api))
+
+
+async def test_every_reference_leads_somewhere(api: ApiBench) -> None:
+    served = await document(api)
+    names = re.findall(r"'#/components/schemas/([^']+)'", str(served))
+    assert set(names) <= set(served["components"]["schemas"])
+    assert served["paths"]["/healthz"]["get"]["security"] == []
+    assert served["security"] == [{"apiKey": []}]
+
+
+async def test_generated_clients_get_names_that_differ(api: ApiBench) -> None:
+    served = await document(api)
+    names = [operation["operationId"] for _, _, operation in operations(served)]
+    assert len(set(names)) == len(names)
+    schemas = served["components"]["schemas"]
+    assert all(schema["title"] == name for name, schema in schemas.items())
+    assert all(name.isalnum() for name in schemas)
+
+
+async def test_no_member_of_a_request_has_a_default_that_a_client_would_send(
+    api: ApiBench,
+) -> None:
+    """Sent along, it could contradict another spelling, or change what was to stay."""
+    for name, schema in (await document(api))["components"]["schemas"].items():
+        for member, details in schema["properties"].items():
+            if name.endswith("Body"):
+                assert details.get("default", False) is False, (name, member)
+
+
+async def test_every_example_fits_its_schema(api: ApiBench) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    served = await document(api)
+    checked = 0
+    for content in contents(served["paths"]):
+        validator = jsonschema.Draft202012Validator(
+            {**content["schema"], "components": served["components"]}
+        )
+        for example in content["examples"].values():
+            validator.validate(example["value"])
+            checked += 1
+    assert checked > len(ANSWERS)
+
+
+def contents(part: Any) -> Iterator[Any]:
+    """What has a schema and examples, wherever it is."""
+    if isinstance(part, dict):
+        if {"schema", "examples"} <= part.keys():
+            yield part
+        else:
+            for each in part.values():
+                yield from contents(each)
+    if isinstance(part, list):
+        for each in part:
+            yield from contents(each)
+
+
+async def test_the_examples_of_the_platform_api_are_accepted(api: ApiBench) -> None:
+    created = await api.request("POST", "/timers", CREATE)
+    assert created.status == 201
+    assert (await api.request("PUT", f"/timers/{created.data['id']}", UPDATE)).status == 200
+
+
+async def test_the_examples_have_the_members_of_real_answers(api: ApiBench) -> None:
+    created = await api.request("POST", "/timers", CREATE)
+    path = f"/timers/{created.data['id']}"
+    api.engine = replace(api.engine, cluster=ClusterStatus("node", 1, 16, 0.1, False))
+    real = {
+        ("/timers", "post", "201"): created,
+        ("/timers", "get", "200"): await api.request("GET", "/timers"),
+        ("/timers/{id}", "get", "200"): await api.request("GET", path),
+        ("/timers/{id}", "put", "200"): await api.request("PUT", path, UPDATE),
+        ("/timers/{id}", "delete", "200"): await api.request("DELETE", path),
+        ("/healthz", "get", "200"): await api.request("GET", "/healthz"),
+    }
+    served: Any = openapi_document()
+    for (route, method, status), reply in real.items():
+        content = served["paths"][route][method]["responses"][status]["content"]
+        shown = content["application/json"]["examples"]["Success"]["value"]
+        assert list(shown["data"]) == list(reply.data), route
+        assert shown["message"] == reply.json["message"]
+
+
+async def test_the_examples_of_the_v1_api_are_answered_as_shown(api: ApiBench) -> None:
+    answer = (await api.request("POST", "/api/v1/timers", v1.CREATE)).json
+    assert list(answer) == list(v1.TIMER)
+    unlike = ("createdAt", "updatedAt", "deliveryId")
+    assert without(answer, *unlike) == without(v1.TIMER, *unlike)
+    assert (await api.request("POST", "/api/v1/timers/get", v1.SELECTION)).json == answer
+
+    path = f"/api/v1/timers/{v1.NAMESPACE}/{v1.TIMER_ID}"
+    changed = (await api.request("PUT", path, v1.UPDATE)).json
+    assert without(changed, *unlike) == without(v1.UPDATED, *unlike)
+    body = v1.SELECTION | v1.UPDATE
+    assert (await api.request("POST", "/api/v1/timers/update", body)).status == 200
+
+    page = (await api.request("GET", "/api/v1/timers?limit=1")).json
+    assert list(page) == list(v1.PAGE)
+    assert (await api.request("GET", f"/api/v1/timers?cursor={v1.CURSOR}")).status == 200
+    assert (await api.request("POST", "/api/v1/timers/delete", v1.SELECTION)).status == 204
+
+
+async def test_the_examples_of_many_timers_are_answered_as_shown(api: ApiBench) -> None:
+    batch = await api.request("POST", "/api/v1/timers/batch", v1.BATCH)
+    assert batch.json == v1.BATCH_RESULTS
+    await api.request("DELETE", "/api/v1/timers/default/reminder-1")
+    imported = await api.request("POST", "/api/v1/timers/import", v1.IMPORT.encode())
+    assert imported.json == v1.IMPORTED
+    for body in (v1.REDRIVE_COUNT, v1.REDRIVE_ALL):
+        redriven = await api.request("POST", "/api/v1/timers/redrive", body)
+        assert redriven.json == {"matched": 0, "redriven": 0}
+
+
+async def test_the_examples_of_namespaces_and_endpoints_are_answered_as_shown(
+    api: ApiBench,
+) -> None:
+    path = f"/api/v1/namespaces/{v1.OTHER_NAMESPACE}"
+    put = (await api.request("PUT", path, v1.NAMESPACE_BODY)).json
+    assert without(put, "counts") == v1.NAMESPACE_IN_LIST
+    assert list(put) == list(v1.NAMESPACE_ANSWER)
+    assert list(put["counts"]) == list(v1.COUNTS)
+    listed = (await api.request("GET", "/api/v1/namespaces")).json
+    assert v1.NAMESPACE_IN_LIST in listed["namespaces"]
+
+    api.endpoints = [
+        EndpointStatus(
+            endpoint="https://app.example.com:443",
+            state=EndpointState.OPEN,
+            in_flight=0,
+            waiting=17,
+            consecutive_failures=10,
+            last_error="connection refused",
+            opened_at=parse_instant("2030-01-01T12:00:03.200Z"),
+        )
+    ]
+    seen = (await api.request("GET", "/api/v1/endpoints")).json
+    assert seen == {**v1.ENDPOINTS, "node": "node-1"}
+
+
+def without(answer: Any, *members: str) -> Any:
+    return {name: value for name, value in answer.items() if name not in members}
