@@ -49,7 +49,7 @@ def _literal(value: Any) -> str:
         return "NULL"
     if isinstance(value, list):
         return "'{" + ",".join(map(_element, value)).replace("'", "''") + "}'"
-    text = str(value).replace("'", "''")
+    text = f"\\x{value.hex()}" if isinstance(value, bytes) else str(value).replace("'", "''")
     return f"'{text}'"
 
 
@@ -97,6 +97,17 @@ def misguided(plan: Node) -> list[str]:
         for node in scans_of_timers(plan)
         if not (node["Node Type"] in _BY_INDEX and "Index Cond" in node)
         and node["Node Type"] != "Tid Scan"
+    ]
+
+
+def unordered(plan: Node) -> list[str]:
+    """The tables of timers, but for those that execute, that are sorted after they were read."""
+    return [
+        scan["Relation Name"]
+        for node in _nodes(plan)
+        if node["Node Type"] in ("Sort", "Incremental Sort")
+        for scan in scans_of_timers(node)
+        if not scan["Relation Name"].startswith("executing")
     ]
 
 

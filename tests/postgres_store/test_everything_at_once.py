@@ -8,7 +8,7 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore
@@ -48,6 +48,29 @@ async def create_and_replace(store: PostgresStore, random: Random) -> None:
         )
 
 
+async def create_in_bulk(store: PostgresStore, random: Random) -> None:
+    """Nearly all are new, under names that nobody else uses."""
+    for number in range(ROUNDS // 4):
+        name = f"bulk-{random.randrange(10**9)}"
+        timers = {
+            timer.key: timer
+            for timer in (
+                make_timer(f"{name}-{number}-{n}", num_shards=SHARDS, execute_at=at(99))
+                for n in range(100)
+            )
+        }
+        if random.randrange(2):
+            existing = random_timer(random)
+            timers[existing.key] = existing
+        await create(store, *timers.values())
+
+
+async def redrive(store: PostgresStore, random: Random) -> None:
+    for _ in range(ROUNDS):
+        keys = [random_timer(random).key for _ in range(random.randrange(1, KEYS))]
+        await store.redrive_if_failed([Redrive(key=key, delivery_id="r") for key in keys], NOW)
+
+
 async def change_and_cancel(store: PostgresStore, random: Random) -> None:
     for _ in range(ROUNDS):
         key = random_timer(random).key
@@ -75,7 +98,9 @@ async def be_an_engine(store: PostgresStore, random: Random, node: str) -> None:
 
 async def forget(store: PostgresStore, random: Random) -> None:
     for _ in range(ROUNDS):
-        await store.prune(finished_before=Instant(NOW + MICROSECONDS_PER_SECOND * 2), limit=3)
+        namespace = random.choice(["default", None])
+        finished_before = Instant(NOW + MICROSECONDS_PER_SECOND * 2)
+        await store.prune(finished_before=finished_before, limit=3, namespace=namespace)
 
 
 async def test_everything_at_once(options: PostgresOptions) -> None:
@@ -88,6 +113,8 @@ async def test_everything_at_once(options: PostgresOptions) -> None:
             for role in (create_and_replace, create_and_replace, change_and_cancel):
                 group.create_task(role(store, Random(f"{role.__name__} {number}")))
             group.create_task(be_an_engine(store, Random(number), f"node-{number}"))
+            group.create_task(redrive(store, Random(f"redrive {number}")))
+            group.create_task(create_in_bulk(store, Random(f"bulk {number}")))
         group.create_task(forget(stores[0], Random("forget")))
     await create(stores[0], make_timer("last", num_shards=SHARDS))
     seen = {state.shard: state.epoch for state in await stores[0].shards()}

@@ -7,6 +7,7 @@ import pytest
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import Connection
@@ -130,6 +131,36 @@ async def test_pruning_single_timers_drops_partitions_that_are_over(
     assert await left(store, *instants) == [hour(2.5)]
     assert await partitions(database) == [(hour(2), hour(3))]
     assert await findings(options) == []
+
+
+async def test_pruning_a_namespace_leaves_the_partitions(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    await store.add_namespace(Namespace("other", 16))
+    other = make_timer("other", namespace="other")
+    await create(store, other)
+    await store.cancel_if_pending(other.key, hour(0.5))
+    instants = [hour(n) for n in (0.1, 0.2, 1.5, 2.1, 2.9)]
+    await finish_at(store, *instants)
+    before = hour(2.5)
+    assert await store.prune(finished_before=before, limit=3, namespace="default") == 3
+    assert await store.prune(finished_before=before, limit=3, namespace="default") == 1
+    assert await store.prune(finished_before=before, limit=3, namespace="default") == 0
+    assert await left(store, *instants) == [hour(2.9)]
+    assert await store.get(other.key) is not None
+    assert [start for start, _ in await partitions(database)] == [hour(0), hour(1), hour(2)]
+    assert await findings(options) == []
+
+
+async def test_pruning_a_namespace_passes_over_what_is_being_redriven(
+    store: PostgresStore, options: PostgresOptions
+) -> None:
+    await finish_at(store, hour(0.1), hour(0.2))
+    being_moved = f"DELETE FROM finished_timers WHERE id = 'at-{hour(0.1)}'"
+    async with held(options, being_moved) as moving:
+        assert await store.prune(finished_before=hour(1), limit=9, namespace="default") == 1
+        await moving.roll_back()
+    assert await left(store, hour(0.1), hour(0.2)) == [hour(0.1)]
 
 
 async def test_a_partition_that_is_being_read_is_left_for_the_next_time(

@@ -8,12 +8,23 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
+from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Claim
+from duetime.domain.transitions import Redrive
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
-from duetime.testing.store_contract.steps import at, claim, create, hand_back, ids_of, own_shards
+from duetime.stores.postgres.redriving import REDRIVE, redrive_values
+from duetime.testing.store_contract.steps import (
+    at,
+    claim,
+    create,
+    failure,
+    hand_back,
+    ids_of,
+    own_shards,
+)
 from duetime.testing.timers import make_timer
 from tests.postgres_store.held import held
 
@@ -84,6 +95,37 @@ async def test_replacements(
     await create(store, FIRST, SECOND)
     replacing = create(store, SECOND, FIRST, on_existing=OnExisting.REPLACE)
     await expect_no_circle(options, database, replacing, on_existing=OnExisting.REPLACE)
+
+
+async def test_creates_of_new_timers(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    new = [CreateRequest(timer, OnExisting.KEEP, id_is_new=True) for timer in (SECOND, FIRST)]
+    await expect_no_circle(options, database, store.create(new))
+
+
+async def test_redrives(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    claims = await claim_second_first(store)
+    assert await store.settle([failure(claimed) for claimed in claims]) == [True, True]
+    keys = [TimerKey(claimed.namespace, claimed.id) for claimed in claims]
+    redriving = store.redrive_if_failed([Redrive(key=key, delivery_id="d") for key in keys], at(3))
+    assert None not in await expect_no_circle(options, database, redriving)
+
+
+async def test_two_redrives(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    claims = await claim_second_first(store)
+    assert await store.settle([failure(claimed) for claimed in claims]) == [True, True]
+    first, second = (Redrive(key=timer.key, delivery_id="d") for timer in (FIRST, SECOND))
+    async with held(options, REDRIVE, *redrive_values([first], at(3))) as other:
+        redriving = asyncio.ensure_future(store.redrive_if_failed([second, first], at(3)))
+        await other.is_waited_for(database)
+        await other.run(REDRIVE, *redrive_values([second], at(3)))
+        await other.commit()
+        assert await redriving == [None, None]
 
 
 async def test_requests_for_the_same_keys_in_one_batch(

@@ -4,16 +4,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Settlement
+from duetime.domain.transitions import Redrive, Settlement
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
+from duetime.stores.postgres.redriving import REDRIVE, redrive_values
 from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
 from duetime.testing.store_contract.steps import (
     at,
@@ -139,6 +141,69 @@ async def test_while_another_one_creates_it(
     first = create_values([CreateRequest(TIMER, OnExisting.KEEP)])
     result = await create_during(options, database, store, CREATE, *first)
     assert result == CreateResult(Existence.EXISTING, TIMER)
+
+
+async def failed_one(store: PostgresStore) -> Redrive:
+    """A timer that has failed for good, and what redrives it."""
+    claimed = await claimed_one(store)
+    without_retries = replace(claimed, retry_policy=None)
+    assert await store.settle([failure(without_retries)]) == [True]
+    return Redrive(key=TIMER.key, delivery_id="again")
+
+
+@pytest.mark.parametrize("on_existing", OnExisting)
+async def test_while_it_is_redriven(
+    store: PostgresStore, options: PostgresOptions, database: Connection, on_existing: OnExisting
+) -> None:
+    redrive = redrive_values([await failed_one(store)], at(9))
+    result = await create_during(
+        options, database, store, REDRIVE, *redrive, on_existing=on_existing
+    )
+    assert result.timer.status is TimerStatus.PENDING
+    assert result.timer == await stored(store, TIMER.key)
+    if on_existing is OnExisting.KEEP:
+        assert (result.existence, result.timer.delivery_id) == (Existence.EXISTING, "again")
+    else:
+        assert (result.existence, result.timer.delivery_id) == (Existence.REPLACED, "newcomer")
+
+
+async def test_while_a_redrive_of_it_is_given_up(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    redrive = redrive_values([await failed_one(store)], at(9))
+    async with held(options, REDRIVE, *redrive) as under_way:
+        creation = asyncio.create_task(create(store, NEWCOMER))
+        await under_way.is_waited_for(database)
+        await under_way.roll_back()
+        (result,) = await creation
+    assert (result.existence, result.timer.status) == (Existence.EXISTING, TimerStatus.FAILED)
+
+
+async def test_a_redrive_waits_for_a_create_that_looks_for_its_key(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    redrive = await failed_one(store)
+    values = create_values([CreateRequest(NEWCOMER, OnExisting.REPLACE)])
+    async with held(options, CREATE, *values) as under_way:
+        redriving = asyncio.create_task(store.redrive_if_failed([redrive], at(9)))
+        await under_way.is_waited_for(database)
+        await under_way.commit()
+        (redriven,) = await redriving
+    assert redriven is not None
+    assert redriven == await stored(store, TIMER.key)
+    assert redriven.delivery_id == "again"
+
+
+async def test_a_redrive_finds_a_timer_gone_that_is_pruned(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    redrive = await failed_one(store)
+    async with held(options, "DELETE FROM finished_timers WHERE status = 3") as under_way:
+        redriving = asyncio.create_task(store.redrive_if_failed([redrive], at(9)))
+        await under_way.is_waited_for(database)
+        await under_way.commit()
+        assert await redriving == [None]
+    assert await store.get(TIMER.key) is None
 
 
 async def test_a_settlement_waits_for_a_create_that_looks_for_its_key(

@@ -11,16 +11,26 @@ import pytest
 
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
-from duetime.ports.store import CreateRequest, OnExisting, PageQuery, SortField
+from duetime.ports.store import (
+    CreateRequest,
+    OnExisting,
+    PageQuery,
+    Position,
+    ScanQuery,
+    SortField,
+)
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
+from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
 from duetime.stores.postgres.paging import page_statement
 from duetime.stores.postgres.reading import GET
 from duetime.stores.postgres.recovering import LEFT_BEHIND
+from duetime.stores.postgres.redriving import REDRIVE
+from duetime.stores.postgres.scanning import count_statement, scan_statement, scan_values
 from duetime.stores.postgres.settling import SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
 from duetime.testing.timers import make_timer
@@ -31,6 +41,7 @@ from tests.postgres_store.plans import (
     rows_read,
     run_explained,
     scans_of_timers,
+    unordered,
 )
 from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State
 
@@ -46,7 +57,7 @@ def settlements(claims: int) -> list[Any]:
     ids = [f"t{n}" for n in range(claims)]
     ones, texts = [1] * claims, ["x"] * claims
     return [
-        *(1, ["default"] * claims, ids, ones, ones, ones, [2] * claims, ones, ones, texts),
+        *(1, ["default"] * claims, ids, ones, ones, ones, ones, [2] * claims, ones, ones, texts),
         *(ones, ones, texts, texts, ones, ones),
     ]
 
@@ -65,6 +76,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT)),
+    "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
 } | {
     f"page of {status.label if status else 'all'} by {sort.value} {descending=}": (
         page_statement(status, sort, descending),
@@ -73,6 +85,21 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     for status in (None, *TimerStatus)
     for sort in SortField
     for descending in (False, True)
+}
+SCANS: dict[str, tuple[str, Sequence[Any]]] = {
+    f"scan of {status.label if status else 'all'} {descending=}": (
+        scan_statement(status, descending),
+        (*scan_values(ScanQuery(namespace="default")), LIMIT),
+    )
+    for status in (None, *TimerStatus)
+    for descending in (False, True)
+}
+STATEMENTS |= SCANS | {
+    f"count of a scan of {status.label if status else 'all'}": (
+        count_statement(status),
+        scan_values(ScanQuery(namespace="default")),
+    )
+    for status in (None, *TimerStatus)
 }
 
 
@@ -136,6 +163,70 @@ async def test_a_page_reads_what_it_shows_and_skips(
     statement = page_statement(query.status, query.sort, query.descending)
     plan = await run_explained(planner, statement, query.namespace, query.limit, query.offset)
     assert rows_read(plan) <= 150 * (2 + 3 * PARTITIONS) + 50
+
+
+@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+async def test_a_scan_is_merged_and_never_sorted(
+    store: PostgresStore, database: Connection, planner: Connection, state: State
+) -> None:
+    await state(store, database)
+    problems = {
+        name: problem
+        for name, (statement, values) in SCANS.items()
+        if (problem := unordered(await explain(planner, statement, *values)))
+    }
+    assert not problems
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+async def test_a_scan_reads_what_it_answers_wherever_it_starts(
+    store: PostgresStore,
+    database: Connection,
+    planner: Connection,
+    state: State,
+    descending: bool,
+) -> None:
+    await state(store, database)
+    instants = [at(seconds) for seconds in (-1, 0, 10, 19.5, 30)]
+    for instant in instants:
+        query = ScanQuery(
+            namespace="default",
+            after_exclusive=Position(instant, b"\x80" * 16),
+            descending=descending,
+            limit=LIMIT,
+        )
+        answered = len(await store.scan(query))
+        statement = scan_statement(query.status, descending)
+        plan = await run_explained(planner, statement, *scan_values(query), LIMIT)
+        # Each partition is read one further than it is needed, for each status in it.
+        assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
+
+
+@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+async def test_a_key_is_looked_for_by_the_index_of_the_keys(
+    store: PostgresStore, database: Connection, planner: Connection, state: State
+) -> None:
+    """Others begin with the namespace too, and seem as good as long as there is nothing in it."""
+    await state(store, database)
+    timers = [make_timer(f"new{n}") for n in range(100)]
+    new_values = new_timer_values(timers, look=True)
+    assert new_values is not None
+    requests = [CreateRequest(timer, OnExisting.REPLACE) for timer in timers[:9]]
+    plans = [
+        *await plans_within(planner, CREATE_NEW, *new_values),
+        *await plans_within(planner, CREATE, *create_values(requests)),
+    ]
+    for name in ("get", "change", "cancel", "remove", "redrive"):
+        statement, values = STATEMENTS[name]
+        plans.append(await explain(planner, statement, *values))
+    scans = [scan for plan in plans for scan in scans_of_timers(plan)]
+    assert scans
+    assert not [
+        f"{scan['Index Name']}: {scan['Index Cond']}"
+        for scan in scans
+        if scan["Node Type"] != "Tid Scan" and "id = " not in scan["Index Cond"]
+    ]
 
 
 @pytest.mark.parametrize("on_existing", OnExisting)

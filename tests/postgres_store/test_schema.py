@@ -7,8 +7,12 @@ from typing import Any, cast
 import pytest
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, Row, connected
+from duetime.testing.store_contract.steps import at, claim, completion, own_shards, stored
 
 
 async def test_a_new_database_is_migrated_once(options: PostgresOptions) -> None:
@@ -62,6 +66,48 @@ async def test_an_interrupted_migration_leaves_nothing(
         with pytest.raises(Exception, match="division by zero"):
             await schema.migrate(options)
     assert await schema.check(options) == (None, schema.newest_version())
+
+
+_OF_VERSION_3 = """
+    INSERT INTO namespaces VALUES ('default', 16);
+    INSERT INTO shards SELECT n, 0, NULL FROM generate_series(0, 15) AS n;
+    INSERT INTO shard_fences SELECT role, n, 0 FROM generate_series(0, 1) AS role,
+        generate_series(0, 15) AS n;
+"""
+
+_CREATE_IN_VERSION_3 = """
+    SELECT status FROM create_timers(
+        true, ARRAY['default'], ARRAY[$1::text], ARRAY[1], ARRAY['\\x01'::bytea], ARRAY[1::bigint],
+        ARRAY[1::bigint], ARRAY[2::bigint], ARRAY[2::bigint], ARRAY['d'], ARRAY['{"type":"bus"}'],
+        ARRAY[NULL], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL::bytea], ARRAY[false])
+"""
+
+
+async def test_what_the_previous_release_stored_is_there_afterwards(
+    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = schema.migrations()
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", lambda: scripts[:3])
+        await schema.migrate(options)
+    key, canceled = TimerKey("default", "stored"), TimerKey("default", "canceled")
+    async with connected(options, ANY_PLAN) as connection:
+        await connection.execute(_OF_VERSION_3)
+        for name in ("stored", "canceled"):
+            assert await connection.fetch(_CREATE_IN_VERSION_3, name) == []
+    store = PostgresStore(options)
+    await store.open()
+    assert await store.namespaces() == [Namespace("default", 16, NamespaceOptions())]
+    assert (await stored(store, key)).status is TimerStatus.PENDING
+    await store.cancel_if_pending(canceled, at(1))
+    leases = await own_shards(store)
+    (claimed,) = await claim(store, leases)
+    assert await store.settle([completion(claimed)]) == [True]
+    assert (await stored(store, key)).status is TimerStatus.COMPLETED
+    async with connected(options, ANY_PLAN) as connection:
+        # A node of that release may still be running.
+        assert await connection.fetchval(_CREATE_IN_VERSION_3, "stored") == TimerStatus.COMPLETED
+    await store.close()
 
 
 class OtherServer:

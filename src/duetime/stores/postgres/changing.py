@@ -16,6 +16,7 @@ from duetime.stores.postgres.history import write_with_history
 from duetime.stores.postgres.reading import get_timer
 from duetime.stores.postgres.rows import (
     FINISHED_AS_TIMER,
+    HAS_KEY,
     PENDING_AS_TIMER,
     SHARED_COLUMNS,
     callback_text,
@@ -40,13 +41,13 @@ CHANGE = f"""
         failures = CASE WHEN $5 OR $7 THEN 0 ELSE failures END,
         metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
         retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END
-    WHERE namespace = $1 AND id = $2
+    WHERE {HAS_KEY}
     RETURNING {PENDING_AS_TIMER}
 """
 
 CANCEL = f"""
     WITH gone AS (
-        DELETE FROM pending_timers WHERE namespace = $1 AND id = $2 RETURNING {SHARED_COLUMNS}
+        DELETE FROM pending_timers WHERE {HAS_KEY} RETURNING {SHARED_COLUMNS}
     )
     INSERT INTO finished_timers ({SHARED_COLUMNS}, status)
     SELECT {SHARED_COLUMNS.replace("updated_at", "$3")}, {int(TimerStatus.CANCELED)} FROM gone
@@ -55,7 +56,7 @@ CANCEL = f"""
 
 REMOVE = f"""
     WITH gone AS (
-        DELETE FROM pending_timers WHERE namespace = $1 AND id = $2
+        DELETE FROM pending_timers WHERE {HAS_KEY}
         RETURNING {PENDING_AS_TIMER}
     ), booked AS (
         UPDATE ledger SET removed = removed + 1

@@ -12,7 +12,7 @@ it had to leave out some of its shards, and it is needed once for each lease tha
 from functools import cache
 
 from duetime.stores.postgres.claim_text import CLAIM_AS_TEXT
-from duetime.stores.postgres.rows import SHARED_COLUMNS
+from duetime.stores.postgres.rows import SHARED_COLUMNS, qualified
 
 MAX_MERGED_SHARDS = 64
 """Up to so many shards are read side by side, which takes as many scans as there are shards."""
@@ -128,7 +128,7 @@ def _statement(due: str) -> str:
             ORDER BY namespace, id LIMIT $4
         ) AS doomed
         WHERE timer.ctid = doomed.place AND timer.due_at <= $3
-        RETURNING {_qualified("timer")}, doomed.leased_epoch
+        RETURNING {qualified("timer")}, doomed.leased_epoch
     ), claimed AS (
         INSERT INTO executing_timers ({SHARED_COLUMNS}, claimed_at)
         SELECT {_TAKEN_COLUMNS}, $5 FROM taken
@@ -155,10 +155,6 @@ def _statement(due: str) -> str:
 
 
 _AFTER_EVERY_UUID = f"'\\x{'ff' * 17}'::bytea"
-
-
-def _qualified(table: str) -> str:
-    return ", ".join(f"{table}.{column}" for column in SHARED_COLUMNS.split(", "))
 
 
 _FOR_MANY_SHARDS = _statement(_DUE_IN_MANY_SHARDS)

@@ -17,8 +17,8 @@ MAX_SHARED_BYTES = 2**20
 single claim that is held for long does not keep all of it."""
 
 CLAIM_AS_TEXT = """'[' || concat_ws(',',
-    to_json(namespace), to_json(id), shard, epoch, claim_number, attempt, failures, execute_at,
-    due_at, claimed_at, to_json(delivery_id), callback, coalesce(retry_policy, 'null'),
+    to_json(namespace), to_json(id), shard, epoch, created_at, claim_number, attempt, failures,
+    execute_at, due_at, claimed_at, to_json(delivery_id), callback, coalesce(retry_policy, 'null'),
     coalesce(to_json(correlation_id)::text, 'null'), coalesce(attempts, '[]')) || ']'"""
 """An SQL expression for a row of `executing_timers` as an array in the order of a claim's fields.
 

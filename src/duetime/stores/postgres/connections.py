@@ -36,6 +36,8 @@ PLANS_BY_INDEX: Mapping[str, str] = {
 ANY_PLAN: Mapping[str, str] = {}
 """For statements that read large parts of tables on purpose."""
 
+PLANS_FOR_VALUES: Mapping[str, str] = {"plan_cache_mode": "force_custom_plan"}
+"""For statements whose values say which partitions of the history they need."""
 
 _USELESS_AFTER = (
     # The server would have ended the statement before: nothing comes any more.

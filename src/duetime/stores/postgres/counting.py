@@ -7,6 +7,7 @@ import msgspec
 
 from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.rows import condition_of, table_of
 
 COUNTED_EXACTLY = 10_000
 
@@ -16,30 +17,20 @@ class Count(NamedTuple):
     is_estimated: bool
 
 
-def _timers_of(status: TimerStatus) -> tuple[str, str]:
-    """The table that holds timers of the status, and the condition for them in a namespace."""
-    if status is TimerStatus.PENDING:
-        return "pending_timers", "namespace = $1"
-    if status is TimerStatus.EXECUTING:
-        return "executing_timers", "namespace = $1"
-    return "finished_timers", f"namespace = $1 AND status = {int(status)}"
-
-
 def _count_up_to(source: str) -> str:
     return f"(SELECT count(*) FROM (SELECT FROM {source} LIMIT {COUNTED_EXACTLY + 1}) AS counted)"
 
 
 def _in_one_namespace(status: TimerStatus) -> str:
-    table, condition = _timers_of(status)
-    return f"{table} WHERE {condition}"
+    return f"{table_of(status)} WHERE {condition_of(status)}"
 
 
 def _in_all_namespaces(status: TimerStatus) -> str:
     """History by namespace, because every index that knows the status begins with it."""
-    table, condition = _timers_of(status)
+    table = table_of(status)
     if not status.is_finished:
         return table
-    each = condition.replace("$1", "namespaces.name")
+    each = condition_of(status).replace("$1", "namespaces.name")
     return f"namespaces CROSS JOIN LATERAL (SELECT FROM {table} WHERE {each} OFFSET 0) AS timer"
 
 
@@ -80,9 +71,9 @@ async def count(
 
 async def _estimate(connection: Connection, namespace: str | None, status: TimerStatus) -> int:
     """What the planner believes; it knows the tables' sizes and the most common values."""
-    table, condition = _timers_of(status)
+    table = table_of(status)
     if namespace is not None:
-        statement, values = f"SELECT FROM {table} WHERE {condition}", [namespace]
+        statement, values = f"SELECT FROM {table} WHERE {condition_of(status)}", [namespace]
     elif status.is_finished:
         statement, values = f"SELECT FROM {table} WHERE status = {int(status)}", []
     else:

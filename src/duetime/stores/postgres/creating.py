@@ -12,6 +12,7 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres.connections import Connections
+from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
 from duetime.stores.postgres.rows import (
     TIMER_COLUMNS,
     callback_text,
@@ -28,18 +29,65 @@ CREATE = f"""
 
 _MAX_TRIES = 5
 
+_MANY = 64
+"""So many timers are worth a try whether they are all new. The try is in vain if one is not, and
+leaves dead rows behind."""
+
+_MAX_CAUTION = 64
+
+
+class Creating:
+    """Creates, and remembers whether timers that came in bulk existed already."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._caution = 1
+        self._cautious_batches = 0
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        """One write, whatever is in the batch."""
+        if not requests:
+            return []
+        wanted = _one_for_each_key(requests)
+        if len(wanted) == len(requests) and await self._created_as_new(wanted):
+            return [CreateResult(Existence.CREATED, request.timer) for request in requests]
+        return await create_timers(self._connections, requests, wanted)
+
+    async def _created_as_new(self, requests: Sequence[CreateRequest]) -> bool:
+        """Whether all of them were new, and are created now; otherwise nothing was done."""
+        look = not all(request.id_is_new for request in requests)
+        if look and (len(requests) < _MANY or self._is_cautious()):
+            return False
+        values = new_timer_values([request.timer for request in requests], look=look)
+        if values is None:
+            return False
+        try:
+            await self._connections.fetch_value(CREATE_NEW, *values)
+        except asyncpg.UniqueViolationError:
+            self._caution = min(2 * self._caution, _MAX_CAUTION)
+            self._cautious_batches = self._caution
+            return False
+        if look:
+            self._caution = max(self._caution // 2, 1)
+        return True
+
+    def _is_cautious(self) -> bool:
+        """Somebody who sends timers once more does so with many of them."""
+        if self._cautious_batches == 0:
+            return False
+        self._cautious_batches -= 1
+        return True
+
 
 async def create_timers(
-    connections: Connections, requests: Sequence[CreateRequest]
+    connections: Connections, requests: Sequence[CreateRequest], wanted: Sequence[CreateRequest]
 ) -> list[CreateResult]:
-    """One write, whatever is in the batch.
+    """Create what is `wanted`, which is one request for each key.
 
     A timer that exists when the new one is to be inserted, and no longer when it is to be
     answered, fails the write: it is made again.
     """
-    if not requests:
-        return []
-    values = create_values(_one_for_each_key(requests))
+    values = create_values(wanted)
     for _ in range(_MAX_TRIES):
         try:
             rows = await connections.fetch(CREATE, *values)
@@ -47,7 +95,7 @@ async def create_timers(
             if not isinstance(error.__cause__, asyncpg.SerializationError):
                 raise
         else:
-            if not rows and len(values[1]) == len(requests):
+            if not rows and len(wanted) == len(requests):
                 return [CreateResult(Existence.CREATED, request.timer) for request in requests]
             met = map(timer_of, rows)
             return _answers(requests, {timer.key: timer for timer in met})

@@ -1,27 +1,11 @@
-"""Namespaces, shards and who owns them."""
+"""Shards and who owns them."""
 
 from collections.abc import Mapping
 
 from duetime.domain.keys import Epoch, ShardNumber
-from duetime.domain.namespace import Namespace
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
 from duetime.stores.postgres.connections import Connections
-
-_ADD_NAMESPACE = "INSERT INTO namespaces (name, num_shards) VALUES ($1, $2) ON CONFLICT DO NOTHING"
-
-_GET_NAMESPACE = "SELECT name, num_shards FROM namespaces WHERE name = $1"
-
-_ADD_SHARDS = """
-    WITH fences AS (
-        INSERT INTO shard_fences (role, shard, epoch)
-        SELECT role, shard, 0
-        FROM generate_series(0, 1) AS role, generate_series(0, $1 - 1) AS shard
-        ORDER BY role, shard ON CONFLICT DO NOTHING
-    )
-    INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM generate_series(0, $1 - 1) AS shard
-    ORDER BY shard ON CONFLICT DO NOTHING
-"""
 
 _SHARDS = "SELECT shard, epoch, owner FROM shards ORDER BY shard"
 
@@ -58,16 +42,6 @@ _RELEASE_SHARDS = """
     WHERE shard = ANY (ARRAY(SELECT shard FROM mine WHERE epoch = ($2::bigint[])[shard + 1]))
     RETURNING shard
 """
-
-
-async def add_namespace(connections: Connections, namespace: Namespace) -> Namespace:
-    async with connections.borrow() as connection, connection.transaction():
-        await connection.execute(_ADD_NAMESPACE, namespace.name, namespace.num_shards)
-        row = await connection.fetchrow(_GET_NAMESPACE, namespace.name)
-        assert row is not None
-        name, num_shards = row
-        await connection.execute(_ADD_SHARDS, num_shards)
-    return Namespace(name, num_shards)
 
 
 async def read_shards(connections: Connections) -> list[ShardState]:

@@ -6,7 +6,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.store import Page, PageQuery, SortField
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.counting import count
-from duetime.stores.postgres.rows import SHARED_COLUMNS, timer_of
+from duetime.stores.postgres.rows import columns_of, condition_of, table_of, timer_of
 
 
 async def read_page(connections: Connections, query: PageQuery) -> Page:
@@ -40,15 +40,14 @@ def page_statement(status: TimerStatus | None, sort: SortField, descending: bool
     order = f"sort {direction}, timer_uuid {direction}"
     branches = " UNION ALL ".join(
         f"(SELECT {int(each)}::smallint AS status, {sort.value} AS sort, timer_uuid"
-        f" FROM {_table(each)} WHERE namespace = $1{_and_status(each)}"
+        f" FROM {table_of(each)} WHERE {condition_of(each)}"
         f" ORDER BY {sort.value} {direction}, timer_uuid {direction} LIMIT $2::bigint + $3::bigint)"
         for each in statuses
     )
     found = " UNION ALL ".join(
-        f"SELECT {SHARED_COLUMNS}, {int(each)}::smallint, {_claimed_at(each)},"
-        f" {_executed_at(each)}"
-        f" FROM {_table(each)} WHERE place.status = {int(each)} AND namespace = $1"
-        f"{_and_status(each)} AND {sort.value} = place.sort AND timer_uuid = place.timer_uuid"
+        f"SELECT {columns_of(each)} FROM {table_of(each)} WHERE place.status = {int(each)}"
+        f" AND {condition_of(each)}"
+        f" AND {sort.value} = place.sort AND timer_uuid = place.timer_uuid"
         for each in statuses
     )
     return f"""
@@ -59,21 +58,3 @@ def page_statement(status: TimerStatus | None, sort: SortField, descending: bool
         SELECT timer.* FROM place CROSS JOIN LATERAL ({found} OFFSET 0) AS timer
         ORDER BY place.sort {direction}, place.timer_uuid {direction}
     """
-
-
-def _table(status: TimerStatus) -> str:
-    if status is TimerStatus.PENDING:
-        return "pending_timers"
-    return "executing_timers" if status is TimerStatus.EXECUTING else "finished_timers"
-
-
-def _and_status(status: TimerStatus) -> str:
-    return f" AND status = {int(status)}" if status.is_finished else ""
-
-
-def _claimed_at(status: TimerStatus) -> str:
-    return "claimed_at" if status is TimerStatus.EXECUTING else "NULL::bigint"
-
-
-def _executed_at(status: TimerStatus) -> str:
-    return "executed_at" if status.is_finished else "NULL::bigint"

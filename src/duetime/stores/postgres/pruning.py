@@ -4,7 +4,12 @@ import asyncpg
 import structlog
 
 from duetime.domain.instants import Instant
-from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
+from duetime.stores.postgres.connections import (
+    ANY_PLAN,
+    PLANS_FOR_VALUES,
+    Connection,
+    connected,
+)
 from duetime.stores.postgres.options import PostgresOptions
 
 _log = structlog.get_logger()
@@ -33,6 +38,28 @@ _DELETE_OLD = """
     SELECT count(*) FROM gone
 """
 
+_PARTITIONS_SINCE = """
+    SELECT from_inclusive, least(to_exclusive, $1) FROM history_partitions
+    WHERE from_inclusive < $1 ORDER BY from_inclusive
+"""
+
+# Values: $1 and $2 the instants between which there is one partition, so that a place in it is
+# a place in the table; $3 the namespace, $4 the limit.
+_DELETE_FROM_PARTITION = """
+    WITH gone AS (
+        DELETE FROM finished_timers
+        WHERE updated_at >= $1 AND updated_at < $2 AND ctid = ANY (ARRAY(
+            SELECT ctid FROM finished_timers
+            WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3
+            LIMIT $4 FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    ), booked AS (
+        UPDATE ledger SET pruned = pruned + (SELECT count(*) FROM gone)
+        WHERE slot = pg_backend_pid() % 256 AND EXISTS (SELECT FROM gone)
+    )
+    SELECT count(*) FROM gone
+"""
+
 
 async def prune(options: PostgresOptions, finished_before: Instant, limit: int) -> int:
     """On a connection of its own: it may take long, and is not done often.
@@ -48,6 +75,23 @@ async def prune(options: PostgresOptions, finished_before: Instant, limit: int) 
         deleted: int = await connection.fetchval(_DELETE_OLD, finished_before, limit)
         if deleted < limit:
             deleted += await _drop_partitions(connection, finished_before)
+        return deleted
+
+
+async def prune_namespace(
+    options: PostgresOptions, namespace: str, finished_before: Instant, limit: int
+) -> int:
+    """From one partition after the other, each in a transaction of its own. They stay, however
+    little is left in them: other namespaces may keep their timers for longer."""
+    async with connected(
+        options, PLANS_FOR_VALUES, statement_timeout_seconds=_PRUNE_TIMEOUT_SECONDS
+    ) as connection:
+        deleted = 0
+        for since, until in await connection.fetch(_PARTITIONS_SINCE, finished_before):
+            if deleted < limit:
+                deleted += await connection.fetchval(
+                    _DELETE_FROM_PARTITION, since, until, namespace, limit - deleted
+                )
         return deleted
 
 

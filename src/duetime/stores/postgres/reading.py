@@ -3,9 +3,9 @@
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer
 from duetime.stores.postgres.connections import Connections
-from duetime.stores.postgres.rows import TIMER_COLUMNS, is_storable, timer_of
+from duetime.stores.postgres.rows import HAS_KEY, TIMER_COLUMNS, is_storable, timer_of
 
-GET = f"SELECT {TIMER_COLUMNS} FROM timers WHERE namespace = $1 AND id = $2"
+GET = f"SELECT {TIMER_COLUMNS} FROM timers WHERE {HAS_KEY}"
 
 
 async def get_timer(connections: Connections, key: TimerKey) -> Timer | None:

@@ -66,6 +66,7 @@ def _settlement_as_lost(executing: Timer) -> Settlement:
     return Settlement(
         namespace=timer.key.namespace,
         id=timer.key.id,
+        created_at=executing.created_at,
         claim_number=executing.claim_number,
         epoch=executing.epoch,
         status=timer.status,

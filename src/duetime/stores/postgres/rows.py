@@ -24,12 +24,43 @@ TIMER_COLUMNS = f"{SHARED_COLUMNS}, status, claimed_at, executed_at"
 """What the view `timers` has, in the order that `timer_of` reads it."""
 
 PENDING_AS_TIMER = f"{SHARED_COLUMNS}, 0::smallint, NULL::bigint, NULL::bigint"
+EXECUTING_AS_TIMER = f"{SHARED_COLUMNS}, 1::smallint, claimed_at, NULL::bigint"
 FINISHED_AS_TIMER = f"{SHARED_COLUMNS}, status, NULL::bigint, executed_at"
 
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
 _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
+
+
+HAS_KEY = "namespace = $1 AND id = $2 AND (namespace, id) >= ($1, $2)"
+"""True of the timer whose key is $1 and $2.
+
+The last part says nothing new. Where the planner knows a table as empty, every index that begins
+with the namespace seems as good to it as the one of the keys; only there this part costs nothing.
+A plan is kept, and by another index it reads the whole namespace once that is full."""
+
+
+def qualified(table: str, columns: str = SHARED_COLUMNS) -> str:
+    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
+
+
+def table_of(status: TimerStatus) -> str:
+    if status is TimerStatus.PENDING:
+        return "pending_timers"
+    return "executing_timers" if status is TimerStatus.EXECUTING else "finished_timers"
+
+
+def columns_of(status: TimerStatus) -> str:
+    """TIMER_COLUMNS, read from the table that holds timers of the status."""
+    if status is TimerStatus.PENDING:
+        return PENDING_AS_TIMER
+    return EXECUTING_AS_TIMER if status is TimerStatus.EXECUTING else FINISHED_AS_TIMER
+
+
+def condition_of(status: TimerStatus) -> str:
+    """What is true of the rows of that table that have the status, in the namespace $1."""
+    return "namespace = $1" + (f" AND status = {int(status)}" if status.is_finished else "")
 
 
 def timer_of(row: Row) -> Timer:

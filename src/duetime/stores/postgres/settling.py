@@ -8,7 +8,12 @@ from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.history import write_with_history
-from duetime.stores.postgres.rows import SHARED_COLUMNS, attempts_text, storable_or_none
+from duetime.stores.postgres.rows import (
+    SHARED_COLUMNS,
+    attempts_text,
+    qualified,
+    storable_or_none,
+)
 
 SETTLING_ROLE = 1
 
@@ -21,13 +26,9 @@ _KEPT_COLUMNS = ", ".join(
 )
 
 
-def _of(table: str, columns: str) -> str:
-    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
-
-
 # Values: $1 the role of the fences; then arrays with an element for each timer: $2 and $3 its
-# key, $4 and $5 the claim number and epoch it executes under, $6 the epoch its shard must have,
-# and then the state it gets.
+# key, $4 to $6 its creation and the claim number and epoch it executes under, $7 the epoch its
+# shard must have, and then the state it gets.
 #
 # As in a claim, what was found in a snapshot is checked again under the locks of the fences, and
 # deleted from there. A row in this table is never updated, so it is still what was found, or it
@@ -36,16 +37,17 @@ SETTLE = f"""
     WITH found AS MATERIALIZED (
         SELECT DISTINCT ON (place) place, shard, status, {_NEW_COLUMNS}, executed_at, position
         FROM unnest(
-            $2::text[], $3::text[], $4::integer[], $5::bigint[], $6::bigint[], $7::smallint[],
-            $8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::integer[], $13::text[],
-            $14::text[], $15::bigint[], $16::bigint[]
+            $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::bigint[], $7::bigint[],
+            $8::smallint[], $9::bigint[], $10::bigint[], $11::text[], $12::integer[],
+            $13::integer[], $14::text[], $15::text[], $16::bigint[], $17::bigint[]
         ) WITH ORDINALITY AS batch (
-            namespace, id, claim_number, epoch, shard_epoch, status, {_NEW_COLUMNS}, executed_at,
-            position)
+            namespace, id, created_at, claim_number, epoch, shard_epoch, status, {_NEW_COLUMNS},
+            executed_at, position)
         CROSS JOIN LATERAL (
             SELECT ctid AS place, shard FROM executing_timers AS timer
             WHERE timer.namespace = batch.namespace AND timer.id = batch.id
               AND timer.claim_number = batch.claim_number AND timer.epoch = batch.epoch
+              AND timer.created_at = batch.created_at
             OFFSET 0
         ) AS executing
         WHERE shard_epoch = (SELECT before.epoch FROM shard_fences AS before
@@ -65,8 +67,8 @@ SETTLE = f"""
             SELECT * FROM found WHERE shard <> ALL (ARRAY(SELECT shard FROM lost)) OFFSET 0
         ) AS doomed
         WHERE timer.ctid = doomed.place
-        RETURNING {_of("timer", _KEPT_COLUMNS)}, doomed.status, {_of("doomed", _NEW_COLUMNS)},
-                  doomed.executed_at, doomed.position
+        RETURNING {qualified("timer", _KEPT_COLUMNS)}, {qualified("doomed", _NEW_COLUMNS)},
+                  doomed.status, doomed.executed_at, doomed.position
     ), pending AS (
         INSERT INTO pending_timers ({_KEPT_COLUMNS}, {_NEW_COLUMNS})
         SELECT {_KEPT_COLUMNS}, {_NEW_COLUMNS} FROM gone WHERE status = {int(TimerStatus.PENDING)}
@@ -88,7 +90,8 @@ async def settle(
     role: int = SETTLING_ROLE,
     shard_epochs: Sequence[Epoch] | None = None,
 ) -> list[bool]:
-    """Apply those whose timer executes under their claim number and epoch.
+    """Apply those whose timer is the one they mean and executes under their claim number and
+    epoch.
 
     The timer's shard must have the same epoch, or the one in `shard_epochs` if that is given.
     """
@@ -119,6 +122,7 @@ def settlement_values(
     return [
         [settlement.namespace for settlement in settlements],
         [settlement.id for settlement in settlements],
+        [settlement.created_at for settlement in settlements],
         [settlement.claim_number for settlement in settlements],
         epochs,
         epochs if shard_epochs is None else list(shard_epochs),

@@ -8,9 +8,9 @@ import structlog
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
@@ -22,22 +22,26 @@ from duetime.ports.store import (
     Leases,
     Page,
     PageQuery,
+    ScanQuery,
 )
 from duetime.stores.postgres import (
     changing,
     counting,
-    creating,
     leasing,
     membership,
+    namespaces,
     paging,
     pruning,
     reading,
     recovering,
+    redriving,
+    scanning,
     schema,
     settling,
 )
 from duetime.stores.postgres.claiming import Claiming
 from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connections
+from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.options import PostgresOptions
 
 _log = structlog.get_logger()
@@ -80,10 +84,16 @@ class PostgresStore:
             await connections.fetch_value("SELECT 1")
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
-        return await leasing.add_namespace(self._ways.reads, namespace)
+        return await namespaces.add_namespace(self._ways.reads, namespace)
+
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        return await namespaces.change_namespace(self._ways.reads, name, options)
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        return await namespaces.read_namespaces(self._ways.reads)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        return await creating.create_timers(self._ways.creates, requests)
+        return await self._ways.creating.create(requests)
 
     async def get(self, key: TimerKey) -> Timer | None:
         return await reading.get_timer(self._ways.reads, key)
@@ -98,8 +108,19 @@ class PostgresStore:
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await changing.remove_if_pending(self._ways.reads, key)
 
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        return await redriving.redrive_if_failed(self._ways.reads, redrives, now)
+
     async def page(self, query: PageQuery) -> Page:
         return await paging.read_page(self._ways.lists, query)
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        return await scanning.scan(self._ways.lists, query)
+
+    async def count_scan(self, query: ScanQuery) -> int:
+        return await scanning.count_scan(self._ways.lists, query)
 
     async def claim_due(
         self,
@@ -124,9 +145,13 @@ class PostgresStore:
         step = self._options.history_step
         return await recovering.recover(self._ways.engine, leases, limit, step)
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
         self._require_opened()
-        return await pruning.prune(self._options, finished_before, limit)
+        if namespace is None:
+            return await pruning.prune(self._options, finished_before, limit)
+        return await pruning.prune_namespace(self._options, namespace, finished_before, limit)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         async with self._ways.lists.borrow() as connection:
@@ -182,6 +207,7 @@ class _Opened:
         self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
         self.lists = Connections(options, PLANS_BY_INDEX, _LIST_CONNECTIONS)
         self.all = (self.creates, self.engine, self.reads, self.lists)
+        self.creating = Creating(self.creates)
         self.claiming = Claiming(self.engine)
 
     async def open(self) -> None:
