@@ -58,6 +58,8 @@ class ClusterScenario:
         if profile.longest_lateness_ms is not None:
             poll_ms = self.poll_seconds * 1_000 if profile.lost_signals else 0.0
             self.world.longest_lateness_ms = profile.longest_lateness_ms + poll_ms
+        else:
+            self.world.concurrency = self.random.choice([None, None, 3, 20])
 
     async def run(self) -> None:
         for _ in range(self.random.randint(1, 3)):

@@ -8,9 +8,9 @@ from typing import NoReturn, TypeVar
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.clock import Clock
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
@@ -23,6 +23,7 @@ from duetime.ports.store import (
     Leases,
     Page,
     PageQuery,
+    ScanQuery,
 )
 from duetime.stores.memory import MemoryStore
 
@@ -110,6 +111,12 @@ class FaultyStore:
     async def add_namespace(self, namespace: Namespace) -> Namespace:
         return await self._truth.add_namespace(namespace)
 
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        return await self._call(lambda: self._truth.change_namespace(name, options))
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        return await self._call(self._truth.namespaces)
+
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._call(lambda: self._truth.create(requests))
 
@@ -125,8 +132,19 @@ class FaultyStore:
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await self._call(lambda: self._truth.remove_if_pending(key))
 
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        return await self._call(lambda: self._truth.redrive_if_failed(redrives, now))
+
     async def page(self, query: PageQuery) -> Page:
         return await self._call(lambda: self._truth.page(query))
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        return await self._call(lambda: self._truth.scan(query))
+
+    async def count_scan(self, query: ScanQuery) -> int:
+        return await self._call(lambda: self._truth.count_scan(query))
 
     async def claim_due(
         self,
@@ -152,9 +170,13 @@ class FaultyStore:
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         return await self._call(lambda: self._truth.recover(leases, limit=limit))
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
         return await self._call(
-            lambda: self._truth.prune(finished_before=finished_before, limit=limit)
+            lambda: self._truth.prune(
+                finished_before=finished_before, limit=limit, namespace=namespace
+            )
         )
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:

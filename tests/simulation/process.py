@@ -5,7 +5,7 @@ import asyncio
 from msgspec import UNSET, json
 
 from duetime.domain.callback import Callback, HttpCallback
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import NamespaceOptions, WantedNamespace
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.engine import Cluster, Engine, EngineOptions
@@ -32,8 +32,16 @@ class Process:
         self.destination = ProcessDestination(self)
 
     def assemble(self, options: EngineOptions, cluster: Cluster | None = None) -> None:
-        self.engine = Engine(self.store, self.store, self.destination, self.clock, options, cluster)
         self._namespaces = Namespaces(self.store)
+        self.engine = Engine(
+            self.store,
+            self.store,
+            self.destination,
+            self.clock,
+            options,
+            cluster,
+            self._namespaces,
+        )
         self.service = TimerService(
             self.store,
             self.clock,
@@ -45,7 +53,8 @@ class Process:
         )
 
     async def start(self, num_shards: int) -> None:
-        await self._namespaces.add(Namespace("default", num_shards))
+        options = NamespaceOptions(concurrency=self.world.concurrency)
+        await self._namespaces.add_all([WantedNamespace("default", num_shards, options)])
         await self.engine.start()
 
     @property
@@ -75,6 +84,7 @@ class ProcessDestination:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._world = process.world
+        self._running = 0
 
     def check(self, callback: Callback) -> None:
         pass
@@ -95,11 +105,14 @@ class ProcessDestination:
                 world.endpoints.always_quick in (None, self.endpoint_of(claim))
             ):
                 history.check_lateness(claim, now, world.longest_lateness_ms)
+            if world.concurrency is not None and self._running >= world.concurrency:
+                raise Broken(f"{process.name} has more attempts under way than the namespace may")
         except Broken as broken:
             # The engine survives whatever a destination raises, so the scenario must be told.
             world.broken.append(broken)
             raise
         world.note(f"{process.name} sends {claim.id} attempt {claim.attempt}")
+        self._running += 1
         try:
             outcome = await world.endpoints.receive(claim, process.clock)
         except asyncio.CancelledError:
@@ -108,6 +121,7 @@ class ProcessDestination:
             raise
         finally:
             sending.open = False
+            self._running -= 1
         # Whether the process learns of it or is dead by now: this is what the receiver said.
         sending.outcome = outcome
         await process.end_if_dead()

@@ -45,6 +45,8 @@ class Scenario:
         if profile.isolation:
             self.world.endpoints.always_quick = next(iter(self.world.endpoints.moods))
             self.world.longest_lateness_ms = LONGEST_LATENESS_MS
+        else:
+            self.world.concurrency = self.random.choice([None, None, 3, 20])
 
     async def run(self) -> None:
         await self.start_process()

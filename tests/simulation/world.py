@@ -25,6 +25,8 @@ class World:
         self.histories: dict[str, TimerHistory] = {}
         self.longest_lateness_ms: float | None = None
         """Of first attempts at endpoints that are always quick, where that is promised."""
+        self.concurrency: int | None = None
+        """How many attempts of the namespace may be under way, where that is limited."""
         self.trace: list[str] = []
         self.broken: list[Broken] = []
         self._uuids = 0

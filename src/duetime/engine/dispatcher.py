@@ -15,11 +15,15 @@ from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
 from duetime.engine.claim_name import ClaimName, name_of
 from duetime.engine.held_leases import HeldLeases
-from duetime.engine.lane import GROW_AFTER_SECONDS, Lane, Slots, size_of
+from duetime.engine.lane import GROW_AFTER_SECONDS, Lane
+from duetime.engine.lanes import Lanes
 from duetime.engine.lateness import Lateness
+from duetime.engine.quota import Quotas
 from duetime.engine.settler import MAX_BATCH, Settler
+from duetime.engine.slots import Slots, size_of
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
+from duetime.ports.endpoints import EndpointStatus
 
 _log = structlog.get_logger()
 
@@ -53,6 +57,7 @@ class Dispatcher:
         leases: HeldLeases,
         clock: Clock,
         slots: Slots,
+        quotas: Quotas,
         *,
         horizon_ms: float,
     ) -> None:
@@ -65,7 +70,7 @@ class Dispatcher:
         self._upcoming: list[tuple[Instant, int, Claim]] = []
         self._upcoming_bytes = 0
         self._sequence = 0
-        self._lanes: dict[str, Lane] = {}
+        self._lanes = Lanes(slots, quotas, clock, self._start)
         self._deliveries: dict[asyncio.Task[None], Claim] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._caretaker: asyncio.TimerHandle | None = None
@@ -81,6 +86,13 @@ class Dispatcher:
     def in_flight(self) -> int:
         return self._slots.used
 
+    @property
+    def open_endpoints(self) -> int:
+        return self._lanes.open_endpoints(self._clock.monotonic())
+
+    def endpoints(self) -> list[EndpointStatus]:
+        return self._lanes.statuses(self._clock.monotonic())
+
     def room(self) -> int:
         """How many more claims can be held now."""
         # One batch of outcomes may always gather. More of them means that the store is slower
@@ -93,16 +105,14 @@ class Dispatcher:
     def held(self) -> set[ClaimName]:
         """All claims that are here: not yet sent, under way, or not yet settled."""
         claims = [claim for _, _, claim in self._upcoming]
-        for lane in self._lanes.values():
-            claims.extend(lane.waiting)
+        claims.extend(self._lanes.waiting_claims())
         claims.extend(self._deliveries.values())
         return {name_of(claim) for claim in claims} | self._settler.held()
 
     def busy_shards(self) -> set[ShardNumber]:
         """The shards of all claims that are here, settled ones aside."""
         shards = {claim.shard for _, _, claim in self._upcoming}
-        for lane in self._lanes.values():
-            shards.update(claim.shard for claim in lane.waiting)
+        shards.update(claim.shard for claim in self._lanes.waiting_claims())
         return shards | {claim.shard for claim in self._deliveries.values()}
 
     def give_back(self, shards: Collection[ShardNumber]) -> None:
@@ -112,8 +122,7 @@ class Dispatcher:
             self._upcoming = [entry for entry in self._upcoming if entry[2].shard not in shards]
             heapify(self._upcoming)
             self._upcoming_bytes -= sum(map(size_of, unsent))
-        for lane in self._lanes.values():
-            unsent.extend(lane.take_waiting(shards))
+        unsent.extend(self._lanes.take_waiting(shards))
         self._hand_back_unsent(unsent, self._clock.now())
 
     def call_when_room(self, wanted: int, on_room: Callable[[], None]) -> None:
@@ -146,8 +155,7 @@ class Dispatcher:
                 handle.cancel()
         unsent = [claim for _, _, claim in self._upcoming]
         self._upcoming.clear()
-        for lane in self._lanes.values():
-            unsent.extend(lane.take_waiting())
+        unsent.extend(self._lanes.take_waiting())
         self._hand_back_unsent(unsent, self._clock.now())
         if self._deliveries:
             _, abandoned = await asyncio.wait(set(self._deliveries), timeout=grace_seconds)
@@ -159,22 +167,12 @@ class Dispatcher:
 
     def _send(self, claims: Sequence[Claim], now: Instant) -> None:
         now_seconds = self._clock.monotonic()
-        refused: dict[Lane, list[Claim]] = {}
         for claim in claims:
-            lane = self._lane_of(claim, now_seconds)
+            lane = self._lanes.of(self._endpoint_of(claim), now_seconds)
             if not lane.accept(claim, now_seconds):
-                refused.setdefault(lane, []).append(claim)
-            elif lane.waiting and self._caretaker is None:
+                self._defer(lane, claim, now, now_seconds)
+            elif self._caretaker is None and lane.needs_care:
                 self._set_caretaker()
-        for lane, handed_back in refused.items():
-            self._hand_back(lane, handed_back, now)
-
-    def _lane_of(self, claim: Claim, now_seconds: float) -> Lane:
-        endpoint = self._endpoint_of(claim)
-        lane = self._lanes.get(endpoint)
-        if lane is None:
-            lane = self._lanes[endpoint] = Lane(self._slots, self._start, now_seconds)
-        return lane
 
     def _endpoint_of(self, claim: Claim) -> str:
         try:
@@ -189,33 +187,42 @@ class Dispatcher:
         task.add_done_callback(self._deliveries.pop)
 
     async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
+        outcome = None
         try:
-            await self._deliver(claim)
-        finally:
-            lane.answered(claim, self._clock.monotonic())
-            if lane.is_idle:
-                self._forget(claim, lane)
-            self._tell_of_room()
+            outcome = await self._deliver(lane, claim)
+        except asyncio.CancelledError:
+            # It was given up because everything ends: nobody takes its place.
+            lane.abandoned(claim)
+            raise
+        except Exception:
+            _log.exception("attempt.broken", namespace=claim.namespace, id=claim.id)
+        now_seconds = self._clock.monotonic()
+        lane.answered(claim, outcome, now_seconds)
+        if lane.is_idle and not self._lanes.forget(lane, now_seconds):
+            self._set_caretaker()
+        self._tell_of_room()
 
-    async def _deliver(self, claim: Claim) -> None:
+    async def _deliver(self, lane: Lane, claim: Claim) -> Outcome | None:
+        """None when nothing was sent."""
         if not self._leases.holds(claim):
             self.has_dropped = True
-            return
+            return None
         now = self._clock.now()
         not_before = max(claim.due_at, claim.execute_at)
         if now < not_before:
             # The wall clock was set back while the claim waited for its turn, or since the
             # retry was planned.
-            settlement = hand_back(claim, due_at=not_before, now=now)
-        else:
-            self.lateness.record(claim, now, self._clock.monotonic())
-            outcome = await self._outcome_of(claim)
-            settlement = settlement_of(
-                claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
-            )
-            if isinstance(outcome, Failed):
-                self._log_failure(claim, outcome, settlement)
+            self._settler.add(claim.shard, hand_back(claim, due_at=not_before, now=now))
+            return None
+        self.lateness.record(claim, now, self._clock.monotonic())
+        outcome = await self._outcome_of(claim)
+        settlement = settlement_of(
+            claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
+        )
+        if isinstance(outcome, Failed):
+            self._log_failure(lane, claim, outcome, settlement)
         self._settler.add(claim.shard, settlement)
+        return outcome
 
     async def _outcome_of(self, claim: Claim) -> Outcome:
         try:
@@ -231,13 +238,20 @@ class Dispatcher:
             _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
         # A destination that breaks its contract must not leave the timer executing forever.
         now = self._clock.now()
-        return Failed(sent_at=now, answered_at=now, error=f"internal error: {problem}")
+        return Failed(
+            sent_at=now,
+            answered_at=now,
+            error=f"internal error: {problem}",
+            blames_endpoint=False,
+        )
 
-    def _log_failure(self, claim: Claim, outcome: Failed, settlement: Settlement) -> None:
+    def _log_failure(
+        self, lane: Lane, claim: Claim, outcome: Failed, settlement: Settlement
+    ) -> None:
         failed = _log.bind(
             namespace=claim.namespace,
             id=claim.id,
-            endpoint=self._endpoint_of(claim),
+            endpoint=lane.breaker.endpoint,
             attempt=claim.attempt,
             error=outcome.error,
         )
@@ -245,11 +259,6 @@ class Dispatcher:
             failed.warning("timer.failed")
         else:
             failed.info("timer.retry_planned", due_at=format_instant(settlement.due_at))
-
-    def _forget(self, claim: Claim, lane: Lane) -> None:
-        endpoint = self._endpoint_of(claim)
-        if self._lanes.get(endpoint) is lane:
-            del self._lanes[endpoint]
 
     def _set_timer(self, now: Instant) -> None:
         if self._timer is not None:
@@ -287,18 +296,18 @@ class Dispatcher:
             on_room()
 
     def _set_caretaker(self) -> None:
-        self._caretaker = asyncio.get_running_loop().call_later(
-            GROW_AFTER_SECONDS, self._look_after_lanes
-        )
+        if self._caretaker is None and not self._stopping:
+            self._caretaker = asyncio.get_running_loop().call_later(
+                GROW_AFTER_SECONDS, self._look_after_lanes
+            )
 
     def _look_after_lanes(self) -> None:
         self._caretaker = None
         now_seconds, now = self._clock.monotonic(), self._clock.now()
-        any_waiting = False
-        for lane in self._lanes.values():
-            self._hand_back(lane, lane.look_after(now_seconds), now)
-            any_waiting = any_waiting or bool(lane.waiting)
-        if any_waiting and not self._stopping:
+        for lane, claims in self._lanes.look_after(now_seconds):
+            for claim in claims:
+                self._defer(lane, claim, now, now_seconds)
+        if self._lanes.need_care:
             self._set_caretaker()
         self._tell_of_room()
 
@@ -306,13 +315,11 @@ class Dispatcher:
         for claim in claims:
             self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
 
-    def _hand_back(self, lane: Lane, claims: Sequence[Claim], now: Instant) -> None:
-        if claims:
-            deferred_to = plus_ms(now, lane.next_deferral_ms(self._clock.monotonic()))
-            for claim in claims:
-                # Never sooner than it was due, even if the wall clock was set back since.
-                due_at = max(deferred_to, claim.due_at)
-                self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
+    def _defer(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
+        deferred_to = plus_ms(now, lane.next_deferral_ms(claim.namespace, now_seconds))
+        # Never sooner than it was due, even if the wall clock was set back since.
+        due_at = max(deferred_to, claim.due_at)
+        self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
 
 def _new_delivery_id() -> str:

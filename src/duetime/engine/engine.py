@@ -1,5 +1,6 @@
 """The engine: its parts, started and stopped in order."""
 
+import asyncio
 from collections.abc import Mapping
 
 import structlog
@@ -16,15 +17,18 @@ from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.due_reader import DueReader
 from duetime.engine.handover import ShardHandover
 from duetime.engine.held_leases import HeldLeases
-from duetime.engine.lane import Slots
 from duetime.engine.pruner import Pruner
+from duetime.engine.quota import Quotas
 from duetime.engine.settler import Settler
 from duetime.engine.shard_owner import ShardOwner
-from duetime.engine.sole_owner import take_all_shards
+from duetime.engine.slots import Slots
+from duetime.engine.sole_owner import take_all_shards, take_other_shards
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
+from duetime.ports.endpoints import EndpointStatus
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import NodeFacts
+from duetime.ports.namespaces import NamespaceView, NoNamespaces
 from duetime.ports.signals import NodeSignals
 from duetime.ports.store import TimerStore
 
@@ -37,8 +41,9 @@ a moment gets a second chance even when the attempts took all of the grace."""
 
 
 class EngineOptions(Struct, frozen=True, kw_only=True):
-    """`retention_seconds` is None when finished timers are kept forever. `owner` is the name of
-    this process among all that ever share the store; `facts` is what it tells of itself."""
+    """`retention_seconds` is for namespaces without a retention of their own; None when their
+    finished timers are kept forever. `owner` is the name of this process among all that ever
+    share the store; `facts` is what it tells of itself."""
 
     owner: str
     horizon_ms: float = 50.0
@@ -64,6 +69,7 @@ class Engine:
         clock: Clock,
         options: EngineOptions,
         cluster: Cluster | None = None,
+        namespaces: NamespaceView | None = None,
     ) -> None:
         self._store = store
         self._leases = leases
@@ -80,38 +86,49 @@ class Engine:
         )
         self._settler = Settler(store, self, clock)
         slots = Slots(options.concurrency, options.concurrency_per_endpoint)
+        quotas = Quotas(
+            NoNamespaces() if namespaces is None else namespaces, lambda: self.members or 1
+        )
         self._dispatcher = Dispatcher(
-            destination, self._settler, self._held, clock, slots, horizon_ms=options.horizon_ms
+            destination,
+            self._settler,
+            self._held,
+            clock,
+            slots,
+            quotas,
+            horizon_ms=options.horizon_ms,
         )
         self._due_reader.feed(self._dispatcher)
-        self._pruner = (
-            None
-            if options.retention_seconds is None
-            else Pruner(store, clock, options.retention_seconds, lambda: self.clock_watch.is_skewed)
+        self._pruner = Pruner(
+            store, clock, options.retention_seconds, lambda: self.clock_watch.is_skewed
         )
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
         self._cluster = None if cluster is None else self._in_cluster(cluster)
+        self._takes_shards = False
+        self._taking_shards = asyncio.Lock()
 
     async def start(self) -> None:
         """Own shards, then work on them. Raises `StoreUnavailable`; then nothing was started."""
         if self._cluster is None:
-            self._held.take(await take_all_shards(self._store, self._leases, self._options.owner))
+            async with self._taking_shards:
+                owner = self._options.owner
+                self._held.take(await take_all_shards(self._store, self._leases, owner))
+                self._takes_shards = True
         else:
             await self._cluster.start(self)
         self._settler.start()
         self._due_reader.start()
-        if self._pruner is not None:
-            self._pruner.start()
+        self._pruner.start()
 
     async def stop(self, grace_seconds: float) -> None:
         """Claim nothing more, finish what is under way within the grace, hand back the rest,
         release each shard as soon as nothing of it is under way."""
         stopping_since_seconds = self._clock.monotonic()
+        self._takes_shards = False
         await self._due_reader.stop()
         if self._cluster is not None:
             self._cluster.owner.leave_all()
-        if self._pruner is not None:
-            await self._pruner.abandon()
+        await self._pruner.abandon()
         await self._dispatcher.stop(grace_seconds)
         grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)
         try:
@@ -125,6 +142,23 @@ class Engine:
         finally:
             if self._cluster is not None:
                 await self._cluster.stop()
+
+    async def own_new_shards(self) -> None:
+        """A namespace was added: on return its shards are owned, or are about to be by who of
+        the members gets them. Raises `StoreUnavailable`; a timer in a shard without an owner is
+        safe, and waits for one."""
+        if self._cluster is not None:
+            self._cluster.owner.beat_soon()
+            self._cluster.announcer.announce_shards_changed()
+            return
+        async with self._taking_shards:
+            if self._takes_shards:
+                self._held.take(
+                    await take_other_shards(
+                        self._store, self._leases, self._options.owner, held=self._held.all
+                    )
+                )
+                self._due_reader.poll_now()
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         if self._cluster is None:
@@ -177,6 +211,15 @@ class Engine:
     def in_flight(self) -> int:
         return self._dispatcher.in_flight
 
+    @property
+    def open_endpoints(self) -> int:
+        """How many endpoints keep failing or hanging, as far as this node has seen."""
+        return self._dispatcher.open_endpoints
+
+    def endpoints(self) -> list[EndpointStatus]:
+        """The endpoints that this node calls, or that failed here lately; the open ones first."""
+        return self._dispatcher.endpoints()
+
     def lateness_ms(self, percent: float) -> float | None:
         return self._dispatcher.lateness.percentile_ms(percent, self._clock.monotonic())
 
@@ -192,8 +235,9 @@ class Engine:
         if self._cluster is not None:
             await self._cluster.owner.end()
         else:
-            await self._leases.release_shards(self._held.all)
-            self._held.drop(self._held.all)
+            async with self._taking_shards:
+                await self._leases.release_shards(self._held.all)
+                self._held.drop(self._held.all)
 
     def _in_cluster(self, cluster: Cluster) -> "_InCluster":
         announcer = Announcer(

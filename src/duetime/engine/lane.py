@@ -1,13 +1,16 @@
-"""Fairness between endpoints: each has a lane of its own."""
+"""Fairness between endpoints, and between the namespaces that call one: a lane per endpoint."""
 
+import math
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
-from msgspec import UNSET
-
-from duetime.domain.callback import BusCallback
 from duetime.domain.keys import ShardNumber
+from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
+from duetime.engine.breaker import PROBES, TROUBLE_SECONDS, Breaker
+from duetime.engine.quota import Quota, Quotas
+from duetime.engine.slots import Slots, size_of
+from duetime.engine.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
 
 FIRST_WINDOW = 64
 """Attempts at once in a new lane. A quick endpoint needs no more; a slow one soon gets more."""
@@ -15,185 +18,238 @@ FIRST_WINDOW = 64
 GROW_AFTER_SECONDS = 0.025
 """A full lane in which nothing was answered for so long is given twice the window."""
 
-GIVE_UP_AFTER_SECONDS = 0.25
-"""A lane that cannot grow and in which nothing was answered for so long hands back what waits.
-One whose first claim waits for so long answers too slowly for others to wait for it."""
-
-FIRST_DEFERRAL_MS = 250.0
-LONGEST_DEFERRAL_MS = 5_000.0
-
-MAX_WAITING = 2_048
-MAX_WAITING_BYTES = 8 * 2**20
-"""Large claims wait in the store rather than here."""
-
-MAX_BYTES_IN_FLIGHT = 64 * 2**20
-
-
-def size_of(claim: Claim) -> int:
-    """The bytes of its payload, which are most of what a large claim keeps in memory."""
-    callback = claim.callback
-    if isinstance(callback, BusCallback) or callback.payload is UNSET:
-        return 0
-    return memoryview(callback.payload).nbytes
-
-
-class Slots:
-    """The attempts that may run at the same time, shared by all lanes, and their bytes.
-
-    A lane may have as many of them as are free. So one endpoint that hangs takes at most half,
-    two take a third each, and some are always left for the others.
-    """
-
-    def __init__(self, total: int, per_endpoint: int) -> None:
-        self.total = total
-        self.per_endpoint = per_endpoint
-        self.used = 0
-        self.used_bytes = 0
-        self.waiting = 0
-        """Claims that wait in lanes that flow."""
-
-    def limit(self) -> int:
-        return min(self.per_endpoint, self.total - self.used)
-
-    def byte_limit(self) -> int:
-        return MAX_BYTES_IN_FLIGHT - self.used_bytes
-
 
 class Lane:
     """The attempts under way to one endpoint and the claims that wait for their turn.
 
-    A lane flows as long as its claims get their turn soon; then the engine claims no more than
-    the lane can send. A lane that does not flow stops counting against what the engine may
-    claim. When no answers come at all it grows, and at last hands its waiting claims back to
-    the store, to be claimed again a little later: they are then free to be canceled, and
-    nobody waits for them.
+    The namespaces that wait have their turns one after the other; one that waits for its quota
+    stands aside. When no answers come at all the lane grows, and at last hands its waiting claims
+    back to the store, to be claimed again a little later: they are then free to be canceled, and
+    nobody waits for them. While the breaker is open, only a few attempts are under way.
     """
 
     def __init__(
-        self, slots: Slots, start: Callable[["Lane", Claim], None], now_seconds: float
+        self,
+        slots: Slots,
+        quotas: Quotas,
+        breaker: Breaker,
+        start: Callable[["Lane", Claim], None],
+        now_seconds: float,
     ) -> None:
         self._slots = slots
+        self._quotas = quotas
         self._start = start
         self._window = FIRST_WINDOW
         self._progress_seconds = now_seconds
+        self._silent_since_seconds = math.inf
         self._gave_up = False
-        self._deferral_ms = FIRST_DEFERRAL_MS
-        self._round_ends_seconds = 0.0
-        self.in_flight = 0
         self._bytes_in_flight = 0
-        self._waiting_bytes = 0
-        self.waiting: deque[Claim] = deque()
-        self._waiting_since: deque[float] = deque()
-        self._flows = True
+        self._by_namespace: dict[str, WaitingClaims] = {}
+        self._turns: deque[WaitingClaims] = deque()
+        self.breaker = breaker
+        self.in_flight = 0
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._by_namespace.values()))
 
     @property
     def is_idle(self) -> bool:
-        return self.in_flight == 0 and not self.waiting
+        return self.in_flight == 0 and not any(self._by_namespace.values())
+
+    @property
+    def needs_care(self) -> bool:
+        """Something waits or has been handed back lately, or the lane can be forgotten soon."""
+        return bool(self._by_namespace) or self.in_flight == 0
+
+    def is_over(self, now_seconds: float) -> bool:
+        """It is idle, and nothing that it handed back is still away."""
+        return self.in_flight == 0 and not any(
+            waiting or waiting.expect_more(now_seconds) for waiting in self._by_namespace.values()
+        )
+
+    def waiting_claims(self) -> Iterator[Claim]:
+        for waiting in self._by_namespace.values():
+            yield from waiting
 
     def accept(self, claim: Claim, now_seconds: float) -> bool:
         """Start the claim or let it wait; False when it must be handed back."""
-        if not self.waiting and self._may_start():
-            self._begin(claim)
+        if now_seconds - self._silent_since_seconds >= TROUBLE_SECONDS:
+            self._notice_silence(now_seconds)
+        quota = self._quotas.of(claim.namespace)
+        if not self._turns and self._may_start() and quota.may_start():
+            quota.in_flight += 1
+            self._begin(claim, now_seconds)
             return True
-        size = size_of(claim)
-        if (
-            self._gave_up
-            or len(self.waiting) >= MAX_WAITING
-            or (self.waiting and self._waiting_bytes + size > MAX_WAITING_BYTES)
-        ):
+        waiting = self._waiting_of(claim.namespace, quota)
+        if self._gave_up or not waiting.add(claim, now_seconds):
             return False
-        self.waiting.append(claim)
-        self._waiting_bytes += size
-        self._waiting_since.append(now_seconds)
-        self._slots.waiting += self._flows
+        if not waiting.is_in_line:
+            self._line_up(waiting)
         return True
 
-    def answered(self, claim: Claim, now_seconds: float) -> None:
-        """An attempt is over: its slot is free for the next."""
+    def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
+        """An attempt is over: its slot is free for the next. Without an outcome it was not made."""
+        quota = self.abandoned(claim)
+        if outcome is not None and (self.breaker.is_troubled or isinstance(outcome, Failed)):
+            self._judge(outcome, now_seconds)
+        self._progress_seconds = now_seconds
+        self._silent_since_seconds = math.inf
+        self._gave_up = False
+        if self._by_namespace:
+            self._start_waiting(now_seconds)
+            waiting = self._by_namespace.get(claim.namespace)
+            if waiting is not None and not (waiting and waiting.flow):
+                self._look_at(claim.namespace, waiting, now_seconds)
+        if quota.is_waited_for:
+            quota.resume(now_seconds)
+
+    def abandoned(self, claim: Claim) -> Quota:
+        """An attempt was given up; its slot is free, but nothing starts because of that."""
         size = size_of(claim)
         self.in_flight -= 1
         self._slots.used -= 1
         self._bytes_in_flight -= size
         self._slots.used_bytes -= size
-        self._progress_seconds = now_seconds
-        self._gave_up = False
-        self._start_waiting()
-        self._set_flows(not self._keeps_waiting(now_seconds))
-        if not self.waiting:
-            self._deferral_ms = FIRST_DEFERRAL_MS
-            self._round_ends_seconds = 0.0
+        quota = self._quotas.of(claim.namespace)
+        quota.in_flight -= 1
+        return quota
 
     def look_after(self, now_seconds: float) -> list[Claim]:
         """Use slots that other lanes gave back; grow or give up when nothing was answered for
         a while. Answers the claims to hand back."""
-        self._start_waiting()
+        self._notice_silence(now_seconds)
+        self._start_waiting(now_seconds)
         quiet_seconds = now_seconds - self._progress_seconds
-        if not self.waiting or quiet_seconds < GROW_AFTER_SECONDS:
-            self._set_flows(not self._keeps_waiting(now_seconds))
-            return []
-        self._set_flows(False)
-        if self._window < self._slots.limit():
-            self._window *= 2
-            self._start_waiting()
-            return []
-        if quiet_seconds < GIVE_UP_AFTER_SECONDS:
-            return []
-        self._gave_up = True
-        return self.take_waiting()
+        is_quiet = bool(self._turns) and quiet_seconds >= GROW_AFTER_SECONDS
+        for waiting in self._by_namespace.values():
+            waiting.set_flow(not is_quiet and self._gets_its_turn_soon(waiting, now_seconds))
+        if is_quiet:
+            if not self.breaker.is_open and self._window < self._slots.limit():
+                self._window *= 2
+                self._start_waiting(now_seconds)
+            elif quiet_seconds >= GIVE_UP_AFTER_SECONDS:
+                self._gave_up = True
+                return self.take_waiting()
+        return self._take_beyond_reach(now_seconds)
 
     def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
         """Take what waits out of the lane: all of it, or that of some shards."""
-        kept: deque[Claim] = deque()
-        kept_since: deque[float] = deque()
         taken = []
-        for claim, since in zip(self.waiting, self._waiting_since, strict=True):
-            if shards is None or claim.shard in shards:
-                taken.append(claim)
-                self._waiting_bytes -= size_of(claim)
-            else:
-                kept.append(claim)
-                kept_since.append(since)
-        self.waiting, self._waiting_since = kept, kept_since
-        self._slots.waiting -= len(taken) * self._flows
+        for waiting in self._by_namespace.values():
+            taken += waiting.take(shards)
+        self._leave_line()
         return taken
 
-    def next_deferral_ms(self, now_seconds: float) -> float:
-        """How long the claims handed back now stay away.
+    def next_deferral_ms(self, namespace: str, now_seconds: float) -> float:
+        """How long the claims of a namespace that are handed back now stay away."""
+        waiting = self._waiting_of(namespace, self._quotas.of(namespace))
+        return waiting.next_deferral_ms(now_seconds)
 
-        All that is handed back before the first of it returns stays away equally long; if
-        nothing has moved until then, the next round is twice as long.
-        """
-        if now_seconds >= self._round_ends_seconds:
-            if self._round_ends_seconds:
-                self._deferral_ms = min(2 * self._deferral_ms, LONGEST_DEFERRAL_MS)
-            self._round_ends_seconds = now_seconds + self._deferral_ms / 1_000
-        return self._deferral_ms
+    def _resume(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        """The namespace has room for one more attempt."""
+        if self._may_start():
+            self._begin(waiting.start_first(), now_seconds)
+            if waiting:
+                self._line_up(waiting)
+            return
+        if not (self.breaker.is_open or self._gave_up):
+            waiting.reserve()
+        self._turns.append(waiting)
+        waiting.is_in_line = True
 
-    def _start_waiting(self) -> None:
-        while self.waiting and self._may_start():
-            self._slots.waiting -= self._flows
-            self._waiting_since.popleft()
-            claim = self.waiting.popleft()
-            self._waiting_bytes -= size_of(claim)
-            self._begin(claim)
+    def _line_up(self, waiting: WaitingClaims) -> None:
+        waiting.is_in_line = True
+        if waiting.quota.may_start():
+            self._turns.append(waiting)
+        else:
+            waiting.quota.block(waiting)
 
-    def _keeps_waiting(self, now_seconds: float) -> bool:
-        since = self._waiting_since
-        return bool(since) and now_seconds - since[0] >= GIVE_UP_AFTER_SECONDS
+    def _leave_line(self) -> None:
+        """Those who were handed back have no turn any more."""
+        for waiting in self._turns:
+            waiting.is_in_line = bool(waiting)
+        self._turns = deque(waiting for waiting in self._turns if waiting)
 
-    def _set_flows(self, flows: bool) -> None:
-        self._slots.waiting += len(self.waiting) * (flows - self._flows)
-        self._flows = flows
+    def _start_waiting(self, now_seconds: float) -> None:
+        turns = self._turns
+        while turns and self._may_start():
+            waiting = turns[0]
+            if not (waiting.has_reservation or waiting.quota.may_start()):
+                turns.popleft()
+                waiting.quota.block(waiting)
+                continue
+            self._begin(waiting.start_first(), now_seconds)
+            if waiting:
+                turns.rotate(-1)
+            else:
+                turns.popleft().is_in_line = False
+
+    def _judge(self, outcome: Outcome, now_seconds: float) -> None:
+        was_open = self.breaker.is_open
+        if isinstance(outcome, Failed):
+            self._notice_silence(now_seconds)
+        self.breaker.heard(outcome, now_seconds)
+        if was_open and not self.breaker.is_open:
+            self._window = FIRST_WINDOW
+
+    def _notice_silence(self, now_seconds: float) -> None:
+        silent_seconds = now_seconds - self._silent_since_seconds
+        if silent_seconds >= TROUBLE_SECONDS:
+            self.breaker.hangs(self.in_flight, silent_seconds)
+
+    def _waiting_of(self, namespace: str, quota: Quota) -> WaitingClaims:
+        waiting = self._by_namespace.get(namespace)
+        if waiting is None:
+            waiting = WaitingClaims(self._slots, quota, self._resume)
+            self._by_namespace[namespace] = waiting
+        elif waiting.quota is not quota:
+            # The old one was forgotten while nothing of the namespace was here.
+            waiting.quota, waiting.is_in_line = quota, False
+        return waiting
+
+    def _look_at(self, namespace: str, waiting: WaitingClaims, now_seconds: float) -> None:
+        """After an answer: those who caught up start over, and so do those who had given up."""
+        flow = self._gets_its_turn_soon(waiting, now_seconds)
+        waiting.set_flow(flow)
+        if flow and not waiting:
+            del self._by_namespace[namespace]
+
+    def _gets_its_turn_soon(self, waiting: WaitingClaims, now_seconds: float) -> bool:
+        if waiting.keep_waiting(now_seconds):
+            return False
+        return not (waiting.expect_more(now_seconds) and self._is_held_back(waiting))
+
+    def _is_held_back(self, waiting: WaitingClaims) -> bool:
+        """Only so many attempts may be under way, be it the endpoint's doing or the namespace's:
+        then one knows that waiting may take long."""
+        return self.breaker.is_open or waiting.quota.is_limited
+
+    def _take_beyond_reach(self, now_seconds: float) -> list[Claim]:
+        taken = []
+        for namespace, waiting in list(self._by_namespace.items()):
+            if not (waiting or waiting.expect_more(now_seconds)):
+                del self._by_namespace[namespace]
+            elif waiting.keep_waiting(now_seconds) and self._is_held_back(waiting):
+                taken += waiting.take_beyond_reach(now_seconds)
+        if taken:
+            self._leave_line()
+        return taken
 
     def _may_start(self) -> bool:
-        return self.in_flight < min(self._window, self._slots.limit()) and (
+        in_flight = self.in_flight
+        if in_flight >= (PROBES if self.breaker.is_open else self._window):
+            return False
+        return in_flight < self._slots.limit() and (
             self._bytes_in_flight == 0 or self._bytes_in_flight < self._slots.byte_limit()
         )
 
-    def _begin(self, claim: Claim) -> None:
+    def _begin(self, claim: Claim, now_seconds: float) -> None:
         size = size_of(claim)
         self.in_flight += 1
         self._slots.used += 1
         self._bytes_in_flight += size
         self._slots.used_bytes += size
+        if self._silent_since_seconds == math.inf:
+            self._silent_since_seconds = now_seconds
         self._start(self, claim)

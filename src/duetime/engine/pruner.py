@@ -1,10 +1,13 @@
 """Forgets finished timers when their retention is over."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import structlog
+from msgspec import Struct
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.namespace import Namespace
 from duetime.engine.background import BackgroundLoop
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -16,8 +19,21 @@ PAUSE_BETWEEN_BATCHES_SECONDS = 0.05
 PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
 
 
+class Retention(Struct, frozen=True):
+    """How long the finished timers of one namespace are kept, or of all."""
+
+    namespace: str | None
+    seconds: float
+
+
 class Pruner(BackgroundLoop):
-    """Small batches with pauses in between, so that nobody waits for a long lock."""
+    """Small batches with pauses in between, so that nobody waits for a long lock; one for each
+    namespace in turn, so that none waits for a large one.
+
+    `retention_seconds` is for namespaces that have none of their own; None means for ever. What
+    the namespaces say is read from the store itself: what this process has heard of them may be
+    old, and what is forgotten does not come back.
+    """
 
     name = "pruner"
 
@@ -25,25 +41,76 @@ class Pruner(BackgroundLoop):
         self,
         store: TimerStore,
         clock: Clock,
-        retention_seconds: float,
+        retention_seconds: float | None,
         is_clock_wrong: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(clock)
         self._store = store
         self._is_clock_wrong = is_clock_wrong
-        self._retention = round(retention_seconds * MICROSECONDS_PER_SECOND)
+        self._retention_seconds = retention_seconds
+        self._left: deque[Retention] = deque()
+        self._again: list[Retention] = []
+        self._asked_seconds = 0.0
 
     async def step(self) -> None:
         if self._is_clock_wrong():
             # A clock that is ahead would forget what others still want to keep.
             await self.wait(PAUSE_BETWEEN_ROUNDS_SECONDS)
             return
-        finished_before = self._clock.now() - self._retention
-        # Down to a whole step, which a store that keeps history by the step drops in one go.
-        finished_before -= finished_before % self._store.capabilities.history_step
-        pruned = await self._store.prune(finished_before=Instant(finished_before), limit=BATCH_SIZE)
-        if pruned:
-            _log.debug("timers.pruned", count=pruned)
+        if not self._left:
+            await self._begin_pass()
+        if self._left:
+            retention = self._left.popleft()
+            if await self._prune(retention) >= BATCH_SIZE:
+                self._again.append(retention)
         await self.wait(
-            PAUSE_BETWEEN_BATCHES_SECONDS if pruned == BATCH_SIZE else PAUSE_BETWEEN_ROUNDS_SECONDS
+            PAUSE_BETWEEN_BATCHES_SECONDS
+            if self._left or self._again
+            else PAUSE_BETWEEN_ROUNDS_SECONDS
         )
+
+    async def _begin_pass(self) -> None:
+        """Once more where there is more to forget, or everywhere if that goes on for long."""
+        now_seconds = self._clock.monotonic()
+        again, self._again = self._again, []
+        if not again or now_seconds - self._asked_seconds >= PAUSE_BETWEEN_ROUNDS_SECONDS:
+            self._asked_seconds = now_seconds
+            again = retentions_of(await self._store.namespaces(), self._retention_seconds)
+        self._left = deque(again)
+
+    async def _prune(self, retention: Retention) -> int:
+        finished_before = self._clock.now() - round(retention.seconds * MICROSECONDS_PER_SECOND)
+        if retention.namespace is None:
+            # Down to a whole step, which a store that keeps history by the step drops in one go.
+            finished_before -= finished_before % self._store.capabilities.history_step
+        pruned = await self._store.prune(
+            finished_before=Instant(finished_before),
+            limit=BATCH_SIZE,
+            namespace=retention.namespace,
+        )
+        if pruned:
+            _log.debug("timers.pruned", namespace=retention.namespace, count=pruned)
+        return pruned
+
+
+def retentions_of(
+    namespaces: Sequence[Namespace], service_seconds: float | None
+) -> list[Retention]:
+    """What to prune so that every namespace is kept as long as it wants to be.
+
+    All namespaces are pruned together, which is cheapest, if none of them is kept for ever, and
+    then by the longest retention; those with a shorter one are pruned one by one as well.
+    """
+    by_name: dict[str, float] = {}
+    for namespace in namespaces:
+        own_seconds = namespace.options.retention_seconds
+        seconds = service_seconds if own_seconds is None else own_seconds or None
+        if seconds is not None:
+            by_name[namespace.name] = seconds
+    if len(by_name) < len(namespaces) or not by_name:
+        return [Retention(name, seconds) for name, seconds in by_name.items()]
+    longest_seconds = max(by_name.values())
+    shorter = [
+        Retention(name, seconds) for name, seconds in by_name.items() if seconds < longest_seconds
+    ]
+    return [Retention(None, longest_seconds), *shorter]

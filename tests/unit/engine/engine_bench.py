@@ -1,13 +1,18 @@
 """The whole engine on a memory store and virtual time, with everything around it in reach."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import (
+    DEFAULT_NAMESPACE,
+    DEFAULT_SHARDS,
+    Namespace,
+    NamespaceOptions,
+)
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Settlement
@@ -33,7 +38,8 @@ class WatchedStore(MemoryStore):
         self.claims: list[tuple[Instant, Instant, int, int]] = []
         """When, until when, how many were asked for and how many came."""
         self.settlements: list[Settlement] = []
-        self.pruned: list[tuple[float, int]] = []
+        self.pruned: list[tuple[float, str | None, int]] = []
+        """When, of which namespace, and how many."""
 
     async def claim_due(
         self,
@@ -56,10 +62,14 @@ class WatchedStore(MemoryStore):
         self.settlements.extend(settlements)
         return await super().settle(settlements)
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
         await self._take(0.0)
-        pruned = await super().prune(finished_before=finished_before, limit=limit)
-        self.pruned.append((self._clock.monotonic(), pruned))
+        pruned = await super().prune(
+            finished_before=finished_before, limit=limit, namespace=namespace
+        )
+        self.pruned.append((self._clock.monotonic(), namespace, pruned))
         return pruned
 
     async def _take(self, seconds: float) -> None:
@@ -69,19 +79,44 @@ class WatchedStore(MemoryStore):
             raise StoreUnavailable("away for a test")
 
 
+class KnownNamespaces:
+    """Implements the namespaces port; a test says what is known."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Namespace] = {}
+
+    def known(self, name: str) -> Namespace | None:
+        return self._by_name.get(name)
+
+    def __iter__(self) -> Iterator[Namespace]:
+        return iter(self._by_name.values())
+
+    def limit(self, name: str, concurrency: int | None) -> None:
+        options = NamespaceOptions(concurrency=concurrency)
+        self._by_name[name] = Namespace(name, options=options)
+
+
 class EngineBench:
     def __init__(self, **options: Any) -> None:
         self.clock = LoopClock()
         self.store = self.new_store()
         self.destination = RecordingDestination(self.clock)
         self.options = EngineOptions(owner="test", **options)
+        self.namespaces = KnownNamespaces()
         self.engine = self.new_engine()
 
     def new_store(self) -> WatchedStore:
         return WatchedStore(self.clock)
 
     def new_engine(self) -> Engine:
-        return Engine(self.store, self.store, self.destination, self.clock, self.options)
+        return Engine(
+            self.store,
+            self.store,
+            self.destination,
+            self.clock,
+            self.options,
+            namespaces=self.namespaces,
+        )
 
     async def start(self) -> None:
         await self.store.add_namespace(Namespace("default"))
@@ -117,10 +152,26 @@ class EngineBench:
             self.engine.announce(timer.shard, timer.due_at)
         return timer
 
-    async def create_many(self, prefix: str, instants: Sequence[Instant], url: str = GOOD) -> None:
+    async def create_many(
+        self,
+        prefix: str,
+        instants: Sequence[Instant],
+        url: str = GOOD,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        num_shards: int = DEFAULT_SHARDS,
+        retry_policy: RetryPolicy | None = None,
+    ) -> None:
         callback = HttpCallback(url=url)
         timers = [
-            make_timer(f"{prefix}-{number}", execute_at=instant, callback=callback)
+            make_timer(
+                f"{prefix}-{number}",
+                namespace=namespace,
+                num_shards=num_shards,
+                execute_at=instant,
+                callback=callback,
+                retry_policy=retry_policy,
+            )
             for number, instant in enumerate(instants)
         ]
         await self.store.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])

@@ -4,11 +4,19 @@ from msgspec import UNSET, Raw
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import Epoch
+from duetime.domain.outcome import Completed
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
-from duetime.engine.lane import FIRST_WINDOW, MAX_WAITING, Lane, Slots
-from duetime.testing import make_timer
+from duetime.engine.breaker import Breaker
+from duetime.engine.lane import FIRST_WINDOW, Lane
+from duetime.engine.quota import Quotas
+from duetime.engine.slots import Slots
+from duetime.engine.waiting_claims import MAX_WAITING
+from duetime.ports.namespaces import NoNamespaces
+from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
+
+DONE = Completed(sent_at=START_AT, answered_at=START_AT)
 
 
 class LaneBench:
@@ -17,21 +25,26 @@ class LaneBench:
     def __init__(self, total: int = 4_096, per_endpoint: int = 1_024) -> None:
         self.slots = Slots(total, per_endpoint)
         self.started: list[str] = []
+        self._quotas = Quotas(NoNamespaces())
         self._claims = 0
 
     def lane(self, now_seconds: float = 0.0) -> Lane:
-        return Lane(self.slots, lambda lane, claim: self.started.append(claim.id), now_seconds)
+        breaker = Breaker("https://one.example", VirtualClock())
+        return Lane(self.slots, self._quotas, breaker, self._note, now_seconds)
 
-    def claim(self, payload_bytes: int = 0) -> Claim:
+    def claim(self, payload_bytes: int = 0, namespace: str = "default") -> Claim:
         self._claims += 1
         payload = Raw(b'"%b"' % (b"x" * (payload_bytes - 2))) if payload_bytes else UNSET
         callback = HttpCallback(url="http://127.0.0.1:9/", payload=payload)
-        timer = make_timer(f"timer-{self._claims}", callback=callback)
+        timer = make_timer(f"timer-{self._claims}", namespace=namespace, callback=callback)
         return claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
 
     def fill(self, lane: Lane, count: int, now_seconds: float = 0.0) -> int:
         """Offer so many claims; answers how many were accepted."""
         return sum(lane.accept(self.claim(), now_seconds) for _ in range(count))
+
+    def _note(self, lane: Lane, claim: Claim) -> None:
+        self.started.append(claim.id)
 
 
 def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:
@@ -47,14 +60,14 @@ def test_claims_start_in_order_as_far_as_the_first_window_goes() -> None:
     lane = bench.lane()
     assert bench.fill(lane, FIRST_WINDOW + 3) == FIRST_WINDOW + 3
     assert bench.started == [f"timer-{number + 1}" for number in range(FIRST_WINDOW)]
-    assert len(lane.waiting) == bench.slots.waiting == 3
+    assert lane.waiting == bench.slots.waiting == 3
 
 
 def test_an_answer_lets_the_next_claim_start() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 2)
-    lane.answered(bench.claim(), 0.01)
+    lane.answered(bench.claim(), DONE, 0.01)
     assert bench.started[-1] == f"timer-{FIRST_WINDOW + 1}"
     assert (lane.in_flight, bench.slots.used, bench.slots.waiting) == (64, 64, 1)
 
@@ -74,7 +87,7 @@ def test_a_lane_that_answers_quickly_keeps_its_window() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, 200)
-    lane.answered(bench.claim(), 0.02)
+    lane.answered(bench.claim(), DONE, 0.02)
     assert lane.look_after(0.025) == []
     assert lane.in_flight == FIRST_WINDOW
 
@@ -104,9 +117,9 @@ def test_a_lane_that_gave_up_takes_claims_again_after_an_answer() -> None:
     lane = bench.lane()
     bench.fill(lane, 65)
     look_until(lane, 0.25)
-    lane.answered(bench.claim(), 0.3)
+    lane.answered(bench.claim(), DONE, 0.3)
     assert bench.fill(lane, 2, now_seconds=0.3) == 2
-    assert (lane.in_flight, len(lane.waiting)) == (64, 1)
+    assert (lane.in_flight, lane.waiting) == (64, 1)
 
 
 def test_a_lane_holds_a_bounded_number_of_claims() -> None:
@@ -119,13 +132,13 @@ def test_a_lane_that_answers_too_slowly_stops_counting_until_it_has_caught_up() 
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 100)
     for step in range(1, 30):
-        lane.answered(bench.claim(), step * 0.01)
+        lane.answered(bench.claim(), DONE, step * 0.01)
         if step % 2 == 0:
             lane.look_after(step * 0.01)
-    assert len(lane.waiting) == 71
+    assert lane.waiting == 71
     assert bench.slots.waiting == 0
     for _ in range(71):
-        lane.answered(bench.claim(), 0.3)
+        lane.answered(bench.claim(), DONE, 0.3)
     bench.fill(lane, 5, now_seconds=0.3)
     assert bench.slots.waiting == 5
 
@@ -136,12 +149,12 @@ def test_deferrals_grow_while_nothing_moves_and_start_over_when_the_lane_is_free
     bench.fill(lane, 1)
     deferrals, now_seconds = [], 1.0
     for _ in range(7):
-        deferrals.append(lane.next_deferral_ms(now_seconds))
-        assert lane.next_deferral_ms(now_seconds + 0.1) == deferrals[-1]
+        deferrals.append(lane.next_deferral_ms("default", now_seconds))
+        assert lane.next_deferral_ms("default", now_seconds + 0.1) == deferrals[-1]
         now_seconds += deferrals[-1] / 1_000
     assert deferrals == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]
-    lane.answered(bench.claim(), now_seconds)
-    assert lane.next_deferral_ms(now_seconds) == 250
+    lane.answered(bench.claim(), DONE, now_seconds)
+    assert lane.next_deferral_ms("default", now_seconds) == 250
 
 
 def test_one_silent_endpoint_takes_at_most_half_of_the_slots_and_two_a_third_each() -> None:
@@ -169,7 +182,7 @@ def test_slots_that_other_lanes_gave_back_are_used_within_one_look() -> None:
     assert blocked.in_flight == 0
     for lane in busy:
         lane.take_waiting()
-        lane.answered(bench.claim(), 0.02)
+        lane.answered(bench.claim(), DONE, 0.02)
     blocked.look_after(0.024)
     assert blocked.in_flight == 1
 
@@ -180,12 +193,12 @@ def test_large_claims_are_bounded_by_their_bytes() -> None:
     first, second = bench.lane(), bench.lane()
     accepted = [claim for claim in claims if first.accept(claim, 0.0)]
     assert first.in_flight == 32, "half of what may be in flight in all"
-    assert len(first.waiting) == 8
+    assert first.waiting == 8
     assert len(accepted) == 40
     assert sum(second.accept(claim, 0.0) for claim in claims) == 16 + 8
     for claim in accepted[:32]:
-        first.answered(claim, 0.01)
-    assert (first.in_flight, len(first.waiting)) == (8, 0)
+        first.answered(claim, DONE, 0.01)
+    assert (first.in_flight, first.waiting) == (8, 0)
 
 
 def test_a_claim_of_any_size_is_sent_in_the_end() -> None:
@@ -196,5 +209,23 @@ def test_a_claim_of_any_size_is_sent_in_the_end() -> None:
     assert lane.in_flight == 1
     assert other.accept(bench.claim(payload_bytes=2**20), 0.0)
     assert other.in_flight == 1
-    lane.answered(huge, 0.01)
+    lane.answered(huge, DONE, 0.01)
     assert bench.slots.used_bytes == 2**20
+
+
+def test_the_namespaces_that_wait_for_an_endpoint_have_their_turns() -> None:
+    bench = LaneBench(per_endpoint=1)
+    lane = bench.lane()
+    sent = [bench.claim(namespace=name) for name in ("large",) * 5 + ("small",) * 2]
+    assert all(lane.accept(claim, 0.0) for claim in sent)
+    for step in range(1, 7):
+        lane.answered(next(claim for claim in sent if claim.id == bench.started[-1]), DONE, step)
+    assert bench.started == [f"timer-{number}" for number in (1, 2, 6, 3, 7, 4, 5)]
+    assert (lane.in_flight, lane.waiting, bench.slots.waiting) == (1, 0, 0)
+
+
+def test_a_namespace_that_waits_in_numbers_leaves_room_for_others() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    assert bench.fill(lane, 5_000) == FIRST_WINDOW + MAX_WAITING
+    assert lane.accept(bench.claim(namespace="other"), 0.0)

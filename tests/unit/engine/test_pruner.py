@@ -2,7 +2,9 @@
 
 import pytest
 
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
+from duetime.engine.pruner import Retention, retentions_of
 from duetime.testing import on_virtual_time
 from tests.unit.engine.engine_bench import EngineBench
 
@@ -16,7 +18,7 @@ async def test_finished_timers_go_in_batches_with_pauses_in_between() -> None:
     assert await bench.count(TimerStatus.COMPLETED) == 1_200
     await bench.clock.sleep(700)
     assert await bench.count(TimerStatus.COMPLETED) == 0
-    bites = [(at, count) for at, count in bench.store.pruned if count]
+    bites = [(at, count) for at, _, count in bench.store.pruned if count]
     assert [count for _, count in bites] == [500, 500, 200]
     assert bites[1][0] - bites[0][0] == pytest.approx(0.05)
     assert 601 <= bites[0][0] <= 601 + 61
@@ -55,4 +57,90 @@ async def test_pruning_carries_on_when_the_store_comes_back() -> None:
     await bench.clock.sleep(1_000)
     bench.store.away = False
     await bench.clock.sleep(70)
+    assert await bench.count(TimerStatus.COMPLETED) == 0
+
+
+def kept(name: str, seconds: int | None = None) -> Namespace:
+    return Namespace(name, options=NamespaceOptions(retention_seconds=seconds))
+
+
+def test_namespaces_of_one_retention_are_pruned_together() -> None:
+    assert retentions_of([kept("a"), kept("b", 600)], 600) == [Retention(None, 600)]
+    assert retentions_of([kept("a"), kept("b")], None) == []
+    assert retentions_of([], 600) == []
+
+
+def test_all_are_pruned_by_the_longest_retention_and_others_by_their_own() -> None:
+    namespaces = [kept("a"), kept("b", 60), kept("c", 9_000), kept("d", 30)]
+    assert retentions_of(namespaces, 600) == [
+        Retention(None, 9_000),
+        Retention("a", 600),
+        Retention("b", 60),
+        Retention("d", 30),
+    ]
+
+
+def test_nothing_is_pruned_together_when_a_namespace_is_kept_for_ever() -> None:
+    ours = [Retention("b", 60)]
+    assert retentions_of([kept("a", 0), kept("b", 60)], 60) == ours
+    assert retentions_of([kept("a"), kept("b", 60)], None) == ours
+
+
+@on_virtual_time
+async def test_each_namespace_is_kept_for_as_long_as_it_wants() -> None:
+    bench = EngineBench(retention_seconds=600)
+    await bench.start()
+    left: dict[str, list[int]] = {}
+    for name, seconds in (("short", 60), ("service", None), ("long", 6_000), ("ever", 0)):
+        await bench.store.add_namespace(kept(name, seconds))
+        await bench.create_many("t", [bench.at(1)] * 10, namespace=name)
+        left[name] = []
+    for seconds in (30, 200, 600, 6_000):
+        await bench.clock.sleep(seconds)
+        for name, counts in left.items():
+            counts.append((await bench.store.counts(name))[TimerStatus.COMPLETED])
+    assert left == {
+        "short": [10, 0, 0, 0],
+        "service": [10, 10, 0, 0],
+        "long": [10, 10, 10, 0],
+        "ever": [10, 10, 10, 10],
+    }
+
+
+@on_virtual_time
+async def test_a_namespace_has_a_retention_even_if_the_service_has_none() -> None:
+    bench = EngineBench()
+    await bench.start()
+    await bench.create("kept", 1)
+    await bench.store.add_namespace(kept("short", 60))
+    await bench.create_many("t", [bench.at(1)] * 10, namespace="short")
+    await bench.clock.sleep(200)
+    assert (await bench.store.counts("short"))[TimerStatus.COMPLETED] == 0
+    assert await bench.status("kept") is TimerStatus.COMPLETED
+
+
+@on_virtual_time
+async def test_a_large_namespace_keeps_no_other_waiting() -> None:
+    bench = EngineBench()
+    await bench.start()
+    for name, count in (("large", 3_000), ("small", 10)):
+        await bench.store.add_namespace(kept(name, 600))
+        await bench.create_many("t", [bench.at(1)] * count, namespace=name)
+    await bench.clock.sleep(800)
+    order = [(namespace, count) for _, namespace, count in bench.store.pruned if count]
+    assert order[:3] == [("large", 500), ("small", 10), ("large", 500)]
+    assert order.count(("large", 500)) == 6
+
+
+@on_virtual_time
+async def test_a_retention_changed_at_run_time_holds_from_the_next_round_on() -> None:
+    bench = EngineBench(retention_seconds=600)
+    await bench.start()
+    await bench.create("t", 1)
+    await bench.clock.sleep(300)
+    await bench.store.change_namespace("default", NamespaceOptions(retention_seconds=0))
+    await bench.clock.sleep(3_000)
+    assert await bench.status("t") is TimerStatus.COMPLETED
+    await bench.store.change_namespace("default", NamespaceOptions(retention_seconds=60))
+    await bench.clock.sleep(61)
     assert await bench.count(TimerStatus.COMPLETED) == 0

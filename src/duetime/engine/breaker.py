@@ -1,0 +1,124 @@
+"""Knows whether an endpoint works, and remembers it while nothing is sent there.
+
+    closed --keeps failing or hanging--> open --a sign of life--> closed
+
+See docs/architecture/isolation.md for what an open one means for the timers.
+"""
+
+import structlog
+
+from duetime.domain.instants import Instant
+from duetime.domain.outcome import Failed, Interrupted, Outcome
+from duetime.ports.clock import Clock
+
+_log = structlog.get_logger()
+
+FAILURES_TO_OPEN = 20
+"""Attempts in a row that failed, or that are under way and not answered."""
+
+TROUBLE_SECONDS = 5.0
+"""For how long there has to be nothing but failures or silence. Failures of one moment, however
+many, are told at once and say little about the next moment."""
+
+PROBES = 4
+"""Attempts at once to an endpoint that does not work."""
+
+MAX_REMEMBERED = 10_000
+REMEMBERED_SECONDS = 600.0
+
+
+class Breaker:
+    """What the outcomes of attempts tell about one endpoint. Every instant but `opened_at`, which
+    is for people, is monotonic time."""
+
+    def __init__(self, endpoint: str, clock: Clock) -> None:
+        self._clock = clock
+        self._row_since_seconds = 0.0
+        self._opened_seconds = 0.0
+        self.endpoint = endpoint
+        self.failures = 0
+        """In a row, up to now."""
+        self.last_error: str | None = None
+        self.last_used_seconds = 0.0
+        self.is_open = False
+        self.is_troubled = False
+        """It is open, or the last attempt failed: then good news matter too."""
+        self.opened_at: Instant | None = None
+
+    def heard(self, outcome: Outcome, now_seconds: float) -> None:
+        """An attempt ended so."""
+        if isinstance(outcome, Failed) and outcome.blames_endpoint:
+            self._failed(outcome.error, now_seconds)
+        elif not isinstance(outcome, Interrupted):
+            self.failures, self.is_troubled = 0, False
+            if self.is_open:
+                self.close("answered", now_seconds)
+
+    def hangs(self, unanswered: int, silent_seconds: float) -> None:
+        """So many attempts are under way, and for so long nothing was answered."""
+        if not self.is_open and unanswered >= FAILURES_TO_OPEN:
+            self._open(f"{unanswered} attempts unanswered for {silent_seconds:.1f} s")
+
+    def close(self, why: str, now_seconds: float) -> None:
+        self.is_open, self.opened_at = False, None
+        open_seconds = round(now_seconds - self._opened_seconds, 3)
+        _log.info("endpoint.closed", endpoint=self.endpoint, why=why, open_seconds=open_seconds)
+
+    def _failed(self, error: str, now_seconds: float) -> None:
+        if self.failures == 0:
+            self._row_since_seconds = now_seconds
+        self.failures += 1
+        self.is_troubled = True
+        self.last_error = error
+        if (
+            not self.is_open
+            and self.failures >= FAILURES_TO_OPEN
+            and now_seconds - self._row_since_seconds >= TROUBLE_SECONDS
+        ):
+            self._open(error)
+
+    def _open(self, error: str) -> None:
+        self.is_open = self.is_troubled = True
+        self.last_error = error
+        self.opened_at = self._clock.now()
+        self._opened_seconds = self._clock.monotonic()
+        _log.warning("endpoint.opened", endpoint=self.endpoint, failures=self.failures, error=error)
+
+
+class IdleBreakers:
+    """The breakers of endpoints to which nothing is sent now, of those that failed lately.
+
+    A bounded number of them, for a while: who is not remembered works until shown otherwise.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: dict[str, Breaker] = {}
+        self._closed: dict[str, Breaker] = {}
+
+    def take(self, endpoint: str) -> Breaker:
+        """The endpoint's breaker, or a new one; it is not idle any more."""
+        remembered = self._open.pop(endpoint, None) or self._closed.pop(endpoint, None)
+        return remembered or Breaker(endpoint, self._clock)
+
+    def put(self, breaker: Breaker, now_seconds: float) -> None:
+        """It is idle from now on."""
+        if breaker.last_error is None:
+            return
+        breaker.last_used_seconds = now_seconds
+        (self._open if breaker.is_open else self._closed)[breaker.endpoint] = breaker
+        if len(self._open) + len(self._closed) > MAX_REMEMBERED:
+            self._drop_oldest(self._closed or self._open, now_seconds)
+
+    def remembered(self, now_seconds: float) -> list[Breaker]:
+        for breakers in (self._open, self._closed):
+            while breakers and (
+                next(iter(breakers.values())).last_used_seconds + REMEMBERED_SECONDS <= now_seconds
+            ):
+                self._drop_oldest(breakers, now_seconds)
+        return [*self._open.values(), *self._closed.values()]
+
+    def _drop_oldest(self, breakers: dict[str, Breaker], now_seconds: float) -> None:
+        breaker = breakers.pop(next(iter(breakers)))
+        if breaker.is_open:
+            breaker.close("idle", now_seconds)

@@ -1,0 +1,53 @@
+"""Ten thousand timers of one endpoint in trouble: nobody else is late, and nothing is lost."""
+
+from collections import Counter
+
+from duetime.domain.outcome import Outcome
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.testing import Fail, Hang, RecordingDestination, Succeed, on_virtual_time
+from tests.unit.engine.engine_bench import GOOD, HANGING, EngineBench
+
+
+class FailsTwice(RecordingDestination):
+    """Every timer's first two attempts fail."""
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        self.script(claim.id, Fail(0.002) if claim.attempt < 3 else Succeed(0.002))
+        return await super().deliver(claim)
+
+
+def percentile(values: list[float], percent: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
+@on_virtual_time
+async def test_ten_thousand_timers_of_a_hanging_endpoint_delay_nobody_due_with_them() -> None:
+    bench = EngineBench()
+    bench.store.claim_seconds = bench.store.settle_seconds = 0.005
+    bench.destination.script(HANGING, Hang())
+    bench.destination.script(GOOD, Succeed(0.01))
+    await bench.start()
+    await bench.create_many("h", [bench.at(1)] * 10_000, url=HANGING)
+    await bench.create_many("g", [bench.at(1)] * 1_000, url=GOOD)
+    await bench.clock.sleep(10)
+    latenesses = [
+        (attempt.sent_at - attempt.claim.execute_at) / 1_000
+        for attempt in bench.destination.attempts_of(GOOD)
+    ]
+    assert len(latenesses) == 1_000
+    assert percentile(latenesses, 99) < 1_000
+
+
+@on_virtual_time
+async def test_timers_whose_first_two_attempts_fail_all_complete_with_the_third() -> None:
+    bench = EngineBench()
+    bench.destination = FailsTwice(bench.clock)
+    bench.engine = bench.new_engine()
+    await bench.start()
+    policy = RetryPolicy(initial_interval_ms=5_000)
+    await bench.create_many("t", [bench.at(1)] * 10_000, retry_policy=policy)
+    await bench.clock.sleep(60)
+    assert await bench.count(TimerStatus.COMPLETED) == 10_000
+    assert set(Counter(a.claim.id for a in bench.destination.attempts).values()) == {3}
+    assert min(attempt.lateness_ms for attempt in bench.destination.attempts) >= 0

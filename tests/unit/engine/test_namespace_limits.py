@@ -1,0 +1,156 @@
+"""A namespace that may not send any more delays nobody else."""
+
+from collections import Counter
+
+from duetime.domain.keys import TimerKey
+from duetime.domain.outcome import Outcome
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.testing import Hang, RecordingDestination, Succeed, on_virtual_time
+from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
+
+TWO = "https://two.example"
+
+
+class NamespaceWatch(RecordingDestination):
+    """Notes how many attempts of each namespace run at once."""
+
+    def __init__(self, bench: EngineBench) -> None:
+        super().__init__(bench.clock)
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        self.now[claim.namespace] += 1
+        self.most[claim.namespace] = max(self.most[claim.namespace], self.now[claim.namespace])
+        try:
+            return await super().deliver(claim)
+        finally:
+            self.now[claim.namespace] -= 1
+
+
+def watched(bench: EngineBench) -> NamespaceWatch:
+    destination = NamespaceWatch(bench)
+    bench.destination = destination
+    bench.engine = bench.new_engine()
+    return destination
+
+
+@on_virtual_time
+async def test_a_namespace_has_no_more_attempts_under_way_than_it_may() -> None:
+    bench = EngineBench()
+    destination = watched(bench)
+    bench.namespaces.limit("small", 10)
+    for url in (GOOD, TWO, SLOW):
+        destination.script(url, Succeed(0.1))
+    await bench.start()
+    for url in (GOOD, TWO, SLOW):
+        await bench.create_many(f"t {url}", [bench.at(1)] * 200, url=url, namespace="small")
+    await bench.clock.sleep(1 + 6 + 2)
+    assert destination.most["small"] == 10
+    assert await bench.count(TimerStatus.COMPLETED) == 600, "100 a second, without gaps"
+
+
+@on_virtual_time
+async def test_a_namespace_at_its_limit_delays_nobody_who_calls_the_same_endpoint() -> None:
+    bench = EngineBench()
+    watched(bench)
+    bench.namespaces.limit("small", 2)
+    bench.destination.script(GOOD, Succeed(0.5))
+    await bench.start()
+    await bench.create_many("s", [bench.at(1)] * 5_000, namespace="small")
+    await bench.create_many("g", [bench.at(1 + number / 50) for number in range(500)])
+    await bench.clock.sleep(15)
+    latenesses = [
+        attempt.lateness_ms
+        for attempt in bench.destination.attempts
+        if attempt.claim.namespace == "default"
+    ]
+    assert len(latenesses) == 500
+    # Until it is known to be slow, what it has due takes all the room: once.
+    assert max(latenesses) <= 300
+    assert sum(lateness > 5 for lateness in latenesses) <= 20
+
+
+@on_virtual_time
+async def test_what_waits_for_its_namespace_is_handed_back_and_can_be_canceled() -> None:
+    bench = EngineBench()
+    bench.namespaces.limit("small", 2)
+    bench.destination.script(HANGING, Hang())
+    await bench.start()
+    await bench.create_many("s", [bench.at(1)] * 50, url=HANGING, namespace="small")
+    await bench.clock.sleep(1.4)
+    assert await bench.count(TimerStatus.EXECUTING) == 2
+    waiting = [
+        timer.key
+        for number in range(50)
+        if (timer := await bench.store.get(TimerKey("small", f"s-{number}"))) is not None
+        and timer.status is TimerStatus.PENDING
+    ]
+    assert len(waiting) == 48
+    canceled = await bench.store.cancel_if_pending(waiting[0], bench.clock.now())
+    assert canceled is not None
+    assert canceled.applied
+    bench.destination.script(HANGING, Succeed(0.01))
+    await bench.clock.sleep(60)
+    assert await bench.count(TimerStatus.COMPLETED) == 47
+
+
+@on_virtual_time
+async def test_the_endpoints_of_a_limited_namespace_have_their_turns() -> None:
+    bench = EngineBench()
+    bench.namespaces.limit("small", 4)
+    bench.destination.script(GOOD, Succeed(0.01))
+    bench.destination.script(TWO, Succeed(0.01))
+    await bench.start()
+    await bench.create_many("g", [bench.at(1)] * 2_000, url=GOOD, namespace="small")
+    await bench.create_many("t", [bench.at(1)] * 2_000, url=TWO, namespace="small")
+    await bench.clock.sleep(1 + 4)
+    await bench.engine.stop(0)
+    counts = Counter(attempt.endpoint for attempt in bench.destination.attempts)
+    assert counts.total() >= 1_500
+    assert 0.8 <= counts[GOOD] / counts[TWO] <= 1.25
+
+
+@on_virtual_time
+async def test_a_limited_namespace_gets_its_turn_at_an_endpoint_that_others_keep_busy() -> None:
+    bench = EngineBench(concurrency_per_endpoint=4)
+    bench.namespaces.limit("small", 1)
+    bench.destination.script(GOOD, Succeed(0.01))
+    bench.destination.script(TWO, Succeed(0.01))
+    await bench.start()
+    await bench.create_many("busy", [bench.at(1)] * 5_000, url=GOOD)
+    await bench.create_many("two", [bench.at(1)] * 2_000, url=TWO, namespace="small")
+    await bench.create_many("one", [bench.at(1)] * 50, url=GOOD, namespace="small")
+    await bench.clock.sleep(1 + 8)
+    await bench.engine.stop(0)
+    sent = Counter(
+        attempt.endpoint
+        for attempt in bench.destination.attempts
+        if attempt.claim.namespace == "small"
+    )
+    assert sent[GOOD] == 50
+    assert sent[TWO] > 500
+    assert len(bench.destination.attempts_of(GOOD)) < 5_000, "it was busy all the time"
+
+
+@on_virtual_time
+async def test_a_limit_may_be_set_raised_and_lifted_at_any_time() -> None:
+    bench = EngineBench()
+    destination = watched(bench)
+    destination.script(SLOW, Succeed(10))
+    bench.namespaces.limit("small", 2)
+    await bench.start()
+    await bench.create_many("t", [bench.at(1)] * 40, url=SLOW, namespace="small")
+    await bench.clock.sleep(2)
+    assert destination.now["small"] == 2
+    bench.namespaces.limit("small", 8)
+    await bench.clock.sleep(2)
+    assert destination.now["small"] == 8
+    bench.namespaces.limit("small", None)
+    await bench.clock.sleep(4)
+    assert destination.now["small"] == 40
+    bench.namespaces.limit("small", 1)
+    await bench.create_many("u", [bench.at(0)] * 3, url=SLOW, namespace="small")
+    await bench.clock.sleep(900)
+    assert await bench.count(TimerStatus.COMPLETED) == 43
+    assert bench.engine.endpoints() == [], "nothing is left of it"
