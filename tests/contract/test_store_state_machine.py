@@ -1,10 +1,10 @@
 """Random histories: every answer of every store is the model's answer."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -18,55 +18,56 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import UNSET, Raw
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from duetime.domain import transitions
 from duetime.domain.callback import BusCallback, HttpCallback
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey, timer_uuid_of
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Change, Settlement
-from duetime.ports.store import CreateRequest, Leases, OnExisting, PageQuery, SortField
+from duetime.domain.transitions import Change, Redrive, Settlement
+from duetime.ports.store import (
+    CreateRequest,
+    Leases,
+    OnExisting,
+    PageQuery,
+    Position,
+    ScanQuery,
+    SortField,
+)
 from duetime.testing.store_contract import Store
-from duetime.testing.store_contract.steps import fields_of
 from duetime.testing.store_model import StoreModel
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
+from tests.contract.histories import (
+    CALLBACKS,
+    CLAIMS_REMEMBERED,
+    NAMESPACES,
+    OPTIONS,
+    POLICIES,
+    Guard,
+    LeaseKind,
+    OutcomeKind,
+    fields_by_key,
+    guarded,
+    guards,
+    keys,
+    lease_kinds,
+    leases_of,
+    limits,
+    namespaces,
+    outcome_kinds,
+    seconds,
+    statuses,
+)
 from tests.contract.stores import STORES, Place, Storage, url_for
 
 T = TypeVar("T")
-LeaseKind = Literal["current", "stale", "mixed", "none"]
-OutcomeKind = Literal["completed", "failed", "rescheduled", "handed back"]
-Guard = Literal["right", "wrong claim", "wrong epoch"]
-
-NAMESPACES = [Namespace("default", 4), Namespace("small", 1)]
-CLAIMS_REMEMBERED = 20
 # A history on PostgreSQL takes about a second, most of it for a schema and plans of its own.
-EXAMPLES = {"memory": 100, "sqlite": 100, "postgresql": 20}
-NEVER_REACHED = 1_000
-POLICIES = [None, RetryPolicy(max_retries=2, initial_interval_ms=5_000)]
-CALLBACKS = [HttpCallback(url="https://example.com", payload=Raw(b"null")), BusCallback()]
-
-namespaces = st.sampled_from(NAMESPACES)
-keys = st.builds(
-    TimerKey,
-    namespaces.map(lambda namespace: namespace.name),
-    st.sampled_from([f"t{n}" for n in range(7)]),
-)
-seconds = st.integers(-5, 40)
-limits = st.integers(1, 6)
-lease_kinds: st.SearchStrategy[LeaseKind] = st.sampled_from(
-    ["current", "current", "mixed", "stale", "none"]
-)
-outcome_kinds: st.SearchStrategy[OutcomeKind] = st.sampled_from(
-    ["completed", "failed", "rescheduled", "handed back"]
-)
-guards: st.SearchStrategy[Guard] = st.sampled_from(
-    ["right", "right", "right", "wrong claim", "wrong epoch"]
-)
+EXAMPLES = {"memory": 100, "sqlite": 100, "sqlite filing late": 100, "postgresql": 20}
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -121,7 +122,7 @@ class StoreMachine(RuleBasedStateMachine):
                 make_timer(
                     key.id,
                     namespace=key.namespace,
-                    num_shards=self.model.namespaces[key.namespace].num_shards,
+                    num_shards=self.model.known_namespaces[key.namespace].num_shards,
                     execute_at=self.after(delay),
                     created_at=self.now,
                     delivery_id=self.new_delivery_id(),
@@ -209,6 +210,33 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.run(self.store.remove_if_pending(key))
         assert answer == self.model.remove_if_pending(key)
 
+    @rule(key=keys, delay=seconds)
+    def remove_and_create(self, key: TimerKey, delay: int) -> None:
+        """A new timer of the same key, which the claims of the old one must leave alone."""
+        self.remove(key)
+        self.now = Instant(self.now + 1)
+        self.create([(key, delay, OnExisting.KEEP, None)])
+
+    @rule(wanted=st.lists(keys, max_size=6))
+    def redrive(self, wanted: list[TimerKey]) -> None:
+        redrives = [Redrive(key=key, delivery_id=self.new_delivery_id()) for key in wanted]
+        answer = self.run(self.store.redrive_if_failed(redrives, self.now))
+        assert answer == self.model.redrive_if_failed(redrives, self.now)
+
+    @rule(
+        name=st.sampled_from(["default", "small", "later", "Later"]),
+        options=st.sampled_from(OPTIONS),
+        num_shards=st.integers(1, 4),
+    )
+    def add_namespace(self, name: str, options: NamespaceOptions, num_shards: int) -> None:
+        new = Namespace(name, num_shards, options)
+        assert self.run(self.store.add_namespace(new)) == self.model.add_namespace(new)
+
+    @rule(name=st.sampled_from(["small", "later", "nowhere"]), options=st.sampled_from(OPTIONS))
+    def change_namespace(self, name: str, options: NamespaceOptions) -> None:
+        answer = self.run(self.store.change_namespace(name, options))
+        assert answer == self.model.change_namespace(name, options)
+
     @rule(shards=st.sets(st.integers(0, 3), min_size=1), lag=st.sampled_from([0, 0, 0, 1]))
     def take_over(self, shards: set[int], lag: int) -> None:
         """Another node takes shards, leaving what their owner was executing as it is."""
@@ -241,11 +269,12 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.run(self.store.recover(leases))
         assert sorted(answer) == sorted(self.model.recover(leases))
 
-    @rule(age=st.integers(-1, 40), limit=limits)
-    def prune(self, age: int, limit: int) -> None:
+    @rule(age=st.integers(-1, 40), limit=limits, namespace=st.none() | namespaces)
+    def prune(self, age: int, limit: int, namespace: Namespace | None) -> None:
         before = self.after(-age)
-        candidates = self.model.prunable(finished_before=before)
-        answer = self.run(self.store.prune(finished_before=before, limit=limit))
+        name = None if namespace is None else namespace.name
+        candidates = self.model.prunable(finished_before=before, namespace=name)
+        answer = self.run(self.store.prune(finished_before=before, limit=limit, namespace=name))
         assert answer == min(limit, len(candidates))
         gone = [t for t in candidates if self.run(self.store.get(t.key)) is None]
         # Of timers that finished at the same instant any may go first.
@@ -254,7 +283,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(
         namespace=namespaces,
-        status=st.none() | st.sampled_from(TimerStatus),
+        status=statuses,
         sort=st.sampled_from(SortField),
         descending=st.booleans(),
         limit=limits,
@@ -279,38 +308,67 @@ class StoreMachine(RuleBasedStateMachine):
         )
         assert self.run(self.store.page(query)) == self.model.page(query)
 
+    @rule(
+        namespace=namespaces,
+        status=statuses,
+        first=st.none() | seconds,
+        end=st.none() | seconds,
+        after=st.none() | st.tuples(seconds, keys),
+        at_a_timer=st.booleans(),
+        descending=st.booleans(),
+        limit=limits,
+    )
+    def scan(
+        self,
+        namespace: Namespace,
+        status: TimerStatus | None,
+        first: int | None,
+        end: int | None,
+        after: tuple[int, TimerKey] | None,
+        at_a_timer: bool,
+        descending: bool,
+        limit: int,
+    ) -> None:
+        query = ScanQuery(
+            namespace=namespace.name,
+            status=status,
+            execute_from_inclusive=None if first is None else self.after(first),
+            execute_until_exclusive=None if end is None else self.after(end),
+            after_exclusive=None if after is None else self.place(*after, at_a_timer),
+            descending=descending,
+            limit=limit,
+        )
+        assert self.run(self.store.scan(query)) == self.model.scan(query)
+        assert self.run(self.store.count_scan(query)) == self.model.count_scan(query)
+
     @rule(key=keys)
     def get(self, key: TimerKey) -> None:
         assert self.run(self.store.get(key)) == self.model.get(key)
 
     @invariant()
     def the_store_holds_what_the_model_holds(self) -> None:
-        for namespace in self.model.namespaces:
+        for namespace in self.model.known_namespaces:
             query = PageQuery(namespace=namespace, limit=100)
             assert self.run(self.store.page(query)) == self.model.page(query)
             assert self.run(self.store.counts(namespace)) == self.model.counts(namespace)
-        if self.model.namespaces:
+        if self.model.known_namespaces:
             assert self.run(self.store.counts()) == self.model.counts()
+            assert list(self.run(self.store.namespaces())) == self.model.namespaces()
 
     def after(self, delay_seconds: int) -> Instant:
         return Instant(self.now + delay_seconds * MICROSECONDS_PER_SECOND)
+
+    def place(self, delay: int, key: TimerKey, at_a_timer: bool) -> Position:
+        timer = self.model.get(key) if at_a_timer else None
+        execute_at = self.after(delay) if timer is None else timer.execute_at
+        return Position(execute_at, timer_uuid_of(key))
 
     def new_delivery_id(self) -> str:
         self.deliveries += 1
         return f"delivery-{self.deliveries}"
 
     def leases(self, kind: LeaseKind) -> Leases:
-        current = dict(self.model.epochs)
-        stale = {shard: Epoch(epoch - 1) for shard, epoch in current.items()}
-        match kind:
-            case "current":
-                return current
-            case "stale":
-                return stale
-            case "mixed":
-                return {shard: (current, stale)[shard % 2][shard] for shard in current if shard}
-            case "none":
-                return {}
+        return leases_of(kind, self.model.epochs)
 
     def settlement(self, claim: Claim, kind: OutcomeKind, delay: int) -> Settlement:
         outcome: Outcome
@@ -328,20 +386,6 @@ class StoreMachine(RuleBasedStateMachine):
         return transitions.settlement_of(
             claim, outcome, chance=0.5, new_delivery_id=self.new_delivery_id
         )
-
-
-def fields_by_key(claims: Sequence[Claim]) -> dict[TimerKey, dict[str, object]]:
-    return {TimerKey(claim.namespace, claim.id): fields_of(claim) for claim in claims}
-
-
-def guarded(settlement: Settlement, guard: Guard) -> Settlement:
-    match guard:
-        case "right":
-            return settlement
-        case "wrong claim":
-            return replace(settlement, claim_number=settlement.claim_number + NEVER_REACHED)
-        case "wrong epoch":
-            return replace(settlement, epoch=Epoch(settlement.epoch + NEVER_REACHED))
 
 
 @pytest.mark.parametrize("name", STORES)

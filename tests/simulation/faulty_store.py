@@ -112,10 +112,10 @@ class FaultyStore:
         return await self._truth.add_namespace(namespace)
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
-        return await self._call(lambda: self._truth.change_namespace(name, options))
+        return await self._truth.change_namespace(name, options)
 
     async def namespaces(self) -> Sequence[Namespace]:
-        return await self._call(self._truth.namespaces)
+        return await self._truth.namespaces()
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._call(lambda: self._truth.create(requests))

@@ -6,12 +6,14 @@ shares nothing with any store but the pure functions of `domain.transitions`.
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
     ClaimBatch,
@@ -23,6 +25,7 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanQuery,
     SortField,
 )
 
@@ -30,17 +33,26 @@ from duetime.ports.store import (
 class StoreModel:
     def __init__(self) -> None:
         self.timers: dict[TimerKey, Timer] = {}
-        self.namespaces: dict[str, Namespace] = {}
+        self.known_namespaces: dict[str, Namespace] = {}
         self.epochs: dict[ShardNumber, Epoch] = {}
         self.owners: dict[ShardNumber, str | None] = {}
 
     def add_namespace(self, namespace: Namespace) -> Namespace:
-        if namespace.name not in self.namespaces:
-            self.namespaces[namespace.name] = namespace
+        if namespace.name not in self.known_namespaces:
+            self.known_namespaces[namespace.name] = namespace
             for number in range(namespace.num_shards):
                 self.epochs.setdefault(ShardNumber(number), Epoch(0))
                 self.owners.setdefault(ShardNumber(number), None)
-        return self.namespaces[namespace.name]
+        return self.known_namespaces[namespace.name]
+
+    def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        if name not in self.known_namespaces:
+            return None
+        self.known_namespaces[name] = replace(self.known_namespaces[name], options=options)
+        return self.known_namespaces[name]
+
+    def namespaces(self) -> list[Namespace]:
+        return [self.known_namespaces[name] for name in sorted(self.known_namespaces)]
 
     def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         results = []
@@ -90,6 +102,17 @@ class StoreModel:
         del self.timers[key]
         return ConditionalResult(applied=True, timer=timer)
 
+    def redrive_if_failed(self, redrives: Sequence[Redrive], now: Instant) -> list[Timer | None]:
+        answers: list[Timer | None] = []
+        for redrive in redrives:
+            timer = self.timers.get(redrive.key)
+            if timer is None or timer.status is not TimerStatus.FAILED:
+                answers.append(None)
+                continue
+            self.timers[redrive.key] = transitions.redriven(timer, redrive, now)
+            answers.append(self.timers[redrive.key])
+        return answers
+
     def page(self, query: PageQuery) -> Page:
         def position(timer: Timer) -> tuple[Instant, bytes]:
             by_creation = query.sort is SortField.CREATED_AT
@@ -102,6 +125,24 @@ class StoreModel:
         ]
         matching.sort(key=position, reverse=query.descending)
         return Page(matching[query.offset : query.offset + query.limit], len(matching))
+
+    def scan(self, query: ScanQuery) -> list[Timer]:
+        def place(timer: Timer) -> tuple[Instant, bytes]:
+            return timer.execute_at, timer.timer_uuid
+
+        matching = sorted(self._in_range(query), key=place, reverse=query.descending)
+        after = query.after_exclusive
+        if after is not None:
+            here = (after.execute_at, after.timer_uuid)
+            matching = [
+                timer
+                for timer in matching
+                if (place(timer) < here if query.descending else place(timer) > here)
+            ]
+        return matching[: query.limit]
+
+    def count_scan(self, query: ScanQuery) -> int:
+        return len(self._in_range(query))
 
     def claim_due(
         self, leases: Leases, *, now: Instant, until_inclusive: Instant, limit: int
@@ -123,6 +164,7 @@ class StoreModel:
             applies = (
                 timer is not None
                 and timer.status is TimerStatus.EXECUTING
+                and timer.created_at == settlement.created_at
                 and timer.claim_number == settlement.claim_number
                 and timer.epoch == settlement.epoch == self.epochs[timer.shard]
             )
@@ -150,12 +192,14 @@ class StoreModel:
             self.timers[timer.key] = transitions.recovered(timer)
         return [timer.due_at for timer in left_behind]
 
-    def prunable(self, *, finished_before: Instant) -> list[Timer]:
+    def prunable(self, *, finished_before: Instant, namespace: str | None = None) -> list[Timer]:
         """What a prune may forget, oldest first. Which of equally old ones go is left open."""
         finished = [
             timer
             for timer in self.timers.values()
-            if timer.status.is_finished and timer.updated_at < finished_before
+            if timer.status.is_finished
+            and timer.updated_at < finished_before
+            and namespace in (None, timer.key.namespace)
         ]
         return sorted(finished, key=lambda timer: timer.updated_at)
 
@@ -195,6 +239,17 @@ class StoreModel:
 
     def _holds(self, leases: Leases, shard: ShardNumber) -> bool:
         return shard in leases and leases[shard] == self.epochs[shard]
+
+    def _in_range(self, query: ScanQuery) -> list[Timer]:
+        first, end = query.execute_from_inclusive, query.execute_until_exclusive
+        return [
+            timer
+            for timer in self.timers.values()
+            if timer.key.namespace == query.namespace
+            and query.status in (None, timer.status)
+            and (first is None or timer.execute_at >= first)
+            and (end is None or timer.execute_at < end)
+        ]
 
     def _pending(self, leases: Leases) -> list[Timer]:
         pending = [

@@ -1,14 +1,16 @@
 """The store and lease ports on plain Python structures."""
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heapreplace, nlargest, nsmallest
+
+from msgspec.structs import replace
 
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, Member, NodeFacts
 from duetime.ports.store import (
@@ -22,6 +24,7 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanQuery,
     SortField,
 )
 from duetime.stores.memory.due_queue import DueEntry
@@ -60,6 +63,16 @@ class MemoryStore:
         self._num_shards = max(self._num_shards, kept.num_shards)
         return kept
 
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            return None
+        self._namespaces[name] = replace(namespace, options=options)
+        return self._namespaces[name]
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        return [self._namespaces[name] for name in sorted(self._namespaces)]
+
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return [self._create(request) for request in requests]
 
@@ -89,6 +102,11 @@ class MemoryStore:
         self._timers.remove(key)
         return ConditionalResult(applied=True, timer=timer)
 
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        return [self._redrive(redrive, now) for redrive in redrives]
+
     async def page(self, query: PageQuery) -> Page:
         matching = [
             timer
@@ -103,6 +121,21 @@ class MemoryStore:
             matching.reverse()
         timers = matching[query.offset : query.offset + query.limit]
         return Page(timers=timers, total=len(matching))
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        after = query.after_exclusive
+        timers = iter(self._timers.in_range(query))
+        if after is not None:
+            here = (after.execute_at, after.timer_uuid)
+            if query.descending:
+                timers = (timer for timer in timers if _place(timer) < here)
+            else:
+                timers = (timer for timer in timers if _place(timer) > here)
+        first = nlargest if query.descending else nsmallest
+        return first(query.limit, timers, key=_place)
+
+    async def count_scan(self, query: ScanQuery) -> int:
+        return sum(1 for _ in self._timers.in_range(query))
 
     async def claim_due(
         self,
@@ -156,8 +189,10 @@ class MemoryStore:
             self._timers.put(transitions.recovered(timer))
         return [timer.due_at for timer in left_behind]
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
-        return self._timers.prune(finished_before, limit)
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
+        return self._timers.prune(finished_before, limit, namespace)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return self._timers.counts(namespace)
@@ -215,6 +250,14 @@ class MemoryStore:
         self._timers.put(replacement)
         return CreateResult(Existence.REPLACED, replacement)
 
+    def _redrive(self, redrive: Redrive, now: Instant) -> Timer | None:
+        timer = self._timers.get(redrive.key)
+        if timer is None or timer.status is not TimerStatus.FAILED:
+            return None
+        redriven = transitions.redriven(timer, redrive, now)
+        self._timers.reopen(redriven)
+        return redriven
+
     def _leased(self, leases: Leases) -> list[tuple[ShardNumber, Shard]]:
         """The shards of the leases that still hold."""
         return [
@@ -234,6 +277,7 @@ class MemoryStore:
         timer = self._timers.executing(TimerKey(settlement.namespace, settlement.id))
         if (
             timer is None
+            or timer.created_at != settlement.created_at
             or timer.claim_number != settlement.claim_number
             or timer.epoch != settlement.epoch
             or self._timers.shards[timer.shard].epoch != settlement.epoch
@@ -241,6 +285,10 @@ class MemoryStore:
             return False
         self._timers.put(transitions.settled(timer, settlement))
         return True
+
+
+def _place(timer: Timer) -> tuple[Instant, bytes]:
+    return timer.execute_at, timer.timer_uuid
 
 
 def _refused(timer: Timer | None) -> ConditionalResult | None:

@@ -2,11 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heapreplace
 
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.ports.store import ScanQuery
+from duetime.stores.memory.finished_queue import FinishedQueue
 from duetime.stores.memory.shard import Shard
 
 
@@ -17,7 +19,7 @@ class TimerTable:
         self.shards: defaultdict[ShardNumber, Shard] = defaultdict(Shard)
         self._live: dict[TimerKey, Timer] = {}
         self._finished: dict[TimerKey, Timer] = {}
-        self._finished_order: list[tuple[Instant, bytes, TimerKey]] = []
+        self._history: defaultdict[str, FinishedQueue] = defaultdict(FinishedQueue)
         self._counts: defaultdict[str, Counter[TimerStatus]] = defaultdict(Counter)
 
     def get(self, key: TimerKey) -> Timer | None:
@@ -33,7 +35,7 @@ class TimerTable:
         self._counts[timer.key.namespace][timer.status] += 1
         if timer.status.is_finished:
             self._finished[timer.key] = timer
-            heappush(self._finished_order, (timer.updated_at, timer.timer_uuid, timer.key))
+            self._history[timer.key.namespace].put(timer)
             return
         self._live[timer.key] = timer
         shard = self.shards[timer.shard]
@@ -43,8 +45,9 @@ class TimerTable:
             shard.executing.add(timer.key)
 
     def remove(self, key: TimerKey) -> None:
-        """Forget the live timer of this key, if there is one. Finished ones are only pruned."""
-        assert key not in self._finished, "a finished timer never changes again"
+        """Forget the live timer of this key, if there is one. Finished ones are only pruned or
+        redriven."""
+        assert key not in self._finished, "a finished timer never changes by itself"
         timer = self._live.pop(key, None)
         if timer is None:
             return
@@ -55,22 +58,55 @@ class TimerTable:
         else:
             shard.executing.discard(key)
 
-    def prune(self, finished_before: Instant, limit: int) -> int:
+    def reopen(self, timer: Timer) -> None:
+        """Hold a live timer instead of the finished one of its key."""
+        finished = self._finished.pop(timer.key)
+        self._counts[timer.key.namespace][finished.status] -= 1
+        self._history[timer.key.namespace].discard(timer.key)
+        self.put(timer)
+
+    def prune(self, finished_before: Instant, limit: int, namespace: str | None) -> int:
+        names = list(self._history) if namespace is None else [namespace]
+        heads = [
+            (entry, name)
+            for name in names
+            if name in self._history and (entry := self._history[name].first()) is not None
+        ]
+        heapify(heads)
         pruned = 0
-        while (
-            pruned < limit and self._finished_order and self._finished_order[0][0] < finished_before
-        ):
-            key = heappop(self._finished_order)[2]
-            timer = self._finished.pop(key)
-            self._counts[key.namespace][timer.status] -= 1
+        while heads and pruned < limit and heads[0][0].finished_at < finished_before:
+            entry, name = heads[0]
+            self._forget(entry.key)
             pruned += 1
+            following = self._history[name].first()
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following, name))
         return pruned
+
+    def _forget(self, key: TimerKey) -> None:
+        timer = self._finished.pop(key)
+        self._history[key.namespace].discard(key)
+        self._counts[key.namespace][timer.status] -= 1
 
     def of_namespace(self, namespace: str) -> Iterator[Timer]:
         for timers in (self._live, self._finished):
             for key, timer in timers.items():
                 if key.namespace == namespace:
                     yield timer
+
+    def in_range(self, query: ScanQuery) -> Iterator[Timer]:
+        """What the query matches, in no particular order; neither its place nor its limit
+        count."""
+        first, end = query.execute_from_inclusive, query.execute_until_exclusive
+        for timer in self.of_namespace(query.namespace):
+            if (
+                (query.status is None or timer.status is query.status)
+                and (first is None or timer.execute_at >= first)
+                and (end is None or timer.execute_at < end)
+            ):
+                yield timer
 
     def counts(self, namespace: str | None) -> dict[TimerStatus, int]:
         if namespace is None:

@@ -5,6 +5,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, canceled, changed
 from duetime.ports.store import ConditionalResult
+from duetime.stores.sqlite.filing import file_key
 from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
@@ -34,6 +35,7 @@ def change_if_pending(
     row_id, timer = _find(transaction, key)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
+    transaction.unfiled.moved(timer)
     after = changed(timer, change)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(after))
     state = (after.updated_at, after.execute_at, after.due_at, after.attempt, after.failures)
@@ -47,6 +49,7 @@ def cancel_if_pending(
     row_id, timer = _find(transaction, key)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
+    transaction.unfiled.moved(timer)
     transaction.execute(_COPY_CANCELED, row_id, now)
     transaction.execute(_DELETE_LIVE, row_id)
     transaction.moved(key.namespace, TimerStatus.PENDING, TimerStatus.CANCELED, 1)
@@ -57,6 +60,7 @@ def remove_if_pending(transaction: Transaction, key: TimerKey) -> ConditionalRes
     row_id, timer = _find(transaction, key)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
+    transaction.unfiled.moved(timer)
     transaction.execute(_DELETE_LIVE, row_id)
     transaction.execute(_DELETE_TIMER, row_id)
     transaction.count(key.namespace, TimerStatus.PENDING, -1)
@@ -64,6 +68,7 @@ def remove_if_pending(transaction: Transaction, key: TimerKey) -> ConditionalRes
 
 
 def _find(transaction: Transaction, key: TimerKey) -> tuple[int, Timer | None]:
+    file_key(transaction, key)
     row = get_row(transaction, key)
     return (0, None) if row is None else (row[0], timer_of(row))
 

@@ -11,6 +11,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
+from duetime.stores.sqlite.filing import file_due
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
@@ -37,17 +38,18 @@ def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str
     """
     return f"""'[' || concat_ws(',',
         json_quote({state}.namespace), json_quote(timers.id), {state}.shard, {epoch},
-        {state}.claim_number + {claims_more}, {state}.attempt + {claims_more}, {state}.failures,
-        {state}.execute_at, {state}.due_at, {claimed_at}, json_quote(timers.delivery_id),
-        timers.callback, coalesce(timers.retry_policy, 'null'),
-        json_quote(timers.correlation_id), coalesce({state}.attempts, '[]')) || ']'"""
+        {state}.created_at, {state}.claim_number + {claims_more},
+        {state}.attempt + {claims_more}, {state}.failures, {state}.execute_at, {state}.due_at,
+        {claimed_at}, json_quote(timers.delivery_id), timers.callback,
+        coalesce(timers.retry_policy, 'null'), json_quote(timers.correlation_id),
+        coalesce({state}.attempts, '[]')) || ']'"""
 
 
 # Due timers as one JSON text of claim rows, and their row ids as another.
 _FIND_DUE = f"""
     WITH in_order AS (
         SELECT * FROM live_timers INDEXED BY live_timers_due
-        WHERE status = 0 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
+        WHERE status = 0 AND filed = 1 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
         ORDER BY due_at, timer_uuid LIMIT ?3
     ), due AS (
         SELECT in_order.*,
@@ -82,7 +84,7 @@ _MARK_EXECUTING = """
 
 _NEXT_DUE = f"""
     SELECT due_at FROM live_timers INDEXED BY live_timers_due
-    WHERE status = 0 AND shard IN ({_VALID_SHARDS})
+    WHERE status = 0 AND filed = 1 AND shard IN ({_VALID_SHARDS})
     ORDER BY due_at, timer_uuid LIMIT 1
 """
 
@@ -127,6 +129,7 @@ def claim_due(
     transaction: Transaction, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
 ) -> ClaimBatch:
     leased = _leases_text(leases)
+    file_due(transaction, until_inclusive)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
     claims = [] if found is None else _decode_claims(found)
     if found is not None and len(found) > MAX_SHARED_BYTES:
@@ -135,8 +138,18 @@ def claim_due(
         transaction.execute(_MARK_EXECUTING, row_ids, now)
         for namespace, timers in Counter([claim.namespace for claim in claims]).items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
-    next_due = transaction.first(_NEXT_DUE, leased)
-    return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
+    return ClaimBatch(claims, _next_due(transaction, leased))
+
+
+def _next_due(transaction: Transaction, leased: str) -> Instant | None:
+    found = transaction.first(_NEXT_DUE, leased)
+    next_due = None if found is None else Instant(found[0])
+    if transaction.unfiled.earliest_due:
+        shards = [shard for (shard,) in transaction.execute(_VALID_SHARDS, leased)]
+        earliest = transaction.unfiled.earliest_due
+        unfiled = [earliest[shard] for shard in shards if shard in earliest]
+        next_due = min([*unfiled, *([] if next_due is None else [next_due])], default=None)
+    return next_due
 
 
 def executing(reader: Reader, leases: Leases) -> list[Claim]:

@@ -1,28 +1,17 @@
 """Creating timers in batches."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
+from duetime.stores.sqlite.appending import append_timers
+from duetime.stores.sqlite.filing import file_rows
+from duetime.stores.sqlite.inserting import LARGEST_INSERT, LAST_ROW_ID, insert_absent
 from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
-
-_LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
-
-_COLUMNS = (
-    "namespace, id, shard, timer_uuid, created_at, updated_at, execute_at, due_at, delivery_id,"
-    " callback, retry_policy, metadata, correlation_id, fingerprint"
-)
-_ROW = f"({', '.join('?' * (_COLUMNS.count(',') + 1))})"
-
-_ROWS_PER_TIMER = 3
-_LARGEST_INSERT = 64
-"""Timers per statement: as many as are usual at once, and few enough that the statements of
-all sizes stay prepared."""
+from duetime.stores.sqlite.unfiled import Unfiled
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
 _REPLACE_STATE = """
@@ -33,10 +22,13 @@ _REPLACE_STATE = """
 """
 
 
-def is_one_statement(requests: Sequence[CreateRequest]) -> bool:
+def is_one_statement(requests: Sequence[CreateRequest], unfiled: Unfiled) -> bool:
     """Whether creating them takes a single statement, and so needs no transaction around it."""
-    return len(requests) <= _LARGEST_INSERT and all(
-        request.on_existing is OnExisting.KEEP for request in requests
+    return (
+        len(requests) <= LARGEST_INSERT
+        and len(requests) < unfiled.options.from_timers
+        and all(request.on_existing is OnExisting.KEEP for request in requests)
+        and not unfiled.rows_of(request.timer for request in requests)
     )
 
 
@@ -45,31 +37,16 @@ def create_timers(
 ) -> list[CreateResult]:
     """Insert them all; only when some were there already find out which."""
     timers = [request.timer for request in requests]
-    created = _insert_absent(transaction, timers)
+    is_large = len(timers) >= transaction.unfiled.options.from_timers
+    if is_large and append_timers(transaction, requests):
+        return [CreateResult(Existence.CREATED, timer) for timer in timers]
+    if transaction.unfiled:
+        file_rows(transaction, transaction.unfiled.rows_of(timers))
+    created = insert_absent(transaction, timers)
     if created == len(timers):
         return [CreateResult(Existence.CREATED, timer) for timer in timers]
-    (last_row_id,) = transaction.first(_LAST_ROW_ID)
+    (last_row_id,) = transaction.first(LAST_ROW_ID)
     return _sort_out(transaction, requests, last_row_id - created)
-
-
-def _insert_absent(transaction: Transaction, timers: Sequence[Timer]) -> int:
-    """Insert the timers whose keys are not there yet; how many that were."""
-    changes_before = transaction.total_changes
-    for start in range(0, len(timers), _LARGEST_INSERT):
-        chunk = timers[start : start + _LARGEST_INSERT]
-        values: list[Any] = []
-        for timer in chunk:
-            values += timer.key
-            values += (timer.shard, timer.timer_uuid, timer.created_at, timer.updated_at)
-            values += (timer.execute_at, timer.due_at)
-            values += asked_values(timer)
-        transaction.execute(_insert_statement(len(chunk)), *values)
-    return (transaction.total_changes - changes_before) // _ROWS_PER_TIMER
-
-
-@cache
-def _insert_statement(timers: int) -> str:
-    return f"INSERT INTO new_timers ({_COLUMNS}) VALUES {', '.join([_ROW] * timers)}"
 
 
 def _sort_out(
@@ -99,6 +76,7 @@ def _meet(
     if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
         return CreateResult(Existence.EXISTING, existing)
     timer = request.timer
+    transaction.unfiled.moved(existing)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))

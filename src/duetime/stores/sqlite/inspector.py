@@ -1,6 +1,7 @@
 """Looking into the file beside a service that may be running, without its lock."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
 from duetime.ports.membership import ClusterView
 from duetime.stores.sqlite.connections import store_error
+from duetime.stores.sqlite.filing import UNFILED_RANGE
 from duetime.stores.sqlite.leasing import read_shards
 from duetime.stores.sqlite.schema import migrations
 from duetime.stores.sqlite.statements import Statements
@@ -73,6 +75,12 @@ _CHECKS = (
         f"{_FINISHED} WHERE NOT ({_SAME_TIMER.format(state='finished')})",
     ),
     _Check(
+        "timers that are filed nowhere: they are never found and never fire",
+        f"""{_BOTH} WHERE (timers.filed = 0 OR live.filed = 0)
+            AND NOT coalesce(timers.filed = 0 AND live.filed = 0 AND live.status = 0
+                             AND timers.{UNFILED_RANGE.strip()}, false)""",
+    ),
+    _Check(
         "timers of a namespace that does not exist",
         """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
         WHERE namespaces.name IS NULL""",
@@ -112,13 +120,18 @@ _ROWS_BY_STATUS = """
     SELECT namespace, status, count(*) FROM finished_timers GROUP BY namespace, status
 """
 
-_OVERDUE = "SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1"
+_OVERDUE = f"""
+    SELECT (SELECT count(*) FROM live_timers WHERE status = 0 AND filed = 1 AND due_at < ?1)
+         + (SELECT count(*) FROM live_timers NOT INDEXED
+            WHERE {UNFILED_RANGE} AND filed = 0 AND due_at < ?1)
+"""
 
 _FIRST_DUE = "SELECT shard, min(due_at) FROM live_timers WHERE status = 0 GROUP BY shard"
 
 _KEYS = """
     json_each(?1) AS batch CROSS JOIN timers INDEXED BY timers_key
-        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
+        ON timers.filed = 1
+        AND timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
 
 # The positions of the keys that have a state, once for each state they have.
 _STATES = f"""
@@ -126,6 +139,9 @@ _STATES = f"""
     UNION ALL
     SELECT batch.key, status FROM {_KEYS} CROSS JOIN finished_timers USING (row_id)
 """
+
+# The keys that no index finds yet.
+_UNFILED_KEYS = f"SELECT namespace, id FROM timers NOT INDEXED WHERE {UNFILED_RANGE} AND filed = 0"
 
 
 class SqliteInspector:
@@ -282,4 +298,10 @@ def _states(reader: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStat
     states: list[list[TimerStatus]] = [[] for _ in keys]
     for position, status in reader.execute(_STATES, msgspec.json.encode(keys).decode()):
         states[position].append(TimerStatus(status))
+    positions: defaultdict[TimerKey, list[int]] = defaultdict(list)
+    for position, key in enumerate(keys):
+        positions[key].append(position)
+    for namespace, id in reader.execute(_UNFILED_KEYS):
+        for position in positions.get(TimerKey(namespace, id), ()):
+            states[position].append(TimerStatus.PENDING)
     return states

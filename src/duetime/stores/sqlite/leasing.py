@@ -1,19 +1,14 @@
-"""Namespaces, shards and who owns them."""
+"""Shards and who owns them."""
 
 from collections.abc import Mapping
 
 from duetime.domain.keys import Epoch, ShardNumber
-from duetime.domain.namespace import Namespace
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
-_ADD_NAMESPACE = "INSERT INTO namespaces (name, num_shards) VALUES (?, ?) ON CONFLICT DO NOTHING"
-
-_GET_NAMESPACE = "SELECT name, num_shards FROM namespaces WHERE name = ?"
-
-_ADD_SHARDS = """
+_SHARDS = """
     WITH RECURSIVE numbers (shard) AS (
         SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1)
     INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM numbers WHERE true
@@ -30,13 +25,6 @@ _CLAIM_SHARD = """
 _RELEASE_SHARD = """
     UPDATE shards SET owner = NULL WHERE shard = ?1 AND epoch = ?2 RETURNING epoch
 """
-
-
-def add_namespace(transaction: Transaction, namespace: Namespace) -> Namespace:
-    transaction.execute(_ADD_NAMESPACE, namespace.name, namespace.num_shards)
-    name, num_shards = transaction.first(_GET_NAMESPACE, namespace.name)
-    transaction.execute(_ADD_SHARDS, num_shards)
-    return Namespace(name, num_shards)
 
 
 def read_shards(reader: Reader) -> list[ShardState]:

@@ -2,6 +2,7 @@
 
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, SortField
+from duetime.stores.sqlite.filing import UNFILED_RANGE
 from duetime.stores.sqlite.reading import Reader, read_counts
 from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, timer_of
 
@@ -31,42 +32,42 @@ def read_page(reader: Reader, query: PageQuery) -> Page:
     )
     values = (query.namespace, query.limit, query.offset, query.limit + query.offset)
     places = [(finished, row_id) for finished, row_id, *_ in reader.execute(statement, *values)]
-    return Page(_fetch(reader, places), total)
+    return Page(fetch(reader, places), total)
 
 
 def _branches(status: TimerStatus, sort: SortField) -> list[str]:
     """Statements that read the places of one status's timers in the order of an index.
 
-    Executing timers are few: they are sorted on the spot.
+    Executing timers are few, and so are unfiled ones most of the time: they are sorted on the
+    spot.
     """
+    column = sort.value
     if status.is_finished:
         by = "created" if sort is SortField.CREATED_AT else "execute"
-        index = f"finished_timers_{by}"
-        return [_branch("finished_timers", index, f"status = {int(status)}", sort.value)]
+        source = f"finished_timers INDEXED BY finished_timers_{by}"
+        return [_branch(1, source, f"status = {int(status)}", column)]
     if status is TimerStatus.EXECUTING:
-        return [_branch("live_timers", "live_timers_executing", "status = 1", sort.value)]
+        source = "live_timers INDEXED BY live_timers_executing"
+        return [_branch(0, source, "status = 1", column)]
     if sort is SortField.CREATED_AT:
-        return [_branch("live_timers", "live_timers_created", "status = 0", sort.value)]
+        source = "live_timers INDEXED BY live_timers_created"
+        return [_branch(0, source, "status = 0", column)]
+    source = "live_timers INDEXED BY live_timers_execute"
     return [
-        _branch("live_timers", "live_timers_due", "status = 0 AND due_at = execute_at", "due_at"),
-        _branch(
-            "live_timers",
-            "live_timers_deferred",
-            "status = 0 AND due_at <> execute_at",
-            "execute_at",
-        ),
+        _branch(0, source, "filed = 1 AND status = 0", column),
+        _branch(0, "live_timers NOT INDEXED", f"filed = 0 AND {UNFILED_RANGE}", column),
     ]
 
 
-def _branch(table: str, index: str, condition: str, sort_column: str) -> str:
-    finished = int(table == "finished_timers")
+def _branch(finished: int, source: str, condition: str, sort_column: str) -> str:
     return (
         f"SELECT {finished} AS finished, row_id, {sort_column} AS sort, timer_uuid"
-        f" FROM {table} INDEXED BY {index} WHERE namespace = ?1 AND {condition}"
+        f" FROM {source} WHERE namespace = ?1 AND {condition}"
     )
 
 
-def _fetch(reader: Reader, places: list[tuple[int, int]]) -> list[Timer]:
+def fetch(reader: Reader, places: list[tuple[int, int]]) -> list[Timer]:
+    """The timers of these places, in order. A place is whether it is finished, and a row id."""
     timers: dict[int, Timer] = {}
     for wanted, statement in ((0, _FETCH_LIVE), (1, _FETCH_FINISHED)):
         row_ids = [row_id for finished, row_id in places if finished == wanted]

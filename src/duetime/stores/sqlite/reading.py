@@ -7,10 +7,14 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, Row, timer_of
 
 _GET = f"""
-    {SELECT_LIVE} WHERE timers.namespace = ?1 AND timers.id = ?2
+    {SELECT_LIVE} WHERE timers.filed = 1 AND timers.namespace = ?1 AND timers.id = ?2
     UNION ALL
-    {SELECT_FINISHED} WHERE timers.namespace = ?1 AND timers.id = ?2
+    {SELECT_FINISHED} WHERE timers.filed = 1 AND timers.namespace = ?1 AND timers.id = ?2
 """
+
+_GET_UNFILED = (
+    f"{SELECT_LIVE} WHERE timers.row_id = ?1 AND timers.namespace = ?2 AND timers.id = ?3"
+)
 
 _COUNTS = """
     SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
@@ -22,6 +26,8 @@ class Reader(Protocol):
 
     def execute(self, statement: str, *values: Any) -> Any: ...
 
+    def execute_named(self, statement: str, values: dict[str, Any]) -> Any: ...
+
     def first(self, statement: str, *values: Any) -> Any: ...
 
 
@@ -31,8 +37,13 @@ def get_row(reader: Reader, key: TimerKey) -> Row | None:
     return row
 
 
-def get_timer(reader: Reader, key: TimerKey) -> Timer | None:
-    row = get_row(reader, key)
+def get_timer(reader: Reader, key: TimerKey, unfiled_row: int | None) -> Timer | None:
+    """`unfiled_row` is where the timer was, at some moment before this, if it was not filed."""
+    row = None
+    if unfiled_row is not None:
+        row = reader.first(_GET_UNFILED, unfiled_row, key.namespace, key.id)
+    if row is None:
+        row = get_row(reader, key)
     return None if row is None else timer_of(row)
 
 

@@ -44,6 +44,21 @@ _decode_callback = msgspec.json.Decoder(Callback).decode
 _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 
+_POLICIES_REMEMBERED = 64
+_policy_texts: dict[int, tuple[RetryPolicy, str]] = {}
+
+
+def _policy_text(policy: RetryPolicy) -> str:
+    """Thousands of timers share the policy object of their namespace: it is encoded once."""
+    known = _policy_texts.get(id(policy))
+    if known is not None and known[0] is policy:
+        return known[1]
+    if len(_policy_texts) >= _POLICIES_REMEMBERED:
+        _policy_texts.clear()
+    text = _encode(policy).decode()
+    _policy_texts[id(policy)] = (policy, text)
+    return text
+
 
 def asked_values(timer: Timer) -> Row:
     """What a client asked for and may ask to be different, as `timers` holds it.
@@ -54,7 +69,7 @@ def asked_values(timer: Timer) -> Row:
     return (
         timer.delivery_id,
         _encode(timer.callback).decode(),
-        None if policy is None else _encode(policy).decode(),
+        None if policy is None else _policy_text(policy),
         None if metadata is None else bytes(metadata).decode(),
         timer.correlation_id,
         timer.fingerprint,

@@ -11,14 +11,17 @@ from duetime.stores.sqlite.rows import attempts_text
 from duetime.stores.sqlite.transaction import Transaction
 
 # Which settlements of the batch apply: pairs of position and row id. A settlement applies while
-# the timer is executing under its claim number and epoch, and the epoch is still the shard's.
+# the timer, still the same one, is executing under its claim number and epoch, and the epoch is
+# still the shard's.
 _FIND_APPLICABLE = """
     SELECT json_group_array(json_array(batch.key, live.row_id))
     FROM json_each(?1) AS batch
     CROSS JOIN timers INDEXED BY timers_key
-        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
+        ON timers.filed = 1
+        AND timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
     CROSS JOIN live_timers AS live ON live.row_id = timers.row_id
     WHERE live.status = 1
+      AND live.created_at = batch.value ->> 4
       AND live.claim_number = batch.value ->> 2
       AND live.epoch = batch.value ->> 3
       AND live.epoch = (SELECT epoch FROM shards WHERE shards.shard = live.shard)
@@ -61,7 +64,7 @@ _decode_applicable = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 
 def settle(transaction: Transaction, settlements: Sequence[Settlement]) -> list[bool]:
-    guards = [(s.namespace, s.id, s.claim_number, s.epoch) for s in settlements]
+    guards = [(s.namespace, s.id, s.claim_number, s.epoch, s.created_at) for s in settlements]
     (found,) = transaction.first(_FIND_APPLICABLE, _encode(guards).decode())
     applied = [False] * len(settlements)
     finished: list[tuple[object, ...]] = []

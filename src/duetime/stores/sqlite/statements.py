@@ -12,6 +12,9 @@ class Statements:
     def execute(self, statement: str, *values: Any) -> apsw.Cursor:
         return self._connection.execute(statement, values)
 
+    def execute_named(self, statement: str, values: dict[str, Any]) -> apsw.Cursor:
+        return self._connection.execute(statement, values)
+
     def first(self, statement: str, *values: Any) -> Any:
         """The first row, or None. The statement is finished afterwards."""
         cursor = self._connection.execute(statement, values)

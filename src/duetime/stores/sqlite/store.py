@@ -11,9 +11,9 @@ import apsw
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
     Capabilities,
@@ -24,21 +24,27 @@ from duetime.ports.store import (
     Leases,
     Page,
     PageQuery,
+    ScanQuery,
 )
 from duetime.stores.sqlite import (
     changing,
     claiming,
     creating,
     leasing,
+    namespaces,
     paging,
     pruning,
     reading,
+    redriving,
+    scanning,
     settling,
 )
 from duetime.stores.sqlite.checkpointer import Checkpointer
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
 from duetime.stores.sqlite.exclusive import ExclusiveLock
+from duetime.stores.sqlite.filing import load_unfiled
 from duetime.stores.sqlite.schema import migrate
+from duetime.stores.sqlite.unfiled import USUAL_FILING, FilingOptions, Unfiled
 from duetime.stores.sqlite.writer import Writer
 
 
@@ -47,14 +53,15 @@ class SqliteStore:
 
     capabilities = Capabilities(name="sqlite", durable=True, shared_by_nodes=False)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, filing: FilingOptions = USUAL_FILING) -> None:
         self._path = path
+        self._filing = filing
         self._opened: _Opened | None = None
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        lock, connection = await loop.run_in_executor(None, _open_file, self._path)
-        self._opened = _Opened(self._path, lock, connection)
+        opened = await loop.run_in_executor(None, _open_file, self._path, self._filing)
+        self._opened = _Opened(self._path, *opened)
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -67,13 +74,22 @@ class SqliteStore:
         await self._writer.submit(lambda transaction: transaction.first("SELECT 1"))
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
-        return await self._writer.submit(partial(leasing.add_namespace, namespace=namespace))
+        return await self._writer.submit(partial(namespaces.add_namespace, namespace=namespace))
+
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        return await self._writer.submit(
+            partial(namespaces.change_namespace, name=name, options=options)
+        )
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        return await self._quick.run(namespaces.read_namespaces)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return list(await self._writer.submit_batch(creating.create_timers, requests))
 
     async def get(self, key: TimerKey) -> Timer | None:
-        return await self._quick.run(partial(reading.get_timer, key=key))
+        unfiled_row = self._require_opened().unfiled.row_of(key)
+        return await self._quick.run(partial(reading.get_timer, key=key, unfiled_row=unfiled_row))
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await self._writer.submit(
@@ -86,8 +102,21 @@ class SqliteStore:
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await self._writer.submit(partial(changing.remove_if_pending, key=key))
 
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        return await self._writer.submit(
+            partial(redriving.redrive_if_failed, redrives=redrives, now=now)
+        )
+
     async def page(self, query: PageQuery) -> Page:
         return await self._lists.run(partial(paging.read_page, query=query))
+
+    async def scan(self, query: ScanQuery) -> list[Timer]:
+        return await self._lists.run(partial(scanning.scan, query=query))
+
+    async def count_scan(self, query: ScanQuery) -> int:
+        return await self._lists.run(partial(scanning.count_scan, query=query))
 
     async def claim_due(
         self,
@@ -117,9 +146,13 @@ class SqliteStore:
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         return await self._writer.submit(partial(claiming.recover, leases=leases, limit=limit))
 
-    async def prune(self, *, finished_before: Instant, limit: int) -> int:
+    async def prune(
+        self, *, finished_before: Instant, limit: int, namespace: str | None = None
+    ) -> int:
         return await self._writer.submit(
-            partial(pruning.prune, finished_before=finished_before, limit=limit)
+            partial(
+                pruning.prune, finished_before=finished_before, limit=limit, namespace=namespace
+            )
         )
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
@@ -157,14 +190,17 @@ class SqliteStore:
 class _Opened:
     """Everything that exists only while the file is open."""
 
-    def __init__(self, path: Path, lock: ExclusiveLock, connection: apsw.Connection) -> None:
+    def __init__(
+        self, path: Path, lock: ExclusiveLock, connection: apsw.Connection, unfiled: Unfiled
+    ) -> None:
         self._lock = lock
+        self.unfiled = unfiled
         self._connection = connection
         self._checkpointer = Checkpointer(path, connection)
         # A list that skips far takes long; nothing that is quick should wait behind it.
         self.quick_readers = Readers(path, threads=1)
         self.list_readers = Readers(path, threads=1)
-        self.writer = Writer(connection, self._checkpointer.between_commits)
+        self.writer = Writer(connection, unfiled, self._checkpointer.between_commits)
 
     async def close(self) -> None:
         await self.writer.close()
@@ -186,7 +222,7 @@ def _create_private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _open_file(path: Path) -> tuple[ExclusiveLock, apsw.Connection]:
+def _open_file(path: Path, filing: FilingOptions) -> tuple[ExclusiveLock, apsw.Connection, Unfiled]:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
@@ -200,6 +236,7 @@ def _open_file(path: Path) -> tuple[ExclusiveLock, apsw.Connection]:
         _create_private(path)
         connection = connect(path, WRITER_CACHE_KIB)
         migrate(connection)
+        unfiled = load_unfiled(connection, filing)
     except OSError as error:
         lock.release()
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
@@ -209,4 +246,4 @@ def _open_file(path: Path) -> tuple[ExclusiveLock, apsw.Connection]:
     except BaseException:
         lock.release()
         raise
-    return lock, connection
+    return lock, connection, unfiled

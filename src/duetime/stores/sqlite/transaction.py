@@ -1,11 +1,13 @@
 """What an operation of the writer works on."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import apsw
 
 from duetime.domain.timer import TimerStatus
 from duetime.stores.sqlite.statements import Statements
+from duetime.stores.sqlite.unfiled import Unfiled
 
 _ADD_TO_COUNT = (
     "INSERT INTO counts (namespace, status, count) VALUES (?1, ?2, ?3)"
@@ -22,14 +24,27 @@ class Transaction(Statements):
     many times as there are timers.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, unfiled: Unfiled) -> None:
         super().__init__(connection)
+        self.unfiled = unfiled
+        self._filed: list[bytes] = []
         self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
 
     @property
     def total_changes(self) -> int:
         """Rows written on this connection so far, those written by triggers included."""
         return self._connection.total_changes()
+
+    def filed(self, timer_uuids: Iterable[bytes]) -> None:
+        """Note that these timers will be filed once this is committed."""
+        self._filed += timer_uuids
+
+    def committed(self) -> None:
+        # Not before: until then readers find these timers by their rows only.
+        self.unfiled.forget(self._filed)
+
+    def rolled_back(self) -> None:
+        self.unfiled.distrust_earliest_due()
 
     def count(self, namespace: str, status: TimerStatus, change: int) -> None:
         """Note that so many timers more (or fewer) have the status."""

@@ -8,11 +8,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
+import structlog
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import store_error
 from duetime.stores.sqlite.creating import create_timers, is_one_statement
+from duetime.stores.sqlite.filing import file_slice
 from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.unfiled import Unfiled
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,6 +26,8 @@ no difference to them which others they share a call with."""
 _Answer = tuple[asyncio.Future[Any], Any]
 
 MAX_SUBMISSIONS_PER_COMMIT = 256
+
+_log = structlog.get_logger()
 
 
 class _Submission:
@@ -47,13 +52,18 @@ class Writer:
     """
 
     def __init__(
-        self, connection: apsw.Connection, between_commits: Callable[[], None] = lambda: None
+        self,
+        connection: apsw.Connection,
+        unfiled: Unfiled,
+        between_commits: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
+        self._unfiled = unfiled
         self._between_commits = between_commits
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self._is_idle = False
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
         self._thread.daemon = True
         self._thread.start()
@@ -89,14 +99,24 @@ class Writer:
             waiting = self._take_waiting()
             submissions = [submission for submission in waiting if submission is not None]
             open_for_business = len(submissions) == len(waiting)
+            if not waiting:
+                self._file_idly()
             if submissions:
                 answers = self._write(submissions)
                 self._loop.call_soon_threadsafe(_deliver, answers)
             self._between_commits()
 
     def _take_waiting(self) -> list[_Submission | None]:
-        """What is waiting, at least one, in order."""
-        waiting = [self._queue.get()]
+        """What is waiting, in order: at least one, or none if it is time to file timers."""
+        patience = None
+        if self._unfiled:
+            patience = 0 if self._is_idle else self._unfiled.options.idle_seconds
+        try:
+            waiting = [self._queue.get(timeout=patience)]
+        except Empty:
+            self._is_idle = True
+            return []
+        self._is_idle = False
         while waiting[-1] is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
             try:
                 waiting.append(self._queue.get_nowait())
@@ -112,6 +132,13 @@ class Writer:
                 return [(submissions[0].future, store_error(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
 
+    def _file_idly(self) -> None:
+        """What fails is tried again with the next work or the next idle moment."""
+        try:
+            self._write_in_one_transaction([])
+        except apsw.Error as error:
+            _log.warning("sqlite.filing_failed", error=str(error))
+
     def _write_creates_alone(self, submissions: Sequence[_Submission]) -> list[_Answer] | None:
         """Creates and nothing else, few enough for one statement: it is its own transaction.
 
@@ -121,14 +148,15 @@ class Writer:
         if any(each.batch is not create_timers for each in submissions):
             return None
         requests = [request for each in submissions for request in each.items]
-        if not is_one_statement(requests):
+        if not is_one_statement(requests, self._unfiled):
             return None
-        return _shared_out(create_timers(Transaction(self._connection), requests), submissions)
+        transaction = Transaction(self._connection, self._unfiled)
+        return _shared_out(create_timers(transaction, requests), submissions)
 
     def _write_in_one_transaction(self, submissions: Sequence[_Submission]) -> list[_Answer]:
-        if (alone := self._write_creates_alone(submissions)) is not None:
+        if submissions and (alone := self._write_creates_alone(submissions)) is not None:
             return alone
-        transaction = Transaction(self._connection)
+        transaction = Transaction(self._connection, self._unfiled)
         answers: list[_Answer] = []
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -136,12 +164,17 @@ class Writer:
                 group = list(neighbours)
                 results = batch(transaction, [item for each in group for item in each.items])
                 answers += _shared_out(results, group)
+            if self._unfiled and all(each.batch is not create_timers for each in submissions):
+                options = self._unfiled.options
+                file_slice(transaction, options.side_slice if submissions else options.idle_slice)
             transaction.write_counts()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            transaction.rolled_back()
             raise
+        transaction.committed()
         return answers
 
 

@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
     *(f"{__name__}.{subject.name}" for subject in iter_modules(__path__))
 )
 
+from duetime.testing.store_contract.bulk import BulkContract  # noqa: E402
 from duetime.testing.store_contract.changing import ChangingContract  # noqa: E402
 from duetime.testing.store_contract.claiming import ClaimingContract  # noqa: E402
 from duetime.testing.store_contract.content import ContentContract  # noqa: E402
@@ -25,9 +26,12 @@ from duetime.testing.store_contract.creating import CreatingContract  # noqa: E4
 from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
 from duetime.testing.store_contract.leasing import LeasingContract  # noqa: E402
 from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
+from duetime.testing.store_contract.namespaces import NamespacesContract  # noqa: E402
 from duetime.testing.store_contract.paging import PagingContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
+from duetime.testing.store_contract.redriving import RedrivingContract  # noqa: E402
+from duetime.testing.store_contract.scanning import ScanningContract  # noqa: E402
 from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
 from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
 
@@ -36,14 +40,18 @@ __all__ = ["MembershipContract", "Reopen", "SharedStore", "Store", "StoreContrac
 
 class StoreContract(
     CreatingContract,
+    BulkContract,
     ContentContract,
     ChangingContract,
     ClaimingContract,
     SettlingContract,
     RecoveringContract,
+    RedrivingContract,
     PruningContract,
     PagingContract,
+    ScanningContract,
     CountingContract,
+    NamespacesContract,
     LeasingContract,
     DurabilityContract,
 ):

@@ -172,6 +172,45 @@ class CreatingContract:
         assert again == [CreateResult(Existence.EXISTING, timer) for timer in reversed(timers)]
         assert (await store.counts())[TimerStatus.PENDING] == 1_500
 
+    @pytest.mark.parametrize("size", [63, 64, 65, 127, 499, 500, 501, 1_000])
+    async def test_a_batch_of_any_size_meets_what_is_there(self, store: Store, size: int) -> None:
+        """Every seventh timer exists, and every eleventh comes twice in the batch."""
+        timers = [make_timer(f"t{n}", execute_at=at(n * 7 % 5)) for n in range(size)]
+        await create(store, *timers[::7])
+        batch = [*timers, *timers[::11]]
+        results = await create(store, *batch)
+        met = {timer.key for timer in timers[::7]}
+        expected = []
+        for timer in batch:
+            existence = Existence.EXISTING if timer.key in met else Existence.CREATED
+            expected.append(CreateResult(existence, timer))
+            met.add(timer.key)
+        assert results == expected
+        assert (await store.counts())[TimerStatus.PENDING] == size
+        claims = await claim(store, await own_shards(store))
+        assert len(set(ids_of(claims))) == len(claims) == size
+
+    async def test_a_big_batch_replaces_keeps_and_creates(self, store: Store) -> None:
+        before = [make_timer(f"t{n}", execute_at=at(n), created_at=at(-1)) for n in range(300)]
+        await create(store, *before)
+        canceled = before[7]
+        await store.cancel_if_pending(canceled.key, at(1))
+        after = [make_timer(f"t{n}", execute_at=at(-n), delivery_id=f"d{n}") for n in range(600)]
+        results = await store.create(
+            [
+                CreateRequest(timer, OnExisting.KEEP if n % 3 else OnExisting.REPLACE)
+                for n, timer in enumerate(after)
+            ]
+        )
+        existences = [result.existence for result in results]
+        assert existences.count(Existence.CREATED) == 300
+        assert existences.count(Existence.REPLACED) == 100
+        assert existences.count(Existence.EXISTING) == 200
+        assert [await store.get(timer.key) for timer in after] == [
+            result.timer for result in results
+        ]
+        assert (await store.counts())[TimerStatus.PENDING] == 599
+
     async def test_the_same_id_in_two_namespaces_is_two_timers(self, store: Store) -> None:
         await store.add_namespace(Namespace("other", 16))
         mine = make_timer("same", execute_at=at(1))

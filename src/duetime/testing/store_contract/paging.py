@@ -12,6 +12,7 @@ from duetime.testing.store_contract.steps import (
     completion,
     create,
     failure,
+    hand_back,
     own_shards,
     stored,
 )
@@ -21,7 +22,8 @@ WINDOWS = [(50, 0), (7, 0), (7, 7), (7, 35), (1, 3), (50, 39), (50, 40), (50, 1_
 
 
 async def filled(store: Store) -> list[Timer]:
-    """Forty timers of every status with many equal instants, and others in another namespace."""
+    """Forty timers of every status with many equal instants, some of them deferred, and others in
+    another namespace."""
     leases = await own_shards(store)
     timers = [
         make_timer(f"t{n}", execute_at=at(n * 3 % 8), created_at=at(n * 5 % 6)) for n in range(40)
@@ -30,6 +32,7 @@ async def filled(store: Store) -> list[Timer]:
     claims = await claim(store, leases, limit=24)
     await store.settle([completion(claim) for claim in claims[:8]])
     await store.settle([failure(claim) for claim in claims[8:16]])
+    await store.settle([hand_back(claim, due_at=at(20)) for claim in claims[16:20]])
     await create(store, *timers[32:])
     for timer in timers[32:36]:
         await store.cancel_if_pending(timer.key, at(9))

@@ -3,6 +3,7 @@
 import pytest
 
 from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import Existence
 from duetime.testing.store_contract.steps import (
@@ -20,16 +21,16 @@ from duetime.testing.timers import make_timer
 FINISHED = [status for status in TimerStatus if status.is_finished]
 
 
-async def finish_at(store: Store, *seconds: int) -> None:
+async def finish_at(store: Store, *seconds: int, namespace: str = "default") -> None:
     """One canceled timer for each instant, named after it."""
     for second in seconds:
-        timer = make_timer(f"at-{second}", execute_at=at(FAR_FUTURE))
+        timer = make_timer(f"at-{second}", namespace=namespace, execute_at=at(FAR_FUTURE))
         await create(store, timer)
         await store.cancel_if_pending(timer.key, at(second))
 
 
-async def left(store: Store, *seconds: int) -> list[int]:
-    return [n for n in seconds if await store.get(TimerKey("default", f"at-{n}")) is not None]
+async def left(store: Store, *seconds: int, namespace: str = "default") -> list[int]:
+    return [n for n in seconds if await store.get(TimerKey(namespace, f"at-{n}")) is not None]
 
 
 @pytest.mark.asyncio
@@ -86,3 +87,57 @@ class PruningContract:
         assert await store.prune(finished_before=at(2), limit=45) == 45
         assert (await store.counts())[TimerStatus.CANCELED] == 15
         assert await store.prune(finished_before=at(2), limit=45) == 15
+
+    async def test_of_one_namespace_only_its_own_timers_go(self, store: Store) -> None:
+        instants = [1, 2, 3, 4]
+        for namespace in ("a", "b"):
+            await store.add_namespace(Namespace(namespace, 16))
+            await finish_at(store, *instants, namespace=namespace)
+        await finish_at(store, *instants)
+        assert await store.prune(finished_before=at(3), limit=10, namespace="a") == 2
+        assert await left(store, *instants, namespace="a") == [3, 4]
+        assert await left(store, *instants, namespace="b") == instants
+        assert await left(store, *instants) == instants
+        assert (await store.counts("a"))[TimerStatus.CANCELED] == 2
+        assert (await store.counts("b"))[TimerStatus.CANCELED] == 4
+        assert (await store.counts())[TimerStatus.CANCELED] == 10
+        assert await store.prune(finished_before=at(3), limit=10, namespace="a") == 0
+        assert await store.prune(finished_before=at(3), limit=10, namespace="nowhere") == 0
+
+    async def test_the_limit_and_the_bound_hold_for_one_namespace_too(self, store: Store) -> None:
+        instants = [5, 1, 4, 2, 6, 3]
+        await store.add_namespace(Namespace("other", 16))
+        await finish_at(store, *instants, namespace="other")
+        await finish_at(store, *instants)
+        before = at(6)
+        assert await store.prune(finished_before=before, limit=4, namespace="other") == 4
+        assert await store.prune(finished_before=before, limit=4, namespace="other") == 1
+        assert await store.prune(finished_before=before, limit=4, namespace="other") == 0
+        assert await left(store, *instants, namespace="other") == [6]
+        assert await left(store, *instants) == instants
+
+    async def test_after_one_namespace_all_are_pruned_as_before(self, store: Store) -> None:
+        await store.add_namespace(Namespace("other", 16))
+        await finish_at(store, 1, 3, 5, namespace="other")
+        await finish_at(store, 2, 4, 6)
+        assert await store.prune(finished_before=at(4), limit=10, namespace="other") == 2
+        assert await store.prune(finished_before=at(6), limit=2) == 2
+        assert await left(store, 2, 4, 6) == [6]
+        assert await left(store, 1, 3, 5, namespace="other") == [5]
+        assert await store.prune(finished_before=at(7), limit=10) == 2
+
+    async def test_a_pruned_key_of_one_namespace_is_free_again(self, store: Store) -> None:
+        await finish_at(store, 1)
+        assert await store.prune(finished_before=at(2), limit=10, namespace="default") == 1
+        await finish_at(store, 1)
+        assert await left(store, 1) == [1]
+        assert await store.prune(finished_before=at(2), limit=10) == 1
+
+    async def test_live_timers_of_a_namespace_are_never_pruned(self, store: Store) -> None:
+        leases = await own_shards(store)
+        executing = await brought_to(store, leases, make_timer("executing"), TimerStatus.EXECUTING)
+        pending = await brought_to(store, leases, make_timer("pending"), TimerStatus.PENDING)
+        pruned = await store.prune(finished_before=at(FAR_FUTURE), limit=100, namespace="default")
+        assert pruned == 0
+        assert await store.get(executing.key) == executing
+        assert await store.get(pending.key) == pending

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from duetime.domain import transitions
+from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
@@ -135,7 +136,7 @@ class SettlingContract:
         assert await store.settle(list(reversed(settlements))) == [True] * 5
         assert [await store.get(timer.key) for timer in timers] == expected
 
-    async def test_an_empty_batch_is_no_work(self, store: Store) -> None:
+    async def test_settling_nothing_is_no_work(self, store: Store) -> None:
         assert await store.settle([]) == []
 
     async def test_a_settlement_applies_once(self, store: Store) -> None:
@@ -158,6 +159,32 @@ class SettlingContract:
         stale = replace(completion(claimed), epoch=Epoch(claimed.epoch + difference))
         assert await store.settle([stale]) == [False]
         assert await store.get(timer.key) == timer
+
+    @pytest.mark.parametrize("difference", [-1, 1])
+    async def test_a_timer_created_at_another_instant_is_not_settled(
+        self, store: Store, difference: int
+    ) -> None:
+        timer, claimed = await claimed_one(store, make_timer(created_at=at(-7)))
+        assert claimed.created_at == at(-7)
+        stale = replace(completion(claimed), created_at=Instant(claimed.created_at + difference))
+        assert await store.settle([stale]) == [False]
+        assert await store.get(timer.key) == timer
+
+    async def test_a_claim_of_a_removed_timer_does_not_settle_its_namesake(
+        self, store: Store
+    ) -> None:
+        """Both are claimed for the first time, under the same epoch."""
+        timer, claimed = await claimed_one(store)
+        assert await store.settle([hand_back(claimed)]) == [True]
+        await store.remove_if_pending(timer.key)
+        await create(store, make_timer(created_at=at(5), delivery_id="of the namesake"))
+        (again,) = await claim(store, {claimed.shard: claimed.epoch})
+        assert (again.claim_number, again.epoch) == (claimed.claim_number, claimed.epoch)
+        namesake = await stored(store, timer.key)
+        late = [completion(claimed), failure(claimed), hand_back(claimed)]
+        assert await store.settle(late) == [False] * 3
+        assert await store.get(timer.key) == namesake
+        assert await store.settle([completion(claimed), completion(again)]) == [False, True]
 
     async def test_an_owner_that_lost_its_shard_settles_nothing(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)

@@ -1,0 +1,179 @@
+"""Large batches for a distant future, which a store may take in a way of their own: whatever
+happens to their timers is as with any other."""
+
+from random import Random
+
+import pytest
+
+from duetime.domain import transitions
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Change
+from duetime.ports.store import (
+    CreateResult,
+    Existence,
+    OnExisting,
+    PageQuery,
+    ScanQuery,
+    SortField,
+)
+from duetime.testing.store_contract.steps import (
+    Reopen,
+    Store,
+    at,
+    claim,
+    completion,
+    create,
+    ids_of,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
+
+FIRST_DUE_SECONDS = 3_600
+MANY = 700
+
+
+def many(prefix: str = "t", *, namespace: str = "default") -> list[Timer]:
+    """Timers that are due at various instants from an hour on, in no order."""
+    delays = [FIRST_DUE_SECONDS + n // 3 for n in range(MANY)]
+    Random(7).shuffle(delays)
+    return [
+        make_timer(f"{prefix}{n}", namespace=namespace, execute_at=at(delay))
+        for n, delay in enumerate(delays)
+    ]
+
+
+def in_due_order(timers: list[Timer]) -> list[Timer]:
+    return sorted(timers, key=lambda timer: (timer.due_at, timer.timer_uuid))
+
+
+@pytest.mark.asyncio
+class BulkContract:
+    async def test_every_timer_is_there_at_once(self, store: Store) -> None:
+        timers = many()
+        results = await create(store, *timers)
+        assert results == [CreateResult(Existence.CREATED, timer) for timer in timers]
+        for timer in timers[::50]:
+            assert await store.get(timer.key) == timer
+        assert await store.get(TimerKey("nowhere", timers[0].key.id)) is None
+        assert (await store.counts("default"))[TimerStatus.PENDING] == MANY
+        query = ScanQuery(namespace="default", limit=MANY)
+        assert await store.scan(query) == in_due_order(timers)
+        assert await store.count_scan(query) == MANY
+        page = await store.page(
+            PageQuery(namespace="default", sort=SortField.EXECUTE_AT, descending=False, limit=9)
+        )
+        assert (page.timers, page.total) == (in_due_order(timers)[:9], MANY)
+
+    async def test_in_part_of_the_range(self, store: Store) -> None:
+        timers = many()
+        await create(store, *timers)
+        await create(store, make_timer("early", execute_at=at(1)))
+        query = ScanQuery(
+            namespace="default",
+            status=TimerStatus.PENDING,
+            execute_from_inclusive=at(2),
+            execute_until_exclusive=at(FIRST_DUE_SECONDS + 100),
+            limit=1_000,
+        )
+        expected = [t for t in in_due_order(timers) if t.due_at < at(FIRST_DUE_SECONDS + 100)]
+        assert await store.scan(query) == expected
+        assert await store.count_scan(query) == len(expected)
+
+    @pytest.mark.parametrize("again", [1, 3, MANY])
+    async def test_a_repeat_meets_what_is_there(self, store: Store, again: int) -> None:
+        timers = many()
+        await create(store, *timers)
+        repeated = timers[:again]
+        results = await create(store, *reversed(repeated))
+        assert results == [CreateResult(Existence.EXISTING, t) for t in reversed(repeated)]
+        assert (await store.counts())[TimerStatus.PENDING] == MANY
+        assert len(await claim(store, await own_shards(store))) == MANY
+
+    @pytest.mark.parametrize("count", [1, MANY])
+    async def test_replacements_take_their_places(self, store: Store, count: int) -> None:
+        timers = many()
+        await create(store, *timers)
+        others = [make_timer(t.key.id, execute_at=at(9_999)) for t in timers[:count]]
+        results = await create(store, *others, on_existing=OnExisting.REPLACE)
+        assert {result.existence for result in results} == {Existence.REPLACED}
+        assert await store.get(others[0].key) == results[0].timer
+        claims = await claim(store, await own_shards(store), until_inclusive=at(9_998))
+        assert len(claims) == MANY - count
+
+    async def test_changes_cancellations_and_removals_apply(self, store: Store) -> None:
+        timers = many()
+        await create(store, *timers)
+        moved, canceled, removed = timers[:3]
+        change = Change(updated_at=at(1), delivery_id="sooner", execute_at=at(5))
+        result = await store.change_if_pending(moved.key, change)
+        assert result is not None
+        assert result.timer == transitions.changed(moved, change)
+        assert (await store.cancel_if_pending(canceled.key, at(2))) is not None
+        assert (await store.remove_if_pending(removed.key)) is not None
+        assert await store.get(removed.key) is None
+        assert (await stored(store, canceled.key)).status is TimerStatus.CANCELED
+        leases = await own_shards(store)
+        assert ids_of(await claim(store, leases, until_inclusive=at(5))) == [moved.key.id]
+        rest = await claim(store, leases)
+        assert ids_of(rest) == [timer.key.id for timer in in_due_order(timers[3:])]
+        (again,) = await create(store, make_timer(removed.key.id))
+        assert again.existence is Existence.CREATED
+
+    async def test_claims_come_in_order_with_those_of_small_batches(self, store: Store) -> None:
+        timers = many()
+        await create(store, *timers[:300])
+        for timer in timers[300:305]:
+            await create(store, timer)
+        await create(store, *timers[305:])
+        leases = await own_shards(store)
+        expected = in_due_order(timers)
+        claimed: list[str] = []
+        while len(claimed) < MANY:
+            batch = await store.claim_due(
+                leases, now=at(0), until_inclusive=expected[len(claimed)].due_at, limit=100
+            )
+            claimed += ids_of(batch.claims)
+            left = expected[len(claimed) :]
+            assert batch.next_due_at == (left[0].due_at if left else None)
+            assert all(await store.settle([completion(each) for each in batch.claims]))
+        assert claimed == [timer.key.id for timer in expected]
+
+    async def test_the_next_due_instant_is_that_of_the_leased_shards(self, store: Store) -> None:
+        timers = many()
+        await create(store, *timers)
+        for shards in ([1], [2, 3], range(16)):
+            leases = await own_shards(store, shards)
+            mine = in_due_order([timer for timer in timers if timer.shard in leases])
+            batch = await store.claim_due(leases, now=at(0), until_inclusive=at(5), limit=10)
+            assert batch.claims == []
+            assert batch.next_due_at == mine[0].due_at
+            await store.cancel_if_pending(mine[0].key, at(1))
+            timers.remove(mine[0])
+            batch = await store.claim_due(leases, now=at(0), until_inclusive=at(5), limit=10)
+            assert batch.next_due_at == mine[1].due_at
+
+    async def test_batches_of_several_namespaces_are_apart(self, store: Store) -> None:
+        await store.add_namespace(Namespace("other", 16))
+        mine, theirs = many(), many(namespace="other")
+        mixed = [timer for pair in zip(mine, theirs, strict=True) for timer in pair]
+        results = await create(store, *mixed)
+        assert {result.existence for result in results} == {Existence.CREATED}
+        for namespace, timers in (("default", mine), ("other", theirs)):
+            assert (await store.counts(namespace))[TimerStatus.PENDING] == MANY
+            scanned = await store.scan(ScanQuery(namespace=namespace, limit=MANY))
+            assert scanned == in_due_order(timers)
+
+    async def test_large_batches_survive(self, store: Store, reopen: Reopen) -> None:
+        timers = many()
+        await create(store, *timers)
+        await store.remove_if_pending(timers[0].key)
+        reopened = await reopen() if store.capabilities.durable else store
+        left = in_due_order(timers[1:])
+        assert await reopened.get(left[0].key) == left[0]
+        assert await reopened.scan(ScanQuery(namespace="default", limit=MANY)) == left
+        assert (await create(reopened, left[0]))[0].existence is Existence.EXISTING
+        claims = await claim(reopened, await own_shards(reopened))
+        assert ids_of(claims) == [timer.key.id for timer in left]

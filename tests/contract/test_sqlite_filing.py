@@ -1,0 +1,109 @@
+"""Timers of large batches are filed by and by; nobody can tell but by looking into the file."""
+
+import asyncio
+from pathlib import Path
+
+import apsw
+
+from duetime.domain.namespace import Namespace
+from duetime.domain.timer import TimerStatus
+from duetime.stores.sqlite import FilingOptions, SqliteStore
+from duetime.stores.sqlite.inspector import SqliteInspector
+from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
+from duetime.testing.timers import make_timer
+
+MANY = [make_timer(f"t{n}", execute_at=at(5_000 - n)) for n in range(1_000)]
+
+
+NEVER_IDLE = FilingOptions(idle_seconds=3_600)
+
+
+async def opened(path: Path, filing: FilingOptions = NEVER_IDLE) -> SqliteStore:
+    store = SqliteStore(path, filing)
+    await store.open()
+    await store.add_namespace(Namespace("default", 16))
+    return store
+
+
+def unfiled_in(path: Path) -> int:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return len(list(connection.execute("SELECT 1 FROM timers WHERE filed = 0")))
+    finally:
+        connection.close()
+
+
+async def test_an_idle_store_files_everything(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path, FilingOptions())
+    await create(store, *MANY)
+    async with asyncio.timeout(30):
+        while unfiled_in(path):
+            await asyncio.to_thread(unfiled_in, path)
+    assert await store.get(MANY[0].key) == MANY[0]
+    assert ids_of(await claim(store, await own_shards(store))) == [
+        timer.key.id for timer in reversed(MANY)
+    ]
+    await store.close()
+
+
+async def test_a_busy_store_files_along_with_its_work(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await create(store, *MANY)
+    assert unfiled_in(path) == 1_000
+    await store.cancel_if_pending(MANY[0].key, at(1))
+    assert 900 < unfiled_in(path) < 999
+    await store.close()
+
+
+async def test_there_are_never_more_than_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path, FilingOptions(max_unfiled=250, idle_seconds=3_600))
+    for start in range(0, 1_000, 100):
+        await create(store, *MANY[start : start + 100])
+        assert unfiled_in(path) <= 250
+    assert (await store.counts())[TimerStatus.PENDING] == 1_000
+    await store.close()
+
+
+async def test_what_is_due_soon_is_filed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await create(store, *(make_timer(f"soon{n}", execute_at=at(30)) for n in range(500)))
+    assert unfiled_in(path) == 0
+    await store.close()
+
+
+async def test_an_inspector_sees_what_is_not_filed(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await own_shards(store)
+    await create(store, *MANY)
+    await store.close()
+    assert unfiled_in(path) == 1_000
+    inspector = SqliteInspector(path)
+    await inspector.open()
+    report = await inspector.audit(at(10_000))
+    assert list(report.findings) == []
+    assert (report.accepted, report.overdue) == (1_000, 1_000)
+    states = await inspector.states([MANY[0].key, MANY[999].key, make_timer("nobody").key])
+    assert states == [[TimerStatus.PENDING], [TimerStatus.PENDING], []]
+    await inspector.close()
+
+
+async def test_an_inspector_misses_what_is_filed_nowhere(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await own_shards(store)
+    await create(store, *MANY)
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE unfiled SET last_row = last_row - 1")
+    connection.close()
+    inspector = SqliteInspector(path)
+    await inspector.open()
+    (finding,) = (await inspector.audit(at(0))).findings
+    assert (finding.count, list(finding.examples)) == (1, ["default/t999"])
+    assert "never fire" in finding.problem
+    await inspector.close()
