@@ -13,16 +13,18 @@ import msgspec
 from rich.console import Console
 
 from bench.child import ChildFailed
+from bench.disk import GB, MachineUnfit, disk_bytes
 from bench.picture import draw
-from bench.postgres_host import GIVEN_URL, PostgresUnfit
+from bench.postgres_host import GIVEN_URL
 from bench.progress import Steps
 from bench.report import print_report
 from bench.results import Results
-from bench.scale import Scale, StoreName, scale_of
+from bench.scale import StoreName, scale_of
 from bench.scale_picture import draw_scale
 from bench.server import ServerFailed
-from bench.session import NAMES, run_session
-from bench.stores import GB, disk_bytes, open_stores
+from bench.session import NAMES, most_stored, run_session
+from bench.stores import open_stores
+from bench.v1.picture import draw_v1
 
 DEFAULT_OUTPUT = Path(__file__).parent / "output"
 
@@ -83,11 +85,12 @@ def main() -> int:
     names = set(arguments.only or NAMES[store])
     settings = dict(each.split("=", 1) for each in arguments.settings)
     console = Console()
-    announce(store, scale, output, console)
+    timers = most_stored(names, scale)
+    announce(store, timers, output, console)
     try:
-        with Steps(console) as steps, open_stores(store, scale, output, settings) as stores:
+        with Steps(console) as steps, open_stores(store, timers, output, settings) as stores:
             results = run_session(store, names, scale, stores, steps)
-    except (ServerFailed, ChildFailed, PostgresUnfit) as error:
+    except (ServerFailed, ChildFailed, MachineUnfit) as error:
         console.print(f"[bold red]stopped:[/] {error}", highlight=False)
         return 1
     except KeyboardInterrupt:
@@ -96,13 +99,13 @@ def main() -> int:
     return 1 if results.faults else 0
 
 
-def announce(store: StoreName, scale: Scale, output: Path, console: Console) -> None:
-    if store is StoreName.POSTGRESQL:
-        place = "on the given server" if os.environ.get(GIVEN_URL) else f"in {output}"
-        console.print(
-            f"This takes up to {disk_bytes(scale) / GB:.1f} GB of disk {place} while it runs.",
-            highlight=False,
-        )
+def announce(store: StoreName, timers: int, output: Path, console: Console) -> None:
+    is_given = store is StoreName.POSTGRESQL and os.environ.get(GIVEN_URL)
+    place = "on the given server" if is_given else f"in {output}"
+    console.print(
+        f"This takes up to {disk_bytes(store, timers) / GB:.1f} GB of disk {place} while it runs.",
+        highlight=False,
+    )
 
 
 def write(results: Results, output: Path, console: Console) -> None:
@@ -113,6 +116,8 @@ def write(results: Results, output: Path, console: Console) -> None:
         written.append(output / "lateness.png")
     if draw_scale(results, output / "postgres-scale.png"):
         written.append(output / "postgres-scale.png")
+    if draw_v1(results.v1, output / "v1.png"):
+        written.append(output / "v1.png")
     console.print(", ".join(map(str, written)))
 
 

@@ -24,6 +24,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: float = 250.0
     start_seconds: float = 2.0
     idle_cpu_percent: float = 2.0
+    batches_per_second: int
+    import_growth_mb: float = 20.0
+    page_p99_ms: float = 20.0
+    hanging_p99_ms: float = 1_000.0
 
 
 BOUNDS = {
@@ -35,6 +39,7 @@ BOUNDS = {
         steady_p50_ms=2.0,
         steady_p99_ms=8.0,
         loaded_tolerance=0.20,
+        batches_per_second=70_000,
     ),
     StoreName.POSTGRESQL: Bounds(
         creates_per_second=10_000,
@@ -46,5 +51,6 @@ BOUNDS = {
         steady_p50_ms=3.0,
         steady_p99_ms=20.0,
         loaded_tolerance=0.25,
+        batches_per_second=50_000,
     ),
 }

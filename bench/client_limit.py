@@ -16,8 +16,8 @@ from typing import Literal, get_args
 import msgspec
 import uvloop
 
+from bench.bodies import PAYLOAD_BYTES
 from bench.child import Child, answer_parent
-from bench.load import PAYLOAD_BYTES
 from bench.other_clients import (
     TIMEOUT_SECONDS,
     OpenClient,

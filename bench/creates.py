@@ -52,17 +52,17 @@ def measure_creates(
         echo=limit,
         ratio=round(creates.per_second / limit.per_second, 3) if limit.per_second else 0.0,
         stored=stored,
-        faults=faults_of(creates, scale.creates, stored),
+        faults=faults_of("creates", creates, scale.creates, stored),
     )
 
 
-def faults_of(creates: LoadFigures, count: int, stored: int) -> list[str]:
+def faults_of(what: str, creates: LoadFigures, count: int, stored: int) -> list[str]:
     faults = []
     if creates.accepted != count:
         faults.append(
-            f"creates: {count - creates.accepted} of {count} not accepted"
+            f"{what}: {count - creates.accepted} of {count} not accepted"
             f" ({creates.refusal or 'no answer'})"
         )
     if stored != creates.accepted:
-        faults.append(f"creates: {creates.accepted} accepted but {stored} stored")
+        faults.append(f"{what}: {creates.accepted} accepted but {stored} stored")
     return faults

@@ -1,7 +1,8 @@
 """An HTTP/1.1 load generator: keep-alive connections that each POST as soon as they may.
 
 It runs in its own process and must cost a good deal less than what it measures, so requests are
-built before the clock starts and answers are parsed only as far as status and length.
+built before the clock starts and answers are parsed only as far as status and length. In answers
+to batches it is counted how many timers they say were created.
 """
 
 import asyncio
@@ -13,20 +14,20 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import msgspec
 import uvloop
 
+from bench.bodies import V1Form, platform_body, v1_body
 from bench.child import Child, answer_parent
 from bench.figures import Spread, spread_of
 
 CONNECTIONS = 64
-PAYLOAD_BYTES = 300
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"\r\ncontent-length:"
+RESULT = b'"status":"'
+CREATED = b'"status":"created"'
 
 
 class RandomInstants(msgspec.Struct, frozen=True, kw_only=True, tag="random"):
@@ -49,15 +50,25 @@ class EvenInstants(msgspec.Struct, frozen=True, kw_only=True, tag="even"):
         return self.first_us + index * self.step_us
 
 
+class Batches(msgspec.Struct, frozen=True, kw_only=True):
+    """Timers of the v1 API, so many in each request."""
+
+    size: int
+    form: V1Form = V1Form()
+
+
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` create requests. Their payloads are numbered from `first_number` on."""
+    """Creates of `count` timers, each in a request of its own unless there are `batches`.
+
+    Their payloads are numbered from `first_number` on.
+    """
 
     port: int
     api_key: str
     callback_url: str
     count: int
     instants: RandomInstants | EvenInstants
-    path: str = "/timers"
+    batches: Batches | None = None
     first_number: int = 0
     connections: int = CONNECTIONS
     timeout_seconds: float = 60.0
@@ -66,7 +77,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
     """`statuses` counts the answers; `lost` counts requests without one.
 
-    `refusal` is the first answer that was not a 2xx.
+    `created` counts the timers of batches that were created. `refusal` is the first answer that
+    was not a 2xx, or that had something else to tell of one of its timers.
     """
 
     sent: int
@@ -77,45 +89,58 @@ class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
     latency: Spread
     finished_at_us: int
     cpu_seconds: float
+    created: int | None
     refusal: str | None
 
     @property
     def accepted(self) -> int:
+        """Timers, however many were in a request."""
+        if self.created is not None:
+            return self.created
         return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
 
 
-def body_of(number: int, due_us: int, callback_url: str) -> bytes:
-    moment = (EPOCH + timedelta(microseconds=due_us)).strftime("%Y-%m-%dT%H:%M:%S.%f")
-    payload = f'{{"n":{number},"due_us":{due_us},"padding":"'
-    padding = "x" * (PAYLOAD_BYTES - len(payload) - 2)
-    return (
-        f'{{"execute_at":"{moment}Z","callback":{{"type":"http","url":"{callback_url}",'
-        f'"payload":{payload}{padding}"}}}}}}'
-    ).encode()
-
-
 def requests_of(load: Load) -> list[bytes]:
+    path = "/timers" if load.batches is None else "/api/v1/timers/batch"
     head = (
-        f"POST {load.path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
         f"X-API-Key: {load.api_key}\r\nContent-Type: application/json\r\nContent-Length: "
     ).encode()
-    bodies = (
-        body_of(load.first_number + index, load.instants.due_us(index), load.callback_url)
-        for index in range(load.count)
-    )
+    bodies = single_bodies(load) if load.batches is None else batch_bodies(load, load.batches)
     return [b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies]
+
+
+def single_bodies(load: Load) -> Iterator[bytes]:
+    for index in range(load.count):
+        number, due_us = load.first_number + index, load.instants.due_us(index)
+        yield platform_body(number, due_us, load.callback_url)
+
+
+def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
+    for start in range(0, load.count, batches.size):
+        timers = (
+            v1_body(
+                batches.form,
+                load.first_number + index,
+                load.instants.due_us(index),
+                load.callback_url,
+            )
+            for index in range(start, min(start + batches.size, load.count))
+        )
+        yield b'{"timers":[%b]}' % b",".join(timers)
 
 
 class Run:
     """What the connections share: the requests still to send, and what became of the others."""
 
-    def __init__(self, requests: list[bytes], stop_at: float) -> None:
+    def __init__(self, requests: list[bytes], stop_at: float, *, batches: bool) -> None:
         self.requests: Iterator[bytes] = iter(requests)
         self.stop_at_ns = int(stop_at * 1e9)
         self.latencies_ns = array("q")
         self.statuses: Counter[int] = Counter()
         self.sent = 0
         self.lost = 0
+        self.created: int | None = 0 if batches else None
         self.open_connections = 0
         self.refusal: str | None = None
         self.finished = asyncio.get_running_loop().create_future()
@@ -183,7 +208,16 @@ class Connection(asyncio.Protocol):
         run.statuses[status] += 1
         if run.refusal is None and not 200 <= status < 300:
             run.refusal = f"HTTP {status}: {data[head_end + 4 :][:300]!r}"
+        if run.created is not None:
+            self._count_created(run.created, data)
         self._send_next(now_ns)
+
+    def _count_created(self, before: int, answer: bytes) -> None:
+        created = answer.count(CREATED)
+        self._run.created = before + created
+        if self._run.refusal is None and answer.count(RESULT) != created:
+            others = answer.replace(CREATED, b"")
+            self._run.refusal = f"not created: {others[others.find(RESULT) :][:300]!r}"
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._waiting:
@@ -195,9 +229,11 @@ class Connection(asyncio.Protocol):
 async def apply(load: Load) -> LoadFigures:
     """Send the load and tell how it went; takes no longer than its time and 5 s of grace."""
     loop = asyncio.get_running_loop()
-    run = Run(requests_of(load), time.perf_counter() + load.timeout_seconds)
+    requests = requests_of(load)
+    stop_at = time.perf_counter() + load.timeout_seconds
+    run = Run(requests, stop_at, batches=load.batches is not None)
     connections = []
-    for _ in range(min(load.connections, load.count)):
+    for _ in range(min(load.connections, len(requests))):
         _, connection = await loop.create_connection(
             lambda: Connection(run), "127.0.0.1", load.port
         )
@@ -222,6 +258,7 @@ async def apply(load: Load) -> LoadFigures:
         latency=spread_of([nanoseconds / 1e6 for nanoseconds in run.latencies_ns]),
         finished_at_us=finished_at_us,
         cpu_seconds=round(time.process_time() - cpu_before, 4),
+        created=run.created,
         refusal=run.refusal,
     )
 

@@ -5,7 +5,6 @@ run, however that ends.
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ import asyncpg
 import msgspec
 import psutil
 
+from bench.disk import MachineUnfit, check_room
 from bench.processes import cpu_seconds, family, proportional_mb
 from bench.queries import Queries
 from tests.postgres.binaries import OLDEST_VERSION, find_binaries
@@ -25,7 +25,6 @@ GIVEN_URL = "DUETIME_TEST_POSTGRES_URL"
 STATEMENT_STATISTICS = "pg_stat_statements"
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 IN_MEMORY = {"tmpfs", "ramfs"}
-GB = 10**9
 
 # What the initial set-up of any server writes, and where ours listens and logs.
 UNREMARKABLE = (
@@ -39,10 +38,6 @@ SETTINGS: Mapping[str, str] = {
     "max_wal_size": "8GB",
 }
 """Where our own server differs from PostgreSQL's defaults."""
-
-
-class PostgresUnfit(Exception):
-    """The measurement cannot take place here; the message says what is missing."""
 
 
 class PostgresFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +105,7 @@ def open_host(
         yield PostgresHost(given, pid=None)
         return
     if find_binaries() is None:
-        raise PostgresUnfit(
+        raise MachineUnfit(
             f"PostgreSQL {OLDEST_VERSION} or newer is missing: run make install, or set"
             f" {GIVEN_URL} to the URL of a server"
         )
@@ -138,17 +133,11 @@ def check_disk(directory: Path, bytes_needed: int) -> None:
     mounts = {Path(each.mountpoint): each.fstype for each in psutil.disk_partitions(all=True)}
     kind = next((mounts[each] for each in directory.parents if each in mounts), "")
     if kind in IN_MEMORY:
-        raise PostgresUnfit(
+        raise MachineUnfit(
             f"{directory} is in memory ({kind}), where commits cost nothing: choose a place on a"
             " disk with --output"
         )
-    free = shutil.disk_usage(directory).free
-    if free < bytes_needed:
-        raise PostgresUnfit(
-            f"this needs about {bytes_needed / GB:.0f} GB of disk and {directory} has"
-            f" {free / GB:.0f} GB free: make room, choose another place with --output, or store"
-            " less with --stored"
-        )
+    check_room(directory, bytes_needed)
 
 
 def adjust(server: PostgresServer, settings: Mapping[str, str]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from bench.bodies import PAYLOAD_BYTES
 from bench.child import Child, answer_parent
-from bench.load import PAYLOAD_BYTES
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey, shard_of, timer_uuid_of
@@ -122,15 +122,21 @@ async def fill(preload: Preload) -> None:
     answer_parent(Loaded(preload.finished + preload.pending))
 
 
-def preload_store(preload: Preload, tell: Callable[[int], None]) -> None:
+def preload_store(
+    preload: Preload,
+    tell: Callable[[int], None],
+    *,
+    module: str = "bench.preload",
+    patience_seconds: float = TIMEOUT_SECONDS,
+) -> None:
     """Called in the parent: fill the file in a process of its own, telling how far it is."""
     total = preload.pending + preload.finished
-    with Child("bench.preload") as child:
-        loaded = child.ask(preload, Loaded, TIMEOUT_SECONDS)
+    loaded = Loaded(0)
+    with Child(module) as child:
+        child.tell(preload)
         while loaded.count < total:
+            loaded = child.read(Loaded, patience_seconds)
             tell(loaded.count)
-            loaded = child.read(Loaded, TIMEOUT_SECONDS)
-        tell(loaded.count)
 
 
 def main() -> None:

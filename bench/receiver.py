@@ -1,4 +1,5 @@
-"""The endpoint that is called back: answers 200 at once and remembers when each POST arrived.
+"""The endpoint that is called back: answers at once, as it was told to, and remembers when each
+POST arrived.
 
 It runs in its own process. While callbacks arrive it only frames them, notes the instant and
 keeps the bytes; what is in them is read afterwards, when nobody is waiting for an answer.
@@ -14,11 +15,17 @@ from typing import Self, cast
 import msgspec
 import uvloop
 
+from bench.callback_answers import AnswerTo, Manner, answer_in
 from bench.child import Child, answer_parent
 
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"\r\ncontent-length:"
+
+
+class Serve(msgspec.Struct, frozen=True):
+    """The first that the parent says."""
+
+    manner: Manner
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -65,6 +72,14 @@ class Payload(msgspec.Struct, frozen=True):
     due_us: int
 
 
+class Body(msgspec.Struct, frozen=True):
+    """The payload itself, or what the v1 API wraps around it."""
+
+    n: int = 0
+    due_us: int = 0
+    payload: Payload | None = None
+
+
 class Inbox:
     """Requests as they came, each with its wall-clock instant of arrival."""
 
@@ -102,7 +117,8 @@ class Inbox:
 
 def callback_of(request: bytes, arrived_ns: int) -> Callback:
     head, _, body = request.partition(HEAD_END)
-    payload = msgspec.json.decode(body, type=Payload)
+    read = msgspec.json.decode(body, type=Body)
+    payload = read.payload or read
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
@@ -118,8 +134,9 @@ def callback_of(request: bytes, arrived_ns: int) -> Callback:
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, answer_to: AnswerTo) -> None:
         self._inbox = inbox
+        self._answer_to = answer_to
         self._unread = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -132,18 +149,19 @@ class Connection(asyncio.Protocol):
             data = self._unread + data
         inbox = self._inbox
         start = 0
-        answers = 0
+        answers = []
         while (head_end := data.find(HEAD_END, start)) >= 0:
             end = head_end + 4 + content_length(data[start:head_end])
             if len(data) < end:
                 break
             inbox.arrived_ns.append(now_ns)
-            inbox.requests.append(data[start:end])
-            answers += 1
+            request = data[start:end]
+            inbox.requests.append(request)
+            answers.append(self._answer_to(request))
             start = end
         self._unread = data[start:]
         if answers:
-            self._transport.write(OK * answers)
+            self._transport.write(b"".join(answers))
             inbox.check_goal()
 
 
@@ -159,9 +177,12 @@ def content_length(head: bytes) -> int:
 async def serve() -> None:
     loop = asyncio.get_running_loop()
     inbox = Inbox()
-    server = await loop.create_server(lambda: Connection(inbox), "127.0.0.1", 0, backlog=1024)
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    answer_to = answer_in(msgspec.json.decode(await orders.readline(), type=Serve).manner)
+    server = await loop.create_server(
+        lambda: Connection(inbox, answer_to), "127.0.0.1", 0, backlog=1024
+    )
     # The inbox holds no cycles, and a collection would look like a late callback.
     gc.disable()
     answer_parent(Listening(server.sockets[0].getsockname()[1]))
@@ -177,9 +198,9 @@ async def serve() -> None:
 class Receiver:
     """The receiver as the parent sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, manner: Manner = Manner.ACCEPT) -> None:
         self._child = Child("bench.receiver")
-        self.port = self._child.read(Listening, 15).port
+        self.port = self._child.ask(Serve(manner), Listening, 15).port
         self.url = f"http://127.0.0.1:{self.port}/"
         self._next_number = 1
 

@@ -19,6 +19,7 @@ from bench.postgres_rows import (
 )
 from bench.results import Results
 from bench.rows import Row, Verdict, below
+from bench.v1.rows import v1_rows
 
 TABLE_WIDTH = 150
 NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
@@ -53,7 +54,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += clients_rows(results.clients)
     if results.books is not None:
         rows.append(books_row(results.books))
-    if results.stores or results.nodes:
+    rows += v1_rows(results.v1, bounds)
+    if results.stores or results.nodes or not results.v1.is_empty:
         rows.append(
             Row(
                 "lost, early, repeated",

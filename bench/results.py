@@ -15,6 +15,7 @@ from bench.postgres_host import PostgresFacts
 from bench.scale import Scale, StoreName
 from bench.statements import StatementFigures
 from bench.store_calls import StoreCalls
+from bench.v1.figures import V1Figures
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +77,7 @@ class Results(msgspec.Struct, kw_only=True):
     nodes: NodesFigures | None = None
     lists: list[ListFigures] = []
     books: Books | None = None
+    v1: V1Figures = msgspec.field(default_factory=V1Figures)
     seconds: float = 0.0
 
     @property
@@ -90,4 +92,5 @@ class Results(msgspec.Struct, kw_only=True):
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
             *(self.books.faults if self.books else []),
+            *self.v1.faults,
         ]

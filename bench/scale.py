@@ -12,6 +12,20 @@ class StoreName(StrEnum):
     POSTGRESQL = "postgresql"
 
 
+class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Of what is measured of the Timer API v1, on either store."""
+
+    batch_timers: int
+    batch_warm_up: int
+    import_timers: int
+    paged: int
+    """How many pending, and as many finished, timers are stored where pages are read."""
+    page_requests: int
+    hanging_timers: int
+    healthy_timers: int
+    retried_timers: int
+
+
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     creates: int
     warm_up: int
@@ -29,11 +43,33 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     node_timers: int = 0
     node_timers_per_second: int = 1
     list_requests: int = 0
+    v1: V1Scale
 
     @property
     def stored(self) -> int:
         return self.sizes[-1]
 
+
+FULL_V1 = V1Scale(
+    batch_timers=300_000,
+    batch_warm_up=50_000,
+    import_timers=1_000_000,
+    paged=10_000_000,
+    page_requests=50,
+    hanging_timers=10_000,
+    healthy_timers=1_000,
+    retried_timers=10_000,
+)
+QUICK_V1 = V1Scale(
+    batch_timers=30_000,
+    batch_warm_up=5_000,
+    import_timers=100_000,
+    paged=100_000,
+    page_requests=10,
+    hanging_timers=1_000,
+    healthy_timers=100,
+    retried_timers=1_000,
+)
 
 FULL = {
     StoreName.SQLITE: Scale(
@@ -47,6 +83,7 @@ FULL = {
         steady_seconds=20,
         sizes=(1_000_000,),
         idle_seconds=5.0,
+        v1=FULL_V1,
     ),
     StoreName.POSTGRESQL: Scale(
         creates=60_000,
@@ -63,6 +100,7 @@ FULL = {
         node_timers=100_000,
         node_timers_per_second=5_000,
         list_requests=50,
+        v1=FULL_V1,
     ),
 }
 
@@ -78,6 +116,7 @@ QUICK = {
         steady_seconds=2,
         sizes=(50_000,),
         idle_seconds=2.0,
+        v1=QUICK_V1,
     ),
     StoreName.POSTGRESQL: Scale(
         creates=6_000,
@@ -94,17 +133,19 @@ QUICK = {
         node_timers=5_000,
         node_timers_per_second=2_500,
         list_requests=10,
+        v1=QUICK_V1,
     ),
 }
 
 
 def scale_of(store: StoreName, *, quick: bool, stored: int | None) -> Scale:
-    """With `stored`, the largest size is that one instead."""
+    """With `stored`, the largest size is that one instead, and pages are read there too."""
     scale = (QUICK if quick else FULL)[store]
     if stored is None:
         return scale
     smaller = decades_below(stored) if len(scale.sizes) > 1 else []
-    return msgspec.structs.replace(scale, sizes=(*smaller, stored))
+    v1 = msgspec.structs.replace(scale.v1, paged=stored)
+    return msgspec.structs.replace(scale, sizes=(*smaller, stored), v1=v1)
 
 
 def decades_below(stored: int) -> list[int]:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -38,7 +39,7 @@ class PageAnswer(msgspec.Struct, frozen=True):
 class Server:
     """`duetime serve` on a free port of the loopback, with the store of a site."""
 
-    def __init__(self, site: Site, *, workers: int = 1) -> None:
+    def __init__(self, site: Site, *, workers: int = 1, namespaces: Sequence[str] = ()) -> None:
         self.api_key = secrets.token_urlsafe(32)
         self.port = free_port()
         self._site = site
@@ -50,6 +51,8 @@ class Server:
             "MIN_DELAY_SECONDS": "0",
             "LOG_LEVEL": "warning",
         }
+        if namespaces:
+            environment["NAMESPACES"] = ",".join(namespaces)
         # A single worker is started as it always is, without the option.
         options = ["--workers", str(workers)] if workers > 1 else []
         started = time.perf_counter()
@@ -81,12 +84,16 @@ class Server:
         return self._site.tally(self)
 
     def list_page(self, query: str) -> bytes:
+        return self.read(f"/timers?{query}")
+
+    def read(self, path: str) -> bytes:
+        """The body of what is there."""
         try:
-            code, body = self._get(f"/timers?{query}")
+            code, body = self._get(path)
         except (OSError, http.client.HTTPException) as error:
-            raise ServerFailed(f"GET /timers: {error!r}\n{self._log_end()}") from error
+            raise ServerFailed(f"GET {path}: {error!r}\n{self._log_end()}") from error
         if code != 200:
-            raise ServerFailed(f"GET /timers answered {code}: {body[:300]!r}")
+            raise ServerFailed(f"GET {path} answered {code}: {body[:300]!r}")
         return body
 
     def total(self, status: str) -> int:

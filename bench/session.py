@@ -27,13 +27,15 @@ from bench.site import Site
 from bench.statements import StatementStatistics
 from bench.store_calls import measure_store_calls
 from bench.stores import Stores
+from bench.v1.pages import NAMESPACES, measure_pages
+from bench.v1.session import V1_MEASURES, measure_v1
 
 MEASURES = ("creates", "burst", "steady")
 ON_THE_LARGEST = ("footprint", "lists", "audit")
 ON_SHARED_STORES = ("limit", "workers", "nodes")
 NAMES = {
-    StoreName.SQLITE: (*MEASURES, "loaded", "footprint", "clients"),
-    StoreName.POSTGRESQL: (*MEASURES, *ON_SHARED_STORES, "loaded", *ON_THE_LARGEST),
+    StoreName.SQLITE: (*MEASURES, "loaded", "footprint", "clients", *V1_MEASURES),
+    StoreName.POSTGRESQL: (*MEASURES, *ON_SHARED_STORES, "loaded", *ON_THE_LARGEST, *V1_MEASURES),
 }
 WORKERS = 2
 
@@ -44,12 +46,27 @@ def measures_of(names: set[str]) -> tuple[str, ...]:
     return MEASURES if not chosen and "loaded" in names else chosen
 
 
+def reads_pages_on_largest(names: set[str], scale: Scale) -> bool:
+    """Whether pages can do with the largest store that the other measurements fill."""
+    return "pages" in names and scale.v1.paged == scale.stored
+
+
+def most_stored(names: set[str], scale: Scale) -> int:
+    """How many timers the largest store gets that these measurements need."""
+    stored = scale.stored if names.intersection(("loaded", *ON_THE_LARGEST)) else 0
+    paged = scale.v1.paged if "pages" in names else 0
+    # The import has its lines in a file, and its rows once more in the table of the limit.
+    imported = 2 * scale.v1.import_timers if "import" in names else 0
+    return max(2 * stored, 2 * paged, imported)
+
+
 class Session:
     def __init__(
         self, names: set[str], scale: Scale, stores: Stores, receiver: Receiver, steps: Steps
     ) -> None:
         self._names = names
         self._measures = measures_of(names)
+        self._reads_pages = reads_pages_on_largest(names, scale)
         self._scale = scale
         self._stores = stores
         self._receiver = receiver
@@ -62,9 +79,13 @@ class Session:
         if self._measures or self._names.intersection(ON_SHARED_STORES):
             with self._stores.new_site("empty") as site:
                 self._on_empty_store(site, results)
-        if self._names.intersection(("loaded", *ON_THE_LARGEST)):
+        needs_largest = self._names.intersection(("loaded", *ON_THE_LARGEST))
+        if needs_largest or self._reads_pages:
             with self._stores.new_site("loaded") as site:
                 self._on_loaded_stores(site, results)
+        measure_v1(
+            self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
+        )
 
     def _on_empty_store(self, site: Site, results: Results) -> None:
         with Server(site) as server:
@@ -95,7 +116,7 @@ class Session:
             text = f"storing {size:,} pending and {size:,} finished timers"
             with self._steps.step(text):
                 site.fill(size, self._steps, analyze=is_largest)
-            with Server(site) as server:
+            with Server(site, namespaces=NAMESPACES if self._reads_pages else ()) as server:
                 if is_largest and "footprint" in self._names:
                     with self._steps.step("footprint"):
                         host = self._stores.host
@@ -124,6 +145,9 @@ class Session:
         if "lists" in self._names:
             with self._steps.step("lists"):
                 results.lists = measure_lists(server, self._scale)
+        if self._reads_pages:
+            with self._steps.step("v1: pages"):
+                results.v1.pages = measure_pages(server, self._scale.v1)
 
     def _rows(self, site: Site) -> Rows:
         return Rows(

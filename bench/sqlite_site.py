@@ -5,7 +5,12 @@ from pathlib import Path
 
 from bench.preload import Preload, preload_store
 from bench.progress import Steps
+from bench.server import Server
 from bench.site import Lists, ListTally, Tally
+from bench.sqlite_bulk import fill_file
+
+MOST_THROUGH_THE_STORE = 1_000_000
+"""More would take too long through the store's own way in."""
 
 
 class SqliteSite:
@@ -18,7 +23,12 @@ class SqliteSite:
         return ListTally(lists)
 
     def fill(self, stored: int, steps: Steps, *, analyze: bool) -> None:
+        preload = Preload(path=str(self._file), pending=stored, finished=stored)
         with steps.step(f"  {2 * stored:,} timers", total=2 * stored) as advance_to:
-            preload_store(
-                Preload(path=str(self._file), pending=stored, finished=stored), advance_to
-            )
+            if stored <= MOST_THROUGH_THE_STORE:
+                preload_store(preload, advance_to)
+                return
+            # The service makes its own tables.
+            with Server(self):
+                pass
+            fill_file(preload, advance_to)

@@ -10,19 +10,13 @@ from typing import NamedTuple
 
 import apsw
 
+from bench.disk import check_room, disk_bytes
 from bench.postgres_host import PostgresHost, open_host
 from bench.postgres_site import PostgresSite
-from bench.scale import Scale, StoreName
+from bench.scale import StoreName
 from bench.server import LOG_NAME
 from bench.site import Site
 from bench.sqlite_site import SqliteSite
-
-# Tables with their indexes, measured with a million; and the write-ahead log that is left of their
-# making, which may exceed PostgreSQL's limit while a checkpoint is under way.
-BYTES_PER_TIMER = 950
-GB = 10**9
-LOG_BYTES = 10 * GB
-LOG_BYTES_PER_TIMER = 1_000
 
 
 class Stores(NamedTuple):
@@ -35,24 +29,21 @@ class Stores(NamedTuple):
 
 @contextmanager
 def open_stores(
-    name: StoreName, scale: Scale, output: Path, settings: Mapping[str, str]
+    name: StoreName, timers: int, output: Path, settings: Mapping[str, str]
 ) -> Iterator[Stores]:
+    """`timers` is how many the largest of them will get."""
     if name is StoreName.SQLITE:
+        check_room(output, disk_bytes(name, timers))
         yield Stores(
             f"SQLite {apsw.sqlite_lib_version()}", None, lambda label: sqlite_site(output, label)
         )
         return
-    with open_host(output, disk_bytes(scale), settings) as host:
+    with open_host(output, disk_bytes(name, timers), settings) as host:
         yield Stores(
             f"PostgreSQL {host.facts.version}",
             host,
             lambda label: postgres_site(output, host, label),
         )
-
-
-def disk_bytes(scale: Scale) -> int:
-    timers = 2 * scale.stored
-    return timers * BYTES_PER_TIMER + min(LOG_BYTES, timers * LOG_BYTES_PER_TIMER)
 
 
 @contextmanager

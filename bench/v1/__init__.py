@@ -1,0 +1,1 @@
+"""What is measured of the Timer API v1."""
