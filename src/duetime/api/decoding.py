@@ -8,7 +8,7 @@ body, so that whatever is stored is valid JSON in valid UTF-8.
 import re
 from typing import Generic, TypeVar
 
-from msgspec import DecodeError, Raw, ValidationError, json
+from msgspec import DecodeError, ValidationError, json
 
 from duetime.domain.errors import InvalidInput
 
@@ -67,7 +67,7 @@ class BodyDecoder(Generic[T]):
             raise InvalidRequest("body", f"is not valid UTF-8 (byte {error.start})") from None
         except RecursionError:
             raise _too_deep() from None
-        if self._limits_depth and _is_too_deep(body, MAX_DEPTH):
+        if self._limits_depth and _is_too_deep(body):
             raise _too_deep()
         return decoded
 
@@ -93,11 +93,13 @@ class BodyDecoder(Generic[T]):
 
 
 def depth_of(body: bytes) -> int:
-    """How deep the arrays and objects of a valid JSON text are nested, up to `MAX_DEPTH + 1`.
+    """How deep the arrays and objects of a valid JSON text are nested, up to `MAX_DEPTH + 1`."""
+    return _levels(_STRING.sub(b"", body))
 
-    Each round takes away the innermost level everywhere, at the speed of `bytes.replace`.
-    """
-    brackets = _STRING.sub(b"", body).translate(_TO_SQUARE, _NOT_BRACKETS)
+
+def _levels(text: bytes) -> int:
+    # Each round takes away the innermost level everywhere, at the speed of `bytes.replace`.
+    brackets = text.translate(_TO_SQUARE, _NOT_BRACKETS)
     depth = 0
     while brackets and depth <= MAX_DEPTH:
         brackets = brackets.replace(b"[]", b"")
@@ -105,15 +107,14 @@ def depth_of(body: bytes) -> int:
     return depth
 
 
-def check_depth(field: str, value: Raw) -> None:
-    """Raises `InvalidInput` when a member of a body is nested too deep for the body."""
-    # A level takes two bytes: most values are too short to be deep.
-    if memoryview(value).nbytes > 2 * MAX_DEPTH and _is_too_deep(bytes(value), MAX_DEPTH - 1):
-        raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH - 1} levels")
+def may_be_too_deep(text: bytes) -> bool:
+    """Whether something in a text of many bodies may be nested too deep: a quick look that takes
+    brackets in strings for brackets."""
+    return _levels(text) > MAX_DEPTH
 
 
-def _is_too_deep(text: bytes, max_depth: int) -> bool:
-    return text.count(b"[") + text.count(b"{") > max_depth and depth_of(text) > max_depth
+def _is_too_deep(text: bytes) -> bool:
+    return text.count(b"[") + text.count(b"{") > MAX_DEPTH and depth_of(text) > MAX_DEPTH
 
 
 def _too_deep() -> InvalidRequest:

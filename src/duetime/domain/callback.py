@@ -23,7 +23,7 @@ class CallbackProtocol(StrEnum):
 
 
 class HttpCallback(
-    Struct, frozen=True, kw_only=True, tag="http", tag_field="type", omit_defaults=True
+    Struct, frozen=True, kw_only=True, tag="http", tag_field="type", omit_defaults=True, gc=False
 ):
     """A POST to `url`. Header names and values have been checked to be safe on the wire.
 

@@ -1,5 +1,6 @@
 """Who a timer is: its key, its shard and its stable order among timers of one instant."""
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, NewType
 
@@ -34,6 +35,11 @@ def timer_uuid_of(key: TimerKey) -> bytes:
 
     The namespace's length goes in first, so that no two keys read as the same bytes.
     """
-    namespace = key.namespace.encode()
-    content = len(namespace).to_bytes(2, "big") + namespace + key.id.encode()
-    return blake2b(content, digest_size=16).digest()
+    namespace, id = key
+    return blake2b(_in_front(namespace) + id.encode(), digest_size=16).digest()
+
+
+@lru_cache(1_024)
+def _in_front(namespace: str) -> bytes:
+    encoded = namespace.encode()
+    return len(encoded).to_bytes(2, "big") + encoded

@@ -39,34 +39,31 @@ class TimerChecks:
             raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
 
     def check_callback(self, callback: Callback, namespace: Namespace) -> None:
-        if not (
-            isinstance(callback, HttpCallback)
-            and callback.headers is None
-            and callback.url == self._last_good_url
-        ):
-            self._destination.check(callback)
-            if isinstance(callback, HttpCallback):
+        if isinstance(callback, HttpCallback):
+            if callback.url != self._last_good_url or callback.headers is not None:
+                self._destination.check(callback)
                 self._last_good_url = callback.url
+        else:
+            self._destination.check(callback)
         timeout_ms = callback.timeout_ms
         if timeout_ms is not None and not 1 <= timeout_ms <= LONGEST_CALLBACK_TIMEOUT_MS:
             raise InvalidInput("callback.timeout", "must be from 1ms to 1h")
-        if not isinstance(callback, BusCallback) and callback.payload is not UNSET:
-            limit = namespace.options.max_payload_bytes
-            _check_size(
-                "callback.payload",
-                callback.payload,
-                self._rules.max_payload_bytes if limit is None else limit,
-            )
+        if isinstance(callback, BusCallback) or callback.payload is UNSET:
+            return
+        limit = namespace.options.max_payload_bytes
+        max_bytes = self._rules.max_payload_bytes if limit is None else limit
+        if memoryview(callback.payload).nbytes > max_bytes:
+            raise _too_large("callback.payload", max_bytes)
 
     def check_metadata(self, metadata: Raw | None) -> None:
-        if metadata is not None:
-            _check_size("metadata", metadata, self._rules.max_metadata_bytes)
+        max_bytes = self._rules.max_metadata_bytes
+        if metadata is not None and memoryview(metadata).nbytes > max_bytes:
+            raise _too_large("metadata", max_bytes)
 
     def check_policy(self, policy: RetryPolicy | None) -> None:
         if policy is not None:
             check_retry_policy(policy)
 
 
-def _check_size(field: str, value: Raw, max_bytes: int) -> None:
-    if memoryview(value).nbytes > max_bytes:
-        raise TooLarge(field, f"must be at most {max_bytes} bytes of JSON")
+def _too_large(field: str, max_bytes: int) -> TooLarge:
+    return TooLarge(field, f"must be at most {max_bytes} bytes of JSON")

@@ -137,12 +137,16 @@ class TimerService:
                 answers[place] = await self._repeat_or_raise(request, too_late)
             except (InvalidInput, TimerConflict, TimerNotPending) as refusal:
                 answers[place] = refusal
-        results = iter(await self._creates.create_all(requests))
-        requested = iter(requests)
-        return [
-            self._checked_or_error(next(results), next(requested)) if answer is None else answer
-            for answer in answers
-        ]
+        results = await self._creates.create_all(requests)
+        checked = (
+            result
+            if result.existence is not Existence.EXISTING
+            else self._checked_or_error(result, request)
+            for result, request in zip(results, requests, strict=True)
+        )
+        if len(results) == len(news):
+            return list(checked)
+        return [next(checked) if answer is None else answer for answer in answers]
 
     async def get(self, key: TimerKey) -> Timer:
         await self._namespaces.named(key.namespace)
@@ -318,8 +322,6 @@ class TimerService:
     def _checked_or_error(
         self, result: CreateResult, request: CreateRequest
     ) -> CreateResult | DuetimeError:
-        if result.existence is not Existence.EXISTING:
-            return result
         try:
             return self._checked(result, request)
         except (TimerConflict, TimerNotPending) as error:

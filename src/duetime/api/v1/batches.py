@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
 
-from duetime.api.decoding import BodyDecoder
+from duetime.api.decoding import BodyDecoder, may_be_too_deep
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.requests import CHOICES, decode_create, new_timer_of, retry_policy_in
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
@@ -40,7 +40,10 @@ def decode_batch(body: bytes) -> Sequence[Wanted]:
         if not body.isascii():
             body.decode()
         wanted = _decode_all(body).timers
+        is_faultless = not may_be_too_deep(body)
     except (DecodeError, UnicodeDecodeError, RecursionError):
+        is_faultless = False
+    if not is_faultless:
         wanted = [decode_one(bytes(timer)) for timer in _decode_loosely(body).timers]
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidInput("timers", f"must have 1 to {MAX_BATCH} entries")
@@ -84,8 +87,12 @@ class BatchCreation:
 
     async def _learn_namespaces(self, wanted: Sequence[Wanted]) -> None:
         """What a policy leaves out is the namespace's, which may be new to this node."""
-        for name in {body.namespace for body in wanted if isinstance(body, CreateBody)}:
-            if name is not UNSET and self._namespaces.known(name) is None:
+        for body in wanted:
+            if (
+                isinstance(body, CreateBody)
+                and body.retry_policy is not None
+                and self._namespaces.known(_namespace_of(body)) is None
+            ):
                 await self._namespaces.refresh()
                 return
 
@@ -101,7 +108,10 @@ def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
     )
     error = item_error(outcome)
     if isinstance(wanted, CreateBody):
-        group_id = DEFAULT_NAMESPACE if wanted.group_id is UNSET else wanted.group_id
-        namespace = group_id if wanted.namespace is UNSET else wanted.namespace
-        return BatchResult(status, namespace, wanted.id, error)
+        return BatchResult(status, _namespace_of(wanted), wanted.id, error)
     return BatchResult(status, error=error)
+
+
+def _namespace_of(body: CreateBody) -> str:
+    group_id = DEFAULT_NAMESPACE if body.group_id is UNSET else body.group_id
+    return group_id if body.namespace is UNSET else body.namespace

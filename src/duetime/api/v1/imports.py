@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec import UNSET, DecodeError, json
 from msgspec.structs import replace
 
+from duetime.api.decoding import may_be_too_deep
 from duetime.api.v1.batches import BatchCreation, Outcome, Wanted, decode_one
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
@@ -112,7 +113,7 @@ class Import:
         try:
             if not block.isascii():
                 block.decode()
-            wanted = _decode_lines(block)
+            wanted = [] if may_be_too_deep(block) else _decode_lines(block)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             wanted = []
         if len(wanted) != count:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from duetime.api.decoding import BodyDecoder, check_depth
+from duetime.api.decoding import BodyDecoder
 from duetime.api.instant_text import parse_instant
 from duetime.api.retry_policies import retry_policy_of
 from duetime.api.v1.types import (
@@ -59,11 +59,10 @@ _NOTHING = UpdateBody()
 def new_timer_of(
     body: CreateBody, policy_of: PolicyOf, on_existing: OnExisting = OnExisting.KEEP
 ) -> NewTimer:
+    """What is asked for. The depth of the payload has been checked with the body."""
     namespace = namespace_of(body.namespace, body.group_id)
     policy, timeout, headers = body.retry_policy, body.callback_timeout, body.callback_headers
     payload, protocol = body.payload, body.callback_protocol
-    if payload is not UNSET:
-        check_depth("payload", payload)
     return NewTimer(
         namespace=namespace,
         id=body.id,
@@ -148,7 +147,6 @@ def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetT
     if body.callback_url is not UNSET:
         after = replace(after, url=body.callback_url)
     if body.payload is not UNSET:
-        check_depth("payload", body.payload)
         after = replace(after, payload=Raw(bytes(body.payload)))
     if body.callback_headers is not UNSET:
         after = replace(after, headers=body.callback_headers)

@@ -92,7 +92,7 @@ async def test_one_payload_that_is_too_deep_or_too_large(bench: V1Bench) -> None
     ]
     results = (await bench.post("/batch", {"timers": timers})).json["results"]
     assert [result["status"] for result in results] == ["invalid", "invalid", "created"]
-    assert results[0]["error"]["message"] == "payload is nested deeper than 63 levels"
+    assert results[0]["error"]["message"] == "body is nested deeper than 64 levels"
     assert results[1]["error"]["error"] == "PAYLOAD_TOO_LARGE"
 
 
