@@ -89,3 +89,18 @@ async def test_a_paid_order_never_expires_and_a_late_payment_is_told_why(
         r"payment comes too late \(cannot cancel timer with status '(executing|completed)'\)",
         lines[4],
     )
+
+
+async def test_a_job_is_looked_at_until_it_is_done(server: ServerProcess, tmp_path: Path) -> None:
+    status, output, errors = await run_example(
+        "check_until_done.py",
+        "--every=0.3",
+        "--looks=3",
+        directory=tmp_path,
+        DUETIME_URL=server.url,
+        API_KEY=API_KEY,
+    )
+    assert (status, errors) == (0, "")
+    first, *looks = output.splitlines()
+    assert re.fullmatch(r"Timer check job/[0-9a-f-]{36} is pending, first look at [\d:]+\.", first)
+    assert [look.split(": ")[1].split(",")[0] for look in looks] == ["not done", "not done", "done"]

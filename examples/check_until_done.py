@@ -1,0 +1,109 @@
+"""Look at a job again and again until it is done, without a loop of one's own.
+
+    python examples/check_until_done.py --every 2 --looks 3
+
+One timer of the v1 API does it: as long as the job is not done, the callback's answer says when to
+call again. The timer has an id of our own, so that starting the same check twice is no mistake.
+
+Needs a running server (`make run` is enough) that can reach this machine. DUETIME_URL says where
+it is, API_KEY is its key; without one the key that `duetime dev` keeps in this directory is used.
+Only the standard library is needed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+import uuid
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
+DEV_KEY = Path(".duetime-dev-key")
+API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.exists() else "")
+
+
+class Job:
+    """Done when it has been looked at often enough."""
+
+    def __init__(self, looks: int, every: timedelta) -> None:
+        self._looks_left = looks
+        self._every = every
+        self.done = threading.Event()
+
+    def look(self, timer_id: str) -> dict[str, object]:
+        """What to answer to the callback."""
+        self._looks_left -= 1
+        if self._looks_left > 0:
+            next_at = datetime.now(UTC) + self._every
+            print(f"{timer_id}: not done, look again at {next_at:%H:%M:%S}", flush=True)
+            return {"ok": False, "nextExecuteAt": next_at.isoformat()}
+        print(f"{timer_id}: done", flush=True)
+        return {"ok": True}
+
+
+class Receiver(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    job: Job
+
+    def do_POST(self) -> None:
+        callback = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = self.job.look(callback["id"])
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        if answer["ok"]:
+            self.job.done.set()
+
+    def log_message(self, format: str, *values: object) -> None:  # noqa: A002
+        pass
+
+
+def create_timer(timer_id: str, execute_at: datetime, url: str) -> str:
+    """The timer's status: `pending`, also when this was called before."""
+    body = {"id": timer_id, "executeAt": execute_at.isoformat(), "callbackUrl": url}
+    request = urllib.request.Request(
+        f"{DUETIME_URL}/api/v1/timers",
+        data=json.dumps(body).encode(),
+        headers={"X-API-Key": API_KEY, "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            status: str = json.load(answer)["status"]
+            return status
+    except urllib.error.HTTPError as error:
+        sys.exit(f"refused: {json.load(error)['message']}")
+    except urllib.error.URLError as error:
+        sys.exit(f"no server at {DUETIME_URL}: {error.reason}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Look at a job until it is done.")
+    parser.add_argument("--every", type=float, default=2, help="seconds between two looks")
+    parser.add_argument("--looks", type=int, default=3, help="how often until it is done")
+    options = parser.parse_args()
+
+    every = timedelta(seconds=options.every)
+    Receiver.job = Job(options.looks, every)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    timer_id = f"check job/{uuid.uuid4()}"
+    first_at = datetime.now(UTC) + every
+    url = f"http://127.0.0.1:{server.server_port}/check"
+    for _ in range(2):
+        status = create_timer(timer_id, first_at, url)
+    print(f"Timer {timer_id} is {status}, first look at {first_at:%H:%M:%S}.", flush=True)
+    Receiver.job.done.wait()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
