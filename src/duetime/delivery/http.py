@@ -67,7 +67,8 @@ class HttpDestination:
                 header_lines(claim, callback.headers, sent_at),
                 _body(claim, callback),
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
-                on_new_connection=claim.attempt > 1,
+                # After an interruption, which is no failure: it was most likely the connection's.
+                on_new_connection=claim.attempt - 1 > claim.failures,
             )
         except StaleConnection as failure:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))

@@ -248,17 +248,18 @@ class Dispatcher:
     def _log_failure(
         self, lane: Lane, claim: Claim, outcome: Failed, settlement: Settlement
     ) -> None:
-        failed = _log.bind(
-            namespace=claim.namespace,
-            id=claim.id,
-            endpoint=lane.breaker.endpoint,
-            attempt=claim.attempt,
-            error=outcome.error,
-        )
+        fields: dict[str, object] = {
+            "namespace": claim.namespace,
+            "id": claim.id,
+            "endpoint": lane.breaker.endpoint,
+            "attempt": claim.attempt,
+            "error": outcome.error,
+        }
         if settlement.status is TimerStatus.FAILED:
-            failed.warning("timer.failed")
+            _log.warning("timer.failed", **fields)
         else:
-            failed.info("timer.retry_planned", due_at=format_instant(settlement.due_at))
+            # Not for everybody: while an endpoint is away there are thousands a second.
+            _log.debug("timer.retry_planned", due_at=format_instant(settlement.due_at), **fields)
 
     def _set_timer(self, now: Instant) -> None:
         if self._timer is not None:

@@ -34,11 +34,12 @@ async def deliver(
     headers: dict[str, str] | None = None,
     timeout_ms: int | None = None,
     attempt: int = 1,
+    failures: int | None = None,
 ) -> Outcome:
     callback = HttpCallback(
         url=url, headers=headers, payload=payload, timeout_ms=timeout_ms, protocol=protocol
     )
-    return await destination.deliver(claim_of(callback, attempt=attempt))
+    return await destination.deliver(claim_of(callback, attempt=attempt, failures=failures))
 
 
 def raw_answer(status: int, body: bytes = b"", *headers: str) -> bytes:
@@ -182,6 +183,23 @@ async def test_a_kept_connection_that_ended_interrupts(
     async with serve(answer_one_and_close_at_the_next) as server:
         assert isinstance(await deliver(destination, server.url(), protocol), Completed)
         assert isinstance(await deliver(destination, server.url(), protocol), Interrupted)
+
+
+async def test_a_retry_uses_the_connection_that_is_there(destination: HttpDestination) -> None:
+    async with serve(answer_each_with(raw_answer(503))) as server:
+        await deliver(destination, server.url(), STATUS)
+        await deliver(destination, server.url(), STATUS, attempt=2)
+        assert len(server.peers) == 1
+
+
+async def test_what_was_interrupted_is_sent_on_a_new_connection(
+    destination: HttpDestination,
+) -> None:
+    async with serve(answer_each_with(raw_answer(503))) as server:
+        await deliver(destination, server.url(), STATUS)
+        await deliver(destination, server.url(), STATUS, attempt=2, failures=0)
+        await deliver(destination, server.url(), STATUS, attempt=3, failures=1)
+        assert len(server.peers) == 3
 
 
 @pytest.mark.parametrize(

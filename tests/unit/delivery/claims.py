@@ -14,7 +14,9 @@ def claim_of(
     id: str = "order-42",
     execute_at: Instant = START_AT,
     attempt: int = 1,
+    failures: int | None = None,
 ) -> Claim:
+    """Unless told otherwise, all attempts before this one failed."""
     return Claim(
         namespace=namespace,
         id=id,
@@ -23,7 +25,7 @@ def claim_of(
         created_at=Instant(START_AT - 1),
         claim_number=attempt,
         attempt=attempt,
-        failures=attempt - 1,
+        failures=attempt - 1 if failures is None else failures,
         execute_at=execute_at,
         due_at=execute_at,
         claimed_at=execute_at,
