@@ -8,6 +8,7 @@ from starlette.types import Send
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON_TYPE: Headers = ((b"content-type", b"application/json"),)
+CLOSE = (b"connection", b"close")
 
 _encode = json.Encoder().encode
 

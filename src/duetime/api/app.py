@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.api.answers import Answer
 from duetime.api.auth import ApiKeyGuard
-from duetime.api.body import ClientGone
+from duetime.api.body import BodyWatch, ClientGone
 from duetime.api.docs_page import docs_answer
 from duetime.api.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.express import ExpressCreate
@@ -124,20 +124,21 @@ class App:
             await self._router(scope, receive, send)
         elif scope["method"] == "POST" and scope["path"] == "/timers":
             await _answer(self._create, scope, receive, send)
-        elif scope["path"].startswith("/api/v1/"):
+        elif scope["path"].startswith("/api/v1/") or scope["path"] == "/api/v1":
             await self._v1(scope, receive, send)
         else:
             await self._router(scope, receive, send)
 
 
 async def _answer(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
+    watch = BodyWatch(scope, receive)
     try:
-        answer = await handler(scope, receive)
+        answer = await handler(scope, watch.receive)
     except ClientGone:
         return
     except Exception as error:
         answer = error_answer(error, scope)
-    await answer.send(send)
+    await watch.ending(answer).send(send)
 
 
 async def _answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,13 +2,41 @@
 
 from collections.abc import Iterable
 
-from starlette.types import Receive
+from starlette.types import Message, Receive, Scope
 
+from duetime.api.answers import CLOSE, Answer
 from duetime.domain.errors import TooLarge
 
 
 class ClientGone(Exception):
     """The client hung up before its request was complete. Nobody is left to answer."""
+
+
+class BodyWatch:
+    """Hands out a request's messages, and knows whether all of its body was read.
+
+    What is left of a body when the answer is sent would be read to its end, however long it is,
+    to find the next request. Then it is better to end the connection.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self._is_read = not any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in scope["headers"]
+        )
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if not message.get("more_body", False):
+            self._is_read = True
+        return message
+
+    def ending(self, answer: Answer) -> Answer:
+        """The answer, which ends the connection if it must."""
+        if self._is_read:
+            return answer
+        return answer._replace(headers=(*answer.headers, CLOSE))
 
 
 async def read_body(

@@ -5,19 +5,15 @@ it skips over them, but neither their UTF-8 nor their depth; that is checked her
 body, so that whatever is stored is valid JSON in valid UTF-8.
 """
 
-import re
 from typing import Generic, TypeVar
 
 from msgspec import DecodeError, ValidationError, json
 
+from duetime.api.nesting import is_deeper_than
 from duetime.domain.errors import InvalidInput
 
 MAX_DEPTH = 64
 MAX_ECHO_CHARACTERS = 60
-
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
-_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 _IN_WORDS = {
     "array": "an array",
@@ -67,7 +63,7 @@ class BodyDecoder(Generic[T]):
             raise InvalidRequest("body", f"is not valid UTF-8 (byte {error.start})") from None
         except RecursionError:
             raise _too_deep() from None
-        if self._limits_depth and _is_too_deep(body):
+        if self._limits_depth and is_deeper_than(body, MAX_DEPTH):
             raise _too_deep()
         return decoded
 
@@ -90,31 +86,6 @@ class BodyDecoder(Generic[T]):
         if problem.startswith("Object contains unknown field"):
             return InvalidRequest(_member(field, problem), "is not a known field")
         return InvalidRequest(field or "body", _in_words(problem))
-
-
-def depth_of(body: bytes) -> int:
-    """How deep the arrays and objects of a valid JSON text are nested, up to `MAX_DEPTH + 1`."""
-    return _levels(_STRING.sub(b"", body))
-
-
-def _levels(text: bytes) -> int:
-    # Each round takes away the innermost level everywhere, at the speed of `bytes.replace`.
-    brackets = text.translate(_TO_SQUARE, _NOT_BRACKETS)
-    depth = 0
-    while brackets and depth <= MAX_DEPTH:
-        brackets = brackets.replace(b"[]", b"")
-        depth += 1
-    return depth
-
-
-def may_be_too_deep(text: bytes) -> bool:
-    """Whether something in a text of many bodies may be nested too deep: a quick look that takes
-    brackets in strings for brackets."""
-    return _levels(text) > MAX_DEPTH
-
-
-def _is_too_deep(text: bytes) -> bool:
-    return text.count(b"[") + text.count(b"{") > MAX_DEPTH and depth_of(text) > MAX_DEPTH
 
 
 def _too_deep() -> InvalidRequest:

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from duetime.api.answers import Answer, answer
-from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable, TooLarge
+from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable
 
 
 class Code(IntEnum):
@@ -27,12 +27,10 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.NAMESPACE_NOT_FOUND: (400, Code.VALIDATION),
     ErrorKind.TIMER_NOT_FOUND: (404, Code.NOT_FOUND),
     ErrorKind.TIMER_NOT_PENDING: (400, Code.VALIDATION),
+    ErrorKind.TIMER_NOT_FAILED: (400, Code.VALIDATION),
     ErrorKind.TIMER_CONFLICT: (409, Code.VALIDATION),
     ErrorKind.UNAVAILABLE: (500, Code.UNEXPECTED),
 }
-
-
-_CLOSE = ((b"connection", b"close"),)
 
 
 def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
@@ -43,10 +41,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
             structlog.get_logger().error(
                 "api.unavailable", path=scope["path"], reason=error.message
             )
-        # What is left of a body that is too large will not be read: nothing can follow it.
-        unread = isinstance(error, TooLarge) and error.field == "body"
         message = error.told if isinstance(error, StoreUnavailable) else error.message
-        return answer(status, code, message, None, _CLOSE if unread else ())
+        return answer(status, code, message, None)
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )

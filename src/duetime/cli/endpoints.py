@@ -12,6 +12,7 @@ from duetime.cli.v1_client import V1Client
 from duetime.cli.views import print_json
 
 _STYLES = {"closed": "green", "open": "bold red", "halfOpen": "yellow"}
+_STATES = {"closed": "closed", "open": "open", "halfOpen": "half open"}
 _HEADINGS = ["endpoint", "state", "under way", "waiting", "failures in a row", "last error"]
 
 
@@ -39,7 +40,7 @@ def _rows(shown: Sequence[EndpointAnswer]) -> list[list[Text]]:
     return [
         [
             Text(printable(each.endpoint)),
-            Text(each.state, style=_STYLES[each.state]),
+            Text(_STATES[each.state], style=_STYLES[each.state]),
             Text(str(each.in_flight)),
             Text(str(each.waiting)),
             Text(str(each.consecutive_failures)),

@@ -121,7 +121,7 @@ def _export(
 def _destination(output: Path | None) -> Iterator[Write]:
     """Where lines are written to. A file appears when it is complete, in the place of an older
     one; what happens before leaves nothing behind."""
-    if output is None:
+    if output is None or str(output) == "-":
         with _standard_output() as write:
             yield write
         return
@@ -154,6 +154,14 @@ def _standard_output() -> Iterator[Write]:
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Whoever read has seen enough, and what is flushed at the end goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read has seen enough.
+        _let_go_of_standard_output()
         raise typer.Exit(ExitCode.FAILED) from None
+    except OSError as error:
+        _let_go_of_standard_output()
+        fail(f"standard output: {error.strerror}", ExitCode.FAILED)
+
+
+def _let_go_of_standard_output() -> None:
+    """What is flushed at the end goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

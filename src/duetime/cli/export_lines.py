@@ -19,6 +19,7 @@ class CreateFields(Struct, frozen=True, kw_only=True, rename="camel"):
     callback_timeout: Raw
     callback_headers: Raw | UnsetType = UNSET
     callback_protocol: Raw | UnsetType = UNSET
+    metadata: Raw | UnsetType = UNSET
 
 
 class Page(Struct, frozen=True, rename="camel"):

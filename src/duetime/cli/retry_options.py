@@ -27,7 +27,8 @@ BackoffMultiplierOption = Annotated[
     float | None, typer.Option(min=1, help="Each further wait is so many times as long.")
 ]
 MaxDurationOption = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="No retry later than this after its instant.")
+    str | None,
+    typer.Option(metavar="DURATION", help="No retry later than this after the first attempt."),
 ]
 
 

@@ -137,7 +137,7 @@ def _retry_policy(value: object) -> Text:
     return Text(
         f"at most {told['max_retries']} retries, the first after {told['initial_interval']}, "
         f"each wait {multiplier} times the last and at most {told['max_interval']}, "
-        f"until {told['max_retry_attempts_duration']} after execute_at"
+        f"until {told['max_retry_attempts_duration']} after the first attempt"
     )
 
 

@@ -62,8 +62,8 @@ def read_answer(
 
     `{"ok": true}` completes the timer, whatever else it says. `{"ok": false}` with a
     `nextExecuteAt` reschedules it; one that is past means now, so that the timer queues behind
-    all that is due already, however often it is answered so. Without one the attempt failed,
-    but the endpoint is in order; after an answer that cannot be read it is not.
+    all that is due already, however often it is answered so. Without one, or if the answer
+    cannot be read, the attempt failed; but the endpoint is alive.
     """
     try:
         said = _decode(answer)
@@ -76,6 +76,7 @@ def read_answer(
             answered_at=answered_at,
             error=f"HTTP 200, but {unreadable}",
             retry_after_ms=retry_after_ms,
+            blames_endpoint=False,
         )
     if next_execute_at is not None:
         return Rescheduled(

@@ -113,7 +113,7 @@ def _outcome(
         answered_at=answered_at,
         error=f"HTTP {status}",
         retry_after_ms=retry_after_ms,
-        blames_endpoint=not 400 <= status < 500 or status in _ASKS_FOR_PATIENCE,
+        blames_endpoint=status >= 500 or status in _ASKS_FOR_PATIENCE,
     )
 
 

@@ -13,6 +13,7 @@ class ErrorKind(Enum):
     NAMESPACE_NOT_FOUND = "namespace not found"
     TIMER_NOT_FOUND = "timer not found"
     TIMER_NOT_PENDING = "timer not pending"
+    TIMER_NOT_FAILED = "timer not failed"
     TIMER_CONFLICT = "timer conflict"
     UNAVAILABLE = "unavailable"
 
@@ -68,6 +69,16 @@ class TimerNotPending(DuetimeError):
 
     def __init__(self, verb: str, status: TimerStatus) -> None:
         super().__init__(f"cannot {verb} timer with status '{status.label}'")
+        self.status = status
+
+
+class TimerNotFailed(DuetimeError):
+    """The timer could not be redriven because it is not failed."""
+
+    kind = ErrorKind.TIMER_NOT_FAILED
+
+    def __init__(self, status: TimerStatus) -> None:
+        super().__init__(f"cannot redrive timer with status '{status.label}': only failed ones")
         self.status = status
 
 

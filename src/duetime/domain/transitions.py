@@ -54,11 +54,14 @@ class Settlement(Struct, frozen=True, kw_only=True):
 class Change(Struct, frozen=True, kw_only=True):
     """What a client wants different. A field left unset stays as it is.
 
-    `delivery_id` is the name of the new firing, used if the change makes one.
+    `delivery_id` is the name of the new firing, used if the change makes one. With
+    `only_firing` the change applies only while the timer's firing is that one: who changes a
+    part of the callback has seen the other parts.
     """
 
     updated_at: Instant
     delivery_id: str
+    only_firing: str | None = None
     execute_at: Instant | UnsetType = UNSET
     callback: Callback | UnsetType = UNSET
     metadata: Raw | UnsetType | None = UNSET
@@ -183,6 +186,13 @@ def recovered(timer: Timer) -> Timer:
     )
 
 
+def applies(change: Change, timer: Timer) -> bool:
+    """Whether the timer may be changed so, as it is."""
+    return timer.status is TimerStatus.PENDING and (
+        change.only_firing is None or change.only_firing == timer.delivery_id
+    )
+
+
 def changed(timer: Timer, change: Change) -> Timer:
     """A pending timer with the change applied.
 
@@ -235,12 +245,21 @@ def redriven(timer: Timer, redrive: Redrive, now: Instant) -> Timer:
 def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
     return Attempt(
         number=claim.attempt,
-        due_at=claim.due_at,
+        due_at=was_due_at(claim),
         claimed_at=claim.claimed_at,
         sent_at=outcome.sent_at,
         answered_at=outcome.answered_at,
         error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
     )
+
+
+def was_due_at(claim: Claim) -> Instant:
+    """When the attempt was due: the first one of a firing at the timer's instant, even if it was
+    handed back since and is late for that."""
+    is_rescheduled = bool(claim.attempts) and claim.attempts[-1].error is None
+    if claim.attempt == 1 and (is_rescheduled or not claim.attempts):
+        return claim.execute_at
+    return claim.due_at
 
 
 def _settlement(

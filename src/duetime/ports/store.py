@@ -181,7 +181,8 @@ class TimerStore(Protocol):
     async def get(self, key: TimerKey) -> Timer | None: ...
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
-        """Apply `transitions.changed` if the timer is pending. None when there is no timer."""
+        """Apply `transitions.changed` if `transitions.applies`: if the timer is pending, and has
+        the firing that the change is for, if it is for one. None when there is no timer."""
         ...
 
     async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:

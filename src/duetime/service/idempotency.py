@@ -56,6 +56,6 @@ def canonical(value: Raw) -> Raw:
     """The same text for JSON values of the same meaning."""
     try:
         return Raw(_ENCODER.encode(_DECODER.decode(value)))
-    except (DecodeError, ValueError):
+    except (DecodeError, ValueError, RecursionError):
         # A whole number of thousands of digits is valid JSON that Python refuses to read.
         return value

@@ -30,6 +30,7 @@ class Namespaces:
         self._by_name: dict[str, Namespace] = {}
         self._reading = asyncio.Lock()
         self._reads_begun = 0
+        self._last_read = 0
         self.on_added: Callable[[], Awaitable[None]] = _nobody_to_tell
         """Called when there is a namespace that was not known here, before its first timer is
         accepted: there may be new shards to own. When it fails the namespace stays unknown, and
@@ -56,8 +57,8 @@ class Namespaces:
         """Learn what other nodes added and changed."""
         begun_before = self._reads_begun
         async with self._reading:
-            # Whoever waited while somebody else began to read has been answered by that.
-            if self._reads_begun == begun_before:
+            # Whoever waited while somebody else began to read, and did, has been answered by that.
+            if self._last_read <= begun_before:
                 await self._read()
 
     async def put(
@@ -119,10 +120,12 @@ class Namespaces:
 
     async def _read(self) -> None:
         self._reads_begun += 1
+        number = self._reads_begun
         found = {each.name: each for each in await self._store.namespaces()}
         if found.keys() - self._by_name.keys():
             await self.on_added()
         self._by_name = found
+        self._last_read = number
 
 
 def _namespace_of(wanted: WantedNamespace) -> Namespace:

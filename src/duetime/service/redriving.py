@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable, TimerNotFound
+from duetime.domain.errors import StoreUnavailable, TimerNotFailed, TimerNotFound
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Redrive
@@ -16,16 +16,6 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 
 BATCH_SIZE = 500
-
-
-class TimerNotFailed(DuetimeError):
-    """Only failed timers can be redriven."""
-
-    kind = ErrorKind.TIMER_NOT_PENDING
-
-    def __init__(self, status: TimerStatus) -> None:
-        super().__init__(f"cannot redrive timer with status '{status.label}': only failed ones")
-        self.status = status
 
 
 class RedriveFilter(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime.domain.callback import Callback
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.service.idempotency import canonical, with_canonical_payload
 
@@ -17,11 +18,17 @@ def is_repeat(wanted: Timer, existing: Timer, default_timeout_ms: int) -> bool:
     firings = {attempt.due_at for attempt in existing.attempts if attempt.number == 1}
     return (
         wanted.execute_at in firings | {existing.execute_at}
-        and wanted.retry_policy == existing.retry_policy
+        and _retries(wanted) == _retries(existing)
         and _plain(wanted.callback, default_timeout_ms)
         == _plain(existing.callback, default_timeout_ms)
         and _canonical_or_none(wanted.metadata) == _canonical_or_none(existing.metadata)
     )
+
+
+def _retries(timer: Timer) -> RetryPolicy | None:
+    """A policy that allows none is as good as no policy."""
+    policy = timer.retry_policy
+    return policy if policy is not None and policy.max_retries else None
 
 
 def _plain(callback: Callback, default_timeout_ms: int) -> Callback:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 
 import uuid_utils
 from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
 
 from duetime.domain.callback import Callback
 from duetime.domain.errors import (
     DuetimeError,
     InvalidInput,
     NamespaceNotFound,
+    StoreUnavailable,
     TimerConflict,
     TimerNotFound,
     TimerNotPending,
@@ -42,6 +44,9 @@ from duetime.service.new_timer import NewTimer
 from duetime.service.repeats import is_repeat
 from duetime.service.rules import TimerRules
 from duetime.service.timer_checks import TimerChecks
+
+MAX_TRIES = 10
+"""How often a timer may be changed by others while one changes a part of it."""
 
 
 def new_uuid7() -> str:
@@ -112,9 +117,9 @@ class TimerService:
         answer per timer, in order. What is wrong with one does not keep the others from being
         created. Raises `StoreUnavailable`; then some may have been created, and the same call
         may be made again."""
-        for name in {new.namespace for new in news}:
-            if self._namespaces.known(name) is None:
-                await self._namespaces.refresh()
+        names = {new.namespace for new in news}
+        if any(self._namespaces.known(name) is None for name in names):
+            await self._namespaces.refresh()
         now = self._clock.now()
         answers: list[CreateResult | DuetimeError | None] = []
         requests: list[CreateRequest] = []
@@ -169,38 +174,74 @@ class TimerService:
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
         correcting them would not help.
         """
-        namespace = await self._namespaces.named(key.namespace)
-        now = self._clock.now()
-        try:
-            if execute_at is not UNSET:
-                self._checks.check_instant(execute_at, now)
-            if callback is not UNSET:
-                self._checks.check_callback(callback, namespace)
-            if metadata is not UNSET:
-                self._checks.check_metadata(metadata)
-            if retry_policy is not UNSET:
-                self._checks.check_policy(retry_policy)
-        except InvalidInput:
-            timer = await self.get(key)
-            if timer.status is not TimerStatus.PENDING:
-                raise TimerNotPending("update", timer.status) from None
-            raise
         change = Change(
-            updated_at=now,
+            updated_at=self._clock.now(),
             delivery_id=self._new_uuid(),
             execute_at=execute_at,
             callback=callback,
             metadata=metadata,
             retry_policy=retry_policy,
         )
+        timer = await self._change(key, change)
+        assert timer is not None
+        return timer
+
+    async def change_parts(
+        self,
+        key: TimerKey,
+        change_callback: Callable[[Callback], Callback | UnsetType],
+        *,
+        execute_at: Instant | UnsetType = UNSET,
+        retry_policy: RetryPolicy | UnsetType | None = UNSET,
+    ) -> Timer:
+        """The same for parts of the callback. What others change meanwhile is not undone: then
+        `change_callback` is called again with what they left."""
+        for _ in range(MAX_TRIES):
+            before = await self.get(key)
+            callback = change_callback(before.callback)
+            change = Change(
+                updated_at=self._clock.now(),
+                delivery_id=self._new_uuid(),
+                only_firing=None if callback is UNSET else before.delivery_id,
+                execute_at=execute_at,
+                callback=callback,
+                retry_policy=retry_policy,
+            )
+            timer = await self._change(key, change)
+            if timer is not None:
+                return timer
+        raise StoreUnavailable(f"timer {key.id!r} changes too fast to be changed: try again")
+
+    async def _change(self, key: TimerKey, change: Change) -> Timer | None:
+        """The changed timer; None when it is pending and has another firing by now."""
+        namespace = await self._namespaces.named(key.namespace)
+        try:
+            self._check_change(change, namespace)
+        except InvalidInput:
+            timer = await self.get(key)
+            if timer.status is not TimerStatus.PENDING:
+                raise TimerNotPending("update", timer.status) from None
+            raise
         result = await self._store.change_if_pending(key, change)
         if result is None:
             raise TimerNotFound(key)
         if not result.applied:
+            if result.timer.status is TimerStatus.PENDING:
+                return None
             raise TimerNotPending("update", result.timer.status)
-        if execute_at is not UNSET:
+        if change.execute_at is not UNSET:
             self._wakeups.announce(result.timer.shard, result.timer.due_at)
         return result.timer
+
+    def _check_change(self, change: Change, namespace: Namespace) -> None:
+        if change.execute_at is not UNSET:
+            self._checks.check_instant(change.execute_at, change.updated_at)
+        if change.callback is not UNSET:
+            self._checks.check_callback(change.callback, namespace)
+        if change.metadata is not UNSET:
+            self._checks.check_metadata(change.metadata)
+        if change.retry_policy is not UNSET:
+            self._checks.check_policy(change.retry_policy)
 
     async def cancel(self, key: TimerKey) -> Timer:
         """Cancel the timer if it is pending; one that is canceled already stays so."""
@@ -328,4 +369,9 @@ class TimerService:
             return error
 
     def _is_repeat(self, request: CreateRequest, existing: Timer) -> bool:
-        return is_repeat(request.timer, existing, self._rules.callback_timeout_ms)
+        wanted = request.timer
+        namespace = self._namespaces.known(wanted.key.namespace)
+        if namespace is not None and wanted.retry_policy == namespace.options.retry_policy:
+            # Nothing was asked for, or just that; the namespace's may have been another one then.
+            wanted = replace(wanted, retry_policy=existing.retry_policy)
+        return is_repeat(wanted, existing, self._rules.callback_timeout_ms)

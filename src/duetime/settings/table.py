@@ -109,7 +109,7 @@ MIN_DELAY_SECONDS = Setting(
     number(0, 86_400),
     "5",
     "seconds",
-    "How far in the future a new or changed instant must be at least; 0 = any future instant.",
+    "How far in the future the platform API wants an instant to be at least; 0 = any future one.",
 )
 
 DATABASE_URL = Setting(

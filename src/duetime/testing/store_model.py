@@ -79,7 +79,7 @@ class StoreModel:
         timer = self.timers.get(key)
         if timer is None:
             return None
-        if timer.status is not TimerStatus.PENDING:
+        if not transitions.applies(change, timer):
             return ConditionalResult(applied=False, timer=timer)
         self.timers[key] = transitions.changed(timer, change)
         return ConditionalResult(applied=True, timer=self.timers[key])

@@ -75,7 +75,7 @@ def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     assert 'callback.payload: {"event": "timer_triggered", "user_id": "user123"}' in lines
     assert (
         "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last "
-        "and at most 10m, until 24h after execute_at"
+        "and at most 10m, until 24h after the first attempt"
     ) in lines
     assert "retry_policy: none" in piped(timer(retry_policy=None)).splitlines()
 

@@ -268,3 +268,17 @@ async def pass_interval(clock: VirtualClock) -> None:
     await clock.wait_for_sleepers()
     clock.advance(INTERVAL_SECONDS)
     await clock.wait_for_sleepers()
+
+
+async def test_a_read_that_failed_answers_nobody() -> None:
+    store = CountedStore()
+    namespaces = Namespaces(store)
+    await namespaces.add_all([WantedNamespace("default")])
+    await store.add_namespace(Namespace("late"))
+    store.failure = StoreUnavailable("away")
+    answers = await asyncio.gather(
+        *(namespaces.named("late") for _ in range(4)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 4
+    store.failure = None
+    assert (await namespaces.named("late")).name == "late"

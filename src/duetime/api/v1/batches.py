@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
 
-from duetime.api.decoding import BodyDecoder, may_be_too_deep
+from duetime.api.decoding import MAX_DEPTH, BodyDecoder
+from duetime.api.nesting import is_deeper_than
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.requests import CHOICES, decode_create, new_timer_of, retry_policy_in
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
@@ -40,7 +41,8 @@ def decode_batch(body: bytes) -> Sequence[Wanted]:
         if not body.isascii():
             body.decode()
         wanted = _decode_all(body).timers
-        is_faultless = not may_be_too_deep(body)
+        # The batch itself is two levels more.
+        is_faultless = not is_deeper_than(body, MAX_DEPTH + 2)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         is_faultless = False
     if not is_faultless:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.answers import Answer
-from duetime.api.body import ClientGone
+from duetime.api.body import BodyWatch, ClientGone
 from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.v1.namespaces import NamespacesV1
@@ -44,13 +44,14 @@ class DoorV1:
         self._one_namespace: Methods = {"GET": namespaces.get, "PUT": namespaces.put}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        watch = BodyWatch(scope, receive)
         try:
-            answer = await self._answer(scope, receive)
+            answer = await self._answer(scope, watch.receive)
         except ClientGone:
             return
         except Exception as error:
             answer = error_answer(error, scope, self._clock.now())
-        await answer.send(send)
+        await watch.ending(answer).send(send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         methods = self._methods_of(path_below_prefix(scope))

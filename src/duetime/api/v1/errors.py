@@ -15,7 +15,6 @@ from duetime.domain.errors import (
     ErrorKind,
     InvalidInput,
     StoreUnavailable,
-    TooLarge,
 )
 from duetime.domain.instants import Instant, format_instant
 
@@ -26,6 +25,7 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.NAMESPACE_NOT_FOUND: (400, "NAMESPACE_NOT_FOUND"),
     ErrorKind.TIMER_NOT_FOUND: (404, "TIMER_NOT_FOUND"),
     ErrorKind.TIMER_NOT_PENDING: (409, "TIMER_NOT_PENDING"),
+    ErrorKind.TIMER_NOT_FAILED: (409, "TIMER_NOT_FAILED"),
     ErrorKind.TIMER_CONFLICT: (409, "TIMER_CONFLICT"),
     ErrorKind.UNAVAILABLE: (500, "INTERNAL_ERROR"),
 }
@@ -34,7 +34,6 @@ ERRORS = dict.fromkeys(
     (*(error for _, error in STATUS_AND_ERROR.values()), "NOT_FOUND", "METHOD_NOT_ALLOWED")
 )
 
-_CLOSE = ((b"connection", b"close"),)
 _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 # What the service calls otherwise, longest first.
@@ -56,10 +55,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     status, _ = STATUS_AND_ERROR[error.kind]
     if status >= 500:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
-    # What is left of a body that is too large will not be read: nothing can follow it.
-    unread = isinstance(error, TooLarge) and error.field == "body"
     told = item_error(error)
-    return refusal(status, told.error, told.message, now, told.details, _CLOSE if unread else ())
+    return refusal(status, told.error, told.message, now, told.details)
 
 
 def refusal(

@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec import UNSET, DecodeError, json
 from msgspec.structs import replace
 
-from duetime.api.decoding import may_be_too_deep
+from duetime.api.decoding import MAX_DEPTH
+from duetime.api.nesting import is_deeper_than
 from duetime.api.v1.batches import BatchCreation, Outcome, Wanted, decode_one
 from duetime.api.v1.errors import item_error
+from duetime.api.v1.line_blocks import Block, LineBlocks
 from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
-from duetime.domain.errors import DuetimeError, TimerConflict
+from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
 from duetime.ports.store import CreateResult, Existence
 
 BLOCK_BYTES = 256 * 1024
 """Lines are created in blocks of about this size, so that memory does not grow with the file."""
 
-WRITES_AT_ONCE = 3
+WRITES_AT_ONCE = 4
 """While two blocks are written, as stores can, the next is read."""
 
 MAX_ERRORS_TOLD = 100
@@ -24,43 +26,15 @@ MAX_ERRORS_TOLD = 100
 _decode_lines = json.Decoder(CreateBody).decode_lines
 
 
-async def blocks_of_lines(
-    chunks: AsyncIterator[bytes], max_line_bytes: int
-) -> AsyncIterator[bytes]:
-    """The same bytes, cut at ends of lines into blocks. A line that is longer than allowed comes
-    out as a block of its own, cut short: nobody can read it, and it is counted."""
-    pieces: list[bytes] = []
-    size = 0
-    skipping = False
-    async for chunk in chunks:
-        if skipping:
-            _, newline, chunk = chunk.partition(b"\n")
-            if not newline:
-                continue
-            skipping = False
-        pieces.append(chunk)
-        size += len(chunk)
-        if size < BLOCK_BYTES:
-            continue
-        block = b"".join(pieces)
-        end = block.rfind(b"\n") + 1
-        if end:
-            yield block[:end]
-        rest = block[end:]
-        if len(rest) > max_line_bytes:
-            yield rest[:max_line_bytes] + b"\n"
-            rest, skipping = b"", True
-        pieces, size = [rest], len(rest)
-    block = b"".join(pieces)
-    if block:
-        yield block
-
-
 class Import:
     """One stream on its way into the store."""
 
-    def __init__(self, batches: BatchCreation, default_namespace: str | None) -> None:
+    def __init__(
+        self, batches: BatchCreation, default_namespace: str | None, max_line_bytes: int
+    ) -> None:
         self._batches = batches
+        self._max_line_bytes = max_line_bytes
+        self._under_way: set[asyncio.Task[None]] = set()
         self._default_namespace = default_namespace
         self._lines = 0
         self._created = 0
@@ -69,23 +43,37 @@ class Import:
         self._invalid = 0
         self._errors: list[LineError] = []
 
-    async def run(self, blocks: AsyncIterator[bytes]) -> ImportAnswer:
+    async def run(self, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """Create the timers of all lines. Raises what the store raises; then what was read
-        before may have been created, and the whole may be sent again."""
-        under_way: list[asyncio.Task[None]] = []
-        try:
-            async for block in blocks:
-                if len(under_way) >= WRITES_AT_ONCE:
-                    await under_way.pop(0)
-                write = self._create(block, self._lines + 1)
-                self._lines += block.count(b"\n") + (not block.endswith(b"\n"))
-                under_way.append(asyncio.get_running_loop().create_task(write))
-            for task in under_way:
-                await task
-        finally:
-            for task in under_way:
-                task.cancel()
+        before may have been created, and the whole may be sent again.
+
+        What has come is written as soon as nothing else is: a slow stream is not kept waiting,
+        and of a fast one large blocks are made while others are being written.
+        """
+        blocks = LineBlocks(self._max_line_bytes)
+        async with asyncio.TaskGroup() as writes:
+            async for chunk in chunks:
+                blocks.feed(chunk)
+                while blocks.complete_bytes >= BLOCK_BYTES or not self._under_way:
+                    if not await self._write_next(blocks, writes):
+                        break
+            blocks.end()
+            while await self._write_next(blocks, writes):
+                pass
         return self.answer()
+
+    async def _write_next(self, blocks: LineBlocks, writes: asyncio.TaskGroup) -> bool:
+        """Begin to write a block, when there is room for it. False when there is no block."""
+        block = blocks.take()
+        if block is None:
+            return False
+        self._lines += block.lines
+        if len(self._under_way) >= WRITES_AT_ONCE:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        write = writes.create_task(self._create(block))
+        self._under_way.add(write)
+        write.add_done_callback(self._under_way.discard)
+        return True
 
     def answer(self) -> ImportAnswer:
         return ImportAnswer(
@@ -97,8 +85,12 @@ class Import:
             errors=sorted(self._errors, key=lambda error: error.line),
         )
 
-    async def _create(self, block: bytes, first_line: int) -> None:
-        wanted, numbers = self._decode(block, first_line)
+    async def _create(self, block: Block) -> None:
+        if block.content is None:
+            problem = f"must be at most {self._max_line_bytes} bytes"
+            self._count(block.first_line, TooLarge("line", problem))
+            return
+        wanted, numbers = self._decode(block.content, block.first_line)
         for start in range(0, len(wanted), MAX_BATCH):
             some = wanted[start : start + MAX_BATCH]
             outcomes = await self._batches.create(some)
@@ -113,7 +105,7 @@ class Import:
         try:
             if not block.isascii():
                 block.decode()
-            wanted = [] if may_be_too_deep(block) else _decode_lines(block)
+            wanted = [] if is_deeper_than(block, MAX_DEPTH) else _decode_lines(block)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             wanted = []
         if len(wanted) != count:

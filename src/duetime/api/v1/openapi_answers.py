@@ -82,7 +82,7 @@ NOT_PENDING = Failure(
 NOT_FAILED = Failure(
     409,
     "The timer has not failed.",
-    "TIMER_NOT_PENDING",
+    "TIMER_NOT_FAILED",
     "cannot redrive timer with status 'pending': only failed ones",
     {"status": "pending"},
 )

@@ -60,6 +60,7 @@ _TIMER = {
     "lastError": "Why the latest attempt failed; null if it did not.",
     "nextAttemptAt": "When the next attempt is due; null when there will be none.",
     "deliveryId": "The `webhook-id` of the current firing, the same in its retries.",
+    "metadata": "The client's own; absent if there is none.",
 }
 _MEMBERS = {
     "TimerAnswer": _TIMER,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duetime.api.decoding import BodyDecoder
 from duetime.api.instant_text import parse_instant
+from duetime.api.platform_requests import metadata_of
 from duetime.api.retry_policies import retry_policy_of
 from duetime.api.v1.types import (
     ChangeMembers,
@@ -79,6 +80,7 @@ def new_timer_of(
             protocol=CallbackProtocol.ANSWER if protocol is UNSET else _PROTOCOLS[protocol],
         ),
         retry_policy=None if policy is None else retry_policy_of(policy, policy_of(namespace)),
+        metadata=None if body.metadata is UNSET else metadata_of(body.metadata),
         on_existing=on_existing,
     )
 

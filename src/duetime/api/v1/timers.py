@@ -1,6 +1,7 @@
 """The handlers of the v1 API, in both its styles."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from duetime.api.instant_text import parse_instant
 from duetime.api.query import parameters
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
-from duetime.api.v1.imports import Import, blocks_of_lines
+from duetime.api.v1.imports import Import
 from duetime.api.v1.listing import cursor_of, parse_listing
 from duetime.api.v1.paths import decoded, path_below_prefix
 from duetime.api.v1.requests import (
@@ -130,9 +131,13 @@ class TimersV1:
         namespace = parameters(scope["query_string"], frozenset({"namespace"})).get("namespace")
         if namespace is not None:
             await self._namespaces.named(namespace)
-        blocks = blocks_of_lines(_chunks(receive), self._max_body_bytes)
-        imported = Import(BatchCreation(self._imports, self._namespaces), namespace)
-        return ok(await imported.run(blocks))
+        batches = BatchCreation(self._imports, self._namespaces)
+        imported = Import(batches, namespace, self._max_body_bytes)
+        try:
+            return ok(await imported.run(_chunks(receive)))
+        except ExceptionGroup as several:
+            # Each is worth telling, and the first is as good as any.
+            raise several.exceptions[0] from None
 
     async def redrive(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_redrive(await self._body(scope, receive))
@@ -164,14 +169,13 @@ class TimersV1:
 
     async def _change(self, key: TimerKey, body: ChangeMembers) -> Answer:
         check_something_changes(body)
-        # The callback is changed in parts, so what the others are must be known.
-        timer = await self._service.get(key)
-        timer = await self._service.change(
+        await self._namespaces.named(key.namespace)
+        timer = await self._service.change_parts(
             key,
+            partial(changed_callback, body),
             execute_at=(
                 UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
             ),
-            callback=changed_callback(body, timer.callback),
             retry_policy=changed_policy(body, key.namespace, self._policy_of),
         )
         return self._answer(timer)
@@ -198,6 +202,8 @@ def _filter_of(namespace: str, body: RedriveBody) -> RedriveFilter:
     if not body.all and all(each is UNSET for each in filters):
         raise InvalidInput("body", "must have a timer_id, a filter, or all: true")
     text = body.error_contains
+    if text == "":
+        raise InvalidInput("error_contains", "must not be empty: leave it out, or say all: true")
     return RedriveFilter(
         scan=ScanQuery(
             namespace=namespace,

@@ -92,6 +92,10 @@ HeadersJson = Annotated[
         extra_json_schema=HEADERS,
     ),
 ]
+MetadataJson = Annotated[
+    Raw | UnsetType,
+    Meta(description="Any JSON value for the client's own reference. It is not sent."),
+]
 StatusLabel = Literal["pending", "executing", "completed", "failed", "canceled"]
 
 
@@ -160,6 +164,7 @@ class CreateBody(
     callback_timeout_seconds: TimeoutSeconds = UNSET
     callback_headers: HeadersJson = UNSET
     callback_protocol: Protocol = UNSET
+    metadata: MetadataJson = UNSET
 
 
 class ChangeMembers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -229,6 +234,7 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     last_error: str | None
     next_attempt_at: InstantText | None
     delivery_id: str
+    metadata: Raw | UnsetType = UNSET
 
 
 class ErrorAnswer(Struct, frozen=True):

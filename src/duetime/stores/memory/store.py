@@ -81,7 +81,7 @@ class MemoryStore:
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         timer = self._timers.get(key)
-        if timer is None or timer.status is not TimerStatus.PENDING:
+        if timer is None or not transitions.applies(change, timer):
             return _refused(timer)
         changed = transitions.changed(timer, change)
         self._timers.put(changed)

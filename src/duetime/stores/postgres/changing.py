@@ -9,7 +9,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change
+from duetime.domain.transitions import Change, applies
 from duetime.ports.store import ConditionalResult
 from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.history import write_with_history
@@ -41,7 +41,7 @@ CHANGE = f"""
         failures = CASE WHEN $5 OR $7 THEN 0 ELSE failures END,
         metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
         retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END
-    WHERE {HAS_KEY}
+    WHERE ($13::text IS NULL OR delivery_id = $13) AND {HAS_KEY}
     RETURNING {PENDING_AS_TIMER}
 """
 
@@ -77,7 +77,13 @@ async def change_if_pending(
         values += (False, None)
     else:
         values += (True, retry_policy_text(change.retry_policy))
-    return await _apply(connections, key, lambda: connections.fetch_one(CHANGE, *key, *values))
+    values.append(change.only_firing)
+    return await _apply(
+        connections,
+        key,
+        lambda: connections.fetch_one(CHANGE, *key, *values),
+        lambda timer: applies(change, timer),
+    )
 
 
 async def cancel_if_pending(
@@ -96,7 +102,10 @@ async def remove_if_pending(connections: Connections, key: TimerKey) -> Conditio
 
 
 async def _apply(
-    connections: Connections, key: TimerKey, write: Callable[[], Awaitable[Row | None]]
+    connections: Connections,
+    key: TimerKey,
+    write: Callable[[], Awaitable[Row | None]],
+    may_apply: Callable[[Timer], bool] = lambda timer: timer.status is TimerStatus.PENDING,
 ) -> ConditionalResult | None:
     """Write, and if the timer was not pending say what it is.
 
@@ -111,6 +120,6 @@ async def _apply(
         timer: Timer | None = await get_timer(connections, key)
         if timer is None:
             return None
-        if timer.status is not TimerStatus.PENDING:
+        if not may_apply(timer):
             return ConditionalResult(False, timer)
     raise StoreUnavailable(f"timer {key.id!r} changes too fast to be written: try again")

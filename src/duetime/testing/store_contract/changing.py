@@ -79,6 +79,26 @@ class ChangingContract:
         assert result == ConditionalResult(applied=True, timer=expected)
         assert await store.get(timer.key) == expected
 
+    async def test_a_change_for_a_firing_does_not_apply_to_another(self, store: Store) -> None:
+        timer = make_timer()
+        await create(store, timer)
+        first = Change(
+            updated_at=at(3),
+            delivery_id="second",
+            only_firing=timer.delivery_id,
+            callback=HttpCallback(url="https://example.com/2"),
+        )
+        late = Change(
+            updated_at=at(4),
+            delivery_id="third",
+            only_firing=timer.delivery_id,
+            callback=HttpCallback(url="https://example.com/3"),
+        )
+        changed = transitions.changed(timer, first)
+        assert await store.change_if_pending(timer.key, first) == ConditionalResult(True, changed)
+        assert await store.change_if_pending(timer.key, late) == ConditionalResult(False, changed)
+        assert await store.get(timer.key) == changed
+
     async def test_a_changed_timer_is_due_at_its_new_instant_only(self, store: Store) -> None:
         leases = await own_shards(store)
         await create(store, make_timer("sooner", execute_at=at(50)))

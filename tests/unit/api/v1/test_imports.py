@@ -1,11 +1,15 @@
 """Streams of timers, one a line."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec import json
 
 from duetime.api.app import ApiRules
+from duetime.api.v1.batches import BatchCreation, Outcome, Wanted
+from duetime.api.v1.imports import Import
 from duetime.domain.timer import TimerStatus
+from duetime.service.rules import TimerRules
 from tests.unit.api.asgi_client import API_KEY, Reply, call
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
 
@@ -111,7 +115,29 @@ async def test_a_line_that_is_too_long_does_not_sink_the_others() -> None:
     chunks = [content[start : start + 65_536] for start in range(0, len(content), 65_536)]
     answer = (await send(bench, chunks)).json
     assert (answer["created"], answer["invalid"]) == (2, 1)
-    assert [error["line"] for error in answer["errors"]] == [2]
+    assert answer["errors"] == [
+        {"line": 2, "error": "PAYLOAD_TOO_LARGE", "message": "line must be at most 1024 bytes"}
+    ]
+
+
+async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
+    written = asyncio.Event()
+
+    class Watched(BatchCreation):
+        async def create(self, wanted: Sequence[Wanted]) -> list[Outcome]:
+            outcomes = await super().create(wanted)
+            written.set()
+            return outcomes
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield lines(create_body("first"))[:20]
+        yield lines(create_body("first"))[20:]
+        await asyncio.wait_for(written.wait(), 10)
+        yield lines(create_body("second"))
+
+    batches = Watched(bench.service_with(TimerRules(min_delay_ms=0)), bench.namespaces)
+    answer = await Import(batches, None, max_line_bytes=1_000).run(slowly())
+    assert (answer.lines, answer.created) == (2, 2)
 
 
 async def test_nothing_at_all_is_no_timer(bench: V1Bench) -> None:

@@ -20,10 +20,10 @@ async def test_one_by_its_id(bench: V1Bench) -> None:
 async def test_only_failed_timers(bench: V1Bench) -> None:
     await bench.create_v1()
     reply = await bench.post("/redrive", {"timerId": "one"})
-    assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
+    assert error_of(reply)[:2] == (409, "TIMER_NOT_FAILED")
     assert reply.json["details"] == {"status": "pending"}
     reply = await bench.post("/redrive", {"timerId": "one", "dryRun": True})
-    assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
+    assert error_of(reply)[:2] == (409, "TIMER_NOT_FAILED")
     reply = await bench.post("/redrive", {"timerId": "two"})
     assert error_of(reply)[:2] == (404, "TIMER_NOT_FOUND")
 
@@ -62,6 +62,7 @@ async def test_by_instant(bench: V1Bench) -> None:
         ({"namespace": "default"}, "body must have a timerId, a filter, or all: true"),
         ({"timerId": "x", "all": True}, "timerId cannot be given together with a filter"),
         ({"dueAfter": "x"}, "dueAfter must be a date and time in ISO 8601"),
+        ({"errorContains": ""}, "errorContains must not be empty"),
         ({"all": "yes"}, "all must be true or false"),
         ({"due_after": "x"}, "due_after is not a known field"),
     ],

@@ -1,5 +1,6 @@
 """Both styles of the v1 API, on one implementation."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -111,6 +112,13 @@ class TestCreatingAgain:
         )
         assert (again.status, again.json) == (200, first.json)
 
+    async def test_another_default_of_the_namespace_is_no_difference(self, bench: V1Bench) -> None:
+        first = await bench.create_v1()
+        options = {"retryPolicy": {"maxRetries": 9}}
+        assert (await bench.request("PUT", "/api/v1/namespaces/default", options)).status == 200
+        again = await bench.create_v1()
+        assert (again.status, again.json) == (200, first.json)
+
     async def test_an_equal_timer_is_the_same_after_its_instant(self, bench: V1Bench) -> None:
         first = await bench.create_v1()
         bench.clock.advance(60)
@@ -194,6 +202,19 @@ class TestUpdating:
         assert timer["callbackHeaders"] == {"X-A": "b"}
         assert timer["retryPolicy"]["maxRetries"] == 1
 
+    async def test_what_others_change_meanwhile_is_not_undone(self, bench: V1Bench) -> None:
+        await bench.create_v1(payload=1)
+        other = "https://other.example/"
+        replies = await asyncio.gather(
+            bench.request("PUT", path_of("default", "one"), {"payload": 2}),
+            bench.request("PUT", path_of("default", "one"), {"callbackUrl": other}),
+            bench.request("PUT", path_of("default", "one"), {"callbackTimeout": "7s"}),
+        )
+        assert [reply.status for reply in replies] == [200, 200, 200]
+        timer = await bench.timer()
+        assert (timer["payload"], timer["callbackUrl"]) == (2, other)
+        assert timer["callbackTimeout"] == "7s"
+
     async def test_what_is_not_pending_stays(self, bench: V1Bench) -> None:
         await bench.create_v1()
         await bench.fail("one")
@@ -234,6 +255,13 @@ class TestRetryPolicy:
         assert timer["retryPolicy"]["initialInterval"] == "100ms"
 
 
+async def test_metadata_is_kept_and_told(bench: V1Bench) -> None:
+    timer = (await bench.create_v1(metadata={"team": "checkout"})).json
+    assert timer["metadata"] == {"team": "checkout"}
+    assert (await bench.create_v1(metadata={"team": "other"})).status == 409
+    assert "metadata" not in (await bench.create_v1("plain")).json
+
+
 async def test_the_other_door_sees_the_same_timer(bench: V1Bench) -> None:
     created = await bench.create(callback={"type": "http", "url": URL, "headers": {"X-A": "b"}})
     timer = await bench.timer(created.data["id"])
@@ -257,8 +285,23 @@ async def test_the_key_comes_before_everything(bench: V1Bench) -> None:
         assert error_of(reply) == (401, "UNAUTHORIZED", "missing or invalid X-API-Key")
 
 
+async def test_what_is_left_of_a_body_ends_the_connection(bench: V1Bench) -> None:
+    for path in (BASE, f"{BASE}/import", f"{BASE}/batch", "/timers"):
+        headers = [(b"transfer-encoding", b"chunked")]
+        refused = await call(bench.app, "POST", path, [b"{", b"}"], headers)
+        assert (refused.status, refused.headers["connection"]) == (401, "close")
+    assert "connection" not in (await bench.create_v1()).headers
+
+
 async def test_unknown_paths_and_methods(bench: V1Bench) -> None:
-    for path in ("/api/v1/nothing", f"{BASE}/", f"{BASE}/default", f"{BASE}/default/", "/api/v1/"):
+    for path in (
+        "/api/v1/nothing",
+        f"{BASE}/",
+        f"{BASE}/default",
+        f"{BASE}/default/",
+        "/api/v1/",
+        "/api/v1",
+    ):
         assert error_of(await bench.request("GET", path))[:2] == (404, "NOT_FOUND")
     reply = await bench.request("PATCH", f"{BASE}/default/x")
     assert error_of(reply)[:2] == (405, "METHOD_NOT_ALLOWED")

@@ -1,0 +1,34 @@
+"""The quick look at the depth of JSON is as right as reading it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duetime.api.nesting import is_deeper_than
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.text(alphabet='[]{}"\\a, ') | st.integers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='[]{}"\\a'), inner),
+)
+
+
+def depth_of(value: object) -> int:
+    if isinstance(value, list):
+        return 1 + max(map(depth_of, value), default=0)
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 0
+
+
+@given(st.lists(JSON, min_size=1), st.integers(0, 6))
+def test_it_agrees_with_reading(values: list[object], limit: int) -> None:
+    text = b"\n".join(json.dumps(value).encode() for value in values)
+    assert is_deeper_than(text, limit) == (max(map(depth_of, values)) > limit)
+
+
+@pytest.mark.parametrize("depth", [64, 65, 900])
+def test_brackets_in_strings_do_not_cancel_those_outside(depth: int) -> None:
+    text = b'["]",' * depth + b"1" + b',"["]' * depth
+    assert is_deeper_than(text, 64) is (depth > 64)
