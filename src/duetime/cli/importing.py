@@ -17,7 +17,7 @@ from duetime.cli.progress import Progress, progress_on_stderr
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.cli.v1_client import Query, V1Client
 from duetime.cli.views import print_json
-from duetime.cli.wording import span
+from duetime.cli.wording import counted, span
 from duetime.clock import SystemClock
 
 CHUNK_BYTES = 128 * 1024
@@ -126,7 +126,7 @@ def _read(source: BufferedReader) -> bytes:
 
 
 def _print_summary(summary: ImportAnswer, took_ms: float) -> None:
-    print(f"{summary.lines:,} lines imported in {span(took_ms)}.")
+    print(f"{counted(summary.lines, 'line')} read in {span(took_ms)}.")
     counts = {
         "created": summary.created,
         "existing": summary.existing,
