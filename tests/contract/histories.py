@@ -1,16 +1,18 @@
 """What random histories are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
+from duetime.domain import transitions
 from duetime.domain.callback import BusCallback, HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement
@@ -81,3 +83,25 @@ def guarded(settlement: Settlement, guard: Guard) -> Settlement:
             return replace(settlement, epoch=Epoch(settlement.epoch + NEVER_REACHED))
         case "wrong creation":
             return replace(settlement, created_at=Instant(settlement.created_at + 1))
+
+
+def settlement_of(
+    claim: Claim,
+    kind: OutcomeKind,
+    *,
+    now: Instant,
+    then: Instant,
+    new_delivery_id: Callable[[], str],
+) -> Settlement:
+    """An attempt that ended now. `then` is for what comes next, if anything does."""
+    outcome: Outcome
+    match kind:
+        case "completed":
+            outcome = Completed(sent_at=now, answered_at=now)
+        case "failed":
+            outcome = Failed(sent_at=now, answered_at=now, error="HTTP 500")
+        case "rescheduled":
+            outcome = Rescheduled(sent_at=now, answered_at=now, next_execute_at=then)
+        case "handed back":
+            return transitions.hand_back(claim, due_at=then, now=now)
+    return transitions.settlement_of(claim, outcome, chance=0.5, new_delivery_id=new_delivery_id)

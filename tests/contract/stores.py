@@ -37,7 +37,14 @@ class Place:
 
 
 FILING_LATE = FilingOptions(
-    from_timers=1, near_microseconds=-(10**18), max_unfiled=30, idle_slice=1, side_slice=1
+    from_timers=1,
+    near_microseconds=-(10**18),
+    max_unfiled=30,
+    idle_slice=1,
+    max_idle_slice=1,
+    side_slice=1,
+    note_from=1,
+    run_timers=3,
 )
 """Every timer is appended first, whatever its batch and its instant."""
 

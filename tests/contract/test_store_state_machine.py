@@ -20,12 +20,10 @@ from hypothesis.stateful import (
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
-from duetime.domain import transitions
 from duetime.domain.callback import BusCallback, HttpCallback
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey, timer_uuid_of
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
@@ -61,6 +59,7 @@ from tests.contract.histories import (
     namespaces,
     outcome_kinds,
     seconds,
+    settlement_of,
     statuses,
 )
 from tests.contract.stores import STORES, Place, Storage, url_for
@@ -371,20 +370,8 @@ class StoreMachine(RuleBasedStateMachine):
         return leases_of(kind, self.model.epochs)
 
     def settlement(self, claim: Claim, kind: OutcomeKind, delay: int) -> Settlement:
-        outcome: Outcome
-        match kind:
-            case "completed":
-                outcome = Completed(sent_at=self.now, answered_at=self.now)
-            case "failed":
-                outcome = Failed(sent_at=self.now, answered_at=self.now, error="HTTP 500")
-            case "rescheduled":
-                outcome = Rescheduled(
-                    sent_at=self.now, answered_at=self.now, next_execute_at=self.after(delay)
-                )
-            case "handed back":
-                return transitions.hand_back(claim, due_at=self.after(delay), now=self.now)
-        return transitions.settlement_of(
-            claim, outcome, chance=0.5, new_delivery_id=self.new_delivery_id
+        return settlement_of(
+            claim, kind, now=self.now, then=self.after(delay), new_delivery_id=self.new_delivery_id
         )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import CreateRequest, OnExisting
-from duetime.stores.sqlite.filing import file_slice, note_unfiled
+from duetime.stores.sqlite.filing import add_keys, any_unfiled, file_slice, note_appended
 from duetime.stores.sqlite.inserting import LAST_ROW_ID, insert_absent
 from duetime.stores.sqlite.rows import asked_values
 from duetime.stores.sqlite.transaction import Transaction
@@ -33,7 +33,7 @@ _APPEND_STATES = """
     CROSS JOIN timers ON timers.row_id = ?2 + instants.key
 """
 
-_ANY_EXISTS = """
+_ANY_FILED = """
     SELECT EXISTS (
         SELECT 1 FROM json_each(?2) AS batch
         CROSS JOIN timers INDEXED BY timers_key
@@ -47,20 +47,25 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
     """Append the timers if that is all there is to do: if every key is new and comes once.
     Otherwise nothing happens."""
     timers = [request.timer for request in requests]
-    if not _is_simple(transaction, requests) or _any_exists(transaction, timers):
+    if not _is_simple(requests):
         return False
     options = transaction.unfiled.options
     near: list[Timer] = []
     far: list[Timer] = []
     for timer in timers:
         (far if _can_wait(timer, options) else near).append(timer)
-    insert_absent(transaction, near)
-    if len(transaction.unfiled) + len(far) > options.max_unfiled:
+    if transaction.unfiled_count + len(far) > options.max_unfiled:
         file_slice(transaction, 2 * len(far))
-    first_row = transaction.first(LAST_ROW_ID)[0] + 1
-    _append(transaction, far, first_row)
-    note_unfiled(transaction, first_row, first_row + len(far) - 1)
-    transaction.unfiled.add(far, first_row)
+    if _any_filed(transaction, timers) or any_unfiled(transaction, near):
+        return False
+    (last_row,) = transaction.first(LAST_ROW_ID)
+    first_row = max(last_row + len(near), transaction.unfiled.highest_row) + 1
+    if not add_keys(transaction, far, first_row):
+        return False
+    insert_absent(transaction, near)
+    if far:
+        _append(transaction, far, first_row)
+        note_appended(transaction, first_row, first_row + len(far) - 1)
     for namespace, created in Counter([timer.key.namespace for timer in far]).items():
         transaction.count(namespace, TimerStatus.PENDING, created)
     return True
@@ -75,19 +80,18 @@ def _can_wait(timer: Timer, options: FilingOptions) -> bool:
     )
 
 
-def _is_simple(transaction: Transaction, requests: Sequence[CreateRequest]) -> bool:
+def _is_simple(requests: Sequence[CreateRequest]) -> bool:
     if any(request.on_existing is not OnExisting.KEEP for request in requests):
         return False
-    timer_uuids = {request.timer.timer_uuid for request in requests}
-    return len(timer_uuids) == len(requests) and transaction.unfiled.is_disjoint(timer_uuids)
+    return len({request.timer.timer_uuid for request in requests}) == len(requests)
 
 
-def _any_exists(transaction: Transaction, timers: Sequence[Timer]) -> bool:
+def _any_filed(transaction: Transaction, timers: Sequence[Timer]) -> bool:
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for timer in timers:
         ids[timer.key.namespace].append(timer.key.id)
     return any(
-        transaction.first(_ANY_EXISTS, namespace, _encode(of_namespace).decode())[0]
+        transaction.first(_ANY_FILED, namespace, _encode(of_namespace).decode())[0]
         for namespace, of_namespace in ids.items()
     )
 

@@ -3,7 +3,7 @@
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change, canceled, changed
+from duetime.domain.transitions import Change, applies, canceled, changed
 from duetime.ports.store import ConditionalResult
 from duetime.stores.sqlite.filing import file_key
 from duetime.stores.sqlite.reading import get_row
@@ -33,7 +33,7 @@ def change_if_pending(
     transaction: Transaction, key: TimerKey, change: Change
 ) -> ConditionalResult | None:
     row_id, timer = _find(transaction, key)
-    if timer is None or timer.status is not TimerStatus.PENDING:
+    if timer is None or not applies(change, timer):
         return _refused(timer)
     transaction.unfiled.moved(timer)
     after = changed(timer, change)

@@ -14,6 +14,7 @@ from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.statements import Statements
 
 Result = TypeVar("Result")
+Connected = TypeVar("Connected", bound=Statements)
 
 _OUR_FAULTS = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 
@@ -46,6 +47,15 @@ def store_error(error: Exception) -> Exception:
     return error
 
 
+def read_in_one_view(connection: Connected, read: Callable[[Connected], Result]) -> Result:
+    """All statements of the read see the same state of the file."""
+    connection.execute("BEGIN")
+    try:
+        return read(connection)
+    finally:
+        connection.execute("ROLLBACK")
+
+
 class Readers:
     """Threads that read beside the writer. Each read sees one consistent state of the file."""
 
@@ -66,11 +76,7 @@ class Readers:
     def _read(self, read: Callable[[Reader], Result]) -> Result:
         connection = self._idle.get()
         try:
-            connection.execute("BEGIN")
-            try:
-                return read(connection)
-            finally:
-                connection.execute("ROLLBACK")
+            return read_in_one_view(connection, read)
         except apsw.Error as error:
             raise store_error(error) from error
         finally:

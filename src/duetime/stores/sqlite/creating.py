@@ -6,12 +6,11 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.appending import append_timers
-from duetime.stores.sqlite.filing import file_rows
+from duetime.stores.sqlite.filing import any_unfiled, file_timers
 from duetime.stores.sqlite.inserting import LARGEST_INSERT, LAST_ROW_ID, insert_absent
 from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
-from duetime.stores.sqlite.unfiled import Unfiled
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
 _REPLACE_STATE = """
@@ -22,13 +21,13 @@ _REPLACE_STATE = """
 """
 
 
-def is_one_statement(requests: Sequence[CreateRequest], unfiled: Unfiled) -> bool:
+def is_one_statement(transaction: Transaction, requests: Sequence[CreateRequest]) -> bool:
     """Whether creating them takes a single statement, and so needs no transaction around it."""
     return (
         len(requests) <= LARGEST_INSERT
-        and len(requests) < unfiled.options.from_timers
+        and len(requests) < transaction.unfiled.options.from_timers
         and all(request.on_existing is OnExisting.KEEP for request in requests)
-        and not unfiled.rows_of(request.timer for request in requests)
+        and not any_unfiled(transaction, [request.timer for request in requests])
     )
 
 
@@ -40,8 +39,7 @@ def create_timers(
     is_large = len(timers) >= transaction.unfiled.options.from_timers
     if is_large and append_timers(transaction, requests):
         return [CreateResult(Existence.CREATED, timer) for timer in timers]
-    if transaction.unfiled:
-        file_rows(transaction, transaction.unfiled.rows_of(timers))
+    file_timers(transaction, timers)
     created = insert_absent(transaction, timers)
     if created == len(timers):
         return [CreateResult(Existence.CREATED, timer) for timer in timers]

@@ -1,16 +1,18 @@
 """Reading pages of timers in order."""
 
+from collections.abc import Sequence
+
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, SortField
-from duetime.stores.sqlite.filing import UNFILED_RANGE
 from duetime.stores.sqlite.reading import Reader, read_counts
 from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, timer_of
+from duetime.stores.sqlite.unfiled_order import ListStatements, Source
 
 _FETCH_LIVE = f"{SELECT_LIVE} WHERE timers.row_id IN (SELECT value FROM json_each(?))"
 _FETCH_FINISHED = f"{SELECT_FINISHED} WHERE timers.row_id IN (SELECT value FROM json_each(?))"
 
 
-def read_page(reader: Reader, query: PageQuery) -> Page:
+def read_page(reader: ListStatements, query: PageQuery) -> Page:
     """First the places of the page's timers, from indexes; then those timers only.
 
     Each status has an index that delivers it in order, so a page costs what it shows and
@@ -22,47 +24,58 @@ def read_page(reader: Reader, query: PageQuery) -> Page:
     if query.offset >= total:
         return Page([], total)
     direction = "DESC" if query.descending else "ASC"
-    branches = [branch for status in statuses for branch in _branches(status, query.sort)]
-    statement = (
-        " UNION ALL ".join(
-            f"SELECT * FROM ({branch} ORDER BY sort {direction}, timer_uuid {direction} LIMIT ?4)"
-            for branch in branches
-        )
-        + f" ORDER BY sort {direction}, timer_uuid {direction} LIMIT ?2 OFFSET ?3"
-    )
-    values = (query.namespace, query.limit, query.offset, query.limit + query.offset)
-    places = [(finished, row_id) for finished, row_id, *_ in reader.execute(statement, *values)]
+    order = f"ORDER BY sort {direction}, timer_uuid {direction}"
+    sources = [source for status in statuses for source in _sources(reader, status, query.sort)]
+    selects = [_select(source, query.sort.value) for source in sources]
+    values = {
+        "namespace": query.namespace,
+        "limit": query.limit,
+        "offset": query.offset,
+        "until": query.limit + query.offset,
+    }
+    found = reader.execute_named(merged(selects, sources, order), values)
+    places = [(finished, row_id) for finished, row_id, *_ in found]
     return Page(fetch(reader, places), total)
 
 
-def _branches(status: TimerStatus, sort: SortField) -> list[str]:
-    """Statements that read the places of one status's timers in the order of an index.
+def merged(selects: Sequence[str], sources: Sequence[Source], order: str) -> str:
+    """One statement for what all of them select, in order: `limit` of it from `offset` on.
 
-    Executing timers are few, and so are unfiled ones most of the time: they are sorted on the
-    spot.
+    What is ordered already is merged as it is read. The rest is sorted first, no more of each
+    than can be wanted.
     """
-    column = sort.value
+    branches = [
+        select if source.is_ordered else f"SELECT * FROM ({select} {order} LIMIT :until)"
+        for select, source in zip(selects, sources, strict=True)
+    ]
+    return f"{' UNION ALL '.join(branches)} {order} LIMIT :limit OFFSET :offset"
+
+
+def _sources(reader: ListStatements, status: TimerStatus, sort: SortField) -> list[Source]:
+    """Where the timers of one status are, in the order of an index.
+
+    Executing timers are few, and so are unfiled ones that are not noted yet: they are sorted on
+    the spot.
+    """
     if status.is_finished:
         by = "created" if sort is SortField.CREATED_AT else "execute"
-        source = f"finished_timers INDEXED BY finished_timers_{by}"
-        return [_branch(1, source, f"status = {int(status)}", column)]
+        table = f"finished_timers INDEXED BY finished_timers_{by}"
+        return [Source(table, f"status = {int(status)}", finished=1)]
     if status is TimerStatus.EXECUTING:
-        source = "live_timers INDEXED BY live_timers_executing"
-        return [_branch(0, source, "status = 1", column)]
+        return [Source("live_timers INDEXED BY live_timers_executing", "status = 1")]
     if sort is SortField.CREATED_AT:
-        source = "live_timers INDEXED BY live_timers_created"
-        return [_branch(0, source, "status = 0", column)]
-    source = "live_timers INDEXED BY live_timers_execute"
+        return [Source("live_timers INDEXED BY live_timers_created", "status = 0")]
     return [
-        _branch(0, source, "filed = 1 AND status = 0", column),
-        _branch(0, "live_timers NOT INDEXED", f"filed = 0 AND {UNFILED_RANGE}", column),
+        Source("live_timers INDEXED BY live_timers_execute", "filed = 1 AND status = 0"),
+        *reader.noted_sources(),
+        reader.unnoted_source(),
     ]
 
 
-def _branch(finished: int, source: str, condition: str, sort_column: str) -> str:
+def _select(source: Source, sort_column: str) -> str:
     return (
-        f"SELECT {finished} AS finished, row_id, {sort_column} AS sort, timer_uuid"
-        f" FROM {source} WHERE namespace = ?1 AND {condition}"
+        f"SELECT {source.finished} AS finished, row_id, {sort_column} AS sort, timer_uuid"
+        f" FROM {source.table} WHERE namespace = :namespace AND {source.condition}"
     )
 
 

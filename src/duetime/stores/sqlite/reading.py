@@ -12,10 +12,6 @@ _GET = f"""
     {SELECT_FINISHED} WHERE timers.filed = 1 AND timers.namespace = ?1 AND timers.id = ?2
 """
 
-_GET_UNFILED = (
-    f"{SELECT_LIVE} WHERE timers.row_id = ?1 AND timers.namespace = ?2 AND timers.id = ?3"
-)
-
 _COUNTS = """
     SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
 """
@@ -37,13 +33,9 @@ def get_row(reader: Reader, key: TimerKey) -> Row | None:
     return row
 
 
-def get_timer(reader: Reader, key: TimerKey, unfiled_row: int | None) -> Timer | None:
-    """`unfiled_row` is where the timer was, at some moment before this, if it was not filed."""
-    row = None
-    if unfiled_row is not None:
-        row = reader.first(_GET_UNFILED, unfiled_row, key.namespace, key.id)
-    if row is None:
-        row = get_row(reader, key)
+def get_timer(reader: Reader, key: TimerKey) -> Timer | None:
+    """The timer of the key, if it is filed."""
+    row = get_row(reader, key)
     return None if row is None else timer_of(row)
 
 

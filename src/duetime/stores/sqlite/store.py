@@ -30,6 +30,7 @@ from duetime.stores.sqlite import (
     changing,
     claiming,
     creating,
+    finding,
     leasing,
     namespaces,
     paging,
@@ -43,6 +44,7 @@ from duetime.stores.sqlite.checkpointer import Checkpointer
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
 from duetime.stores.sqlite.exclusive import ExclusiveLock
 from duetime.stores.sqlite.filing import load_unfiled
+from duetime.stores.sqlite.list_reader import ListReader
 from duetime.stores.sqlite.schema import migrate
 from duetime.stores.sqlite.unfiled import USUAL_FILING, FilingOptions, Unfiled
 from duetime.stores.sqlite.writer import Writer
@@ -88,8 +90,12 @@ class SqliteStore:
         return list(await self._writer.submit_batch(creating.create_timers, requests))
 
     async def get(self, key: TimerKey) -> Timer | None:
-        unfiled_row = self._require_opened().unfiled.row_of(key)
-        return await self._quick.run(partial(reading.get_timer, key=key, unfiled_row=unfiled_row))
+        # Not after the read: what was unfiled then may be filed by now.
+        any_unfiled = self._require_opened().unfiled.count > 0
+        timer = await self._quick.run(partial(reading.get_timer, key=key))
+        if timer is None and any_unfiled:
+            (timer,) = await self._writer.submit_batch(finding.find_timers, [key])
+        return timer
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await self._writer.submit(
@@ -178,8 +184,8 @@ class SqliteStore:
         return self._require_opened().quick_readers
 
     @property
-    def _lists(self) -> Readers:
-        return self._require_opened().list_readers
+    def _lists(self) -> ListReader:
+        return self._require_opened().list_reader
 
     def _require_opened(self) -> "_Opened":
         if self._opened is None:
@@ -199,17 +205,21 @@ class _Opened:
         self._checkpointer = Checkpointer(path, connection)
         # A list that skips far takes long; nothing that is quick should wait behind it.
         self.quick_readers = Readers(path, threads=1)
-        self.list_readers = Readers(path, threads=1)
-        self.writer = Writer(connection, unfiled, self._checkpointer.between_commits)
+        self.list_reader = ListReader(path, unfiled)
+        self.writer = Writer(connection, unfiled, self._between_commits)
 
     async def close(self) -> None:
         await self.writer.close()
         await asyncio.to_thread(self._close_rest)
 
+    def _between_commits(self) -> None:
+        self._checkpointer.between_commits()
+        self.list_reader.follow()
+
     def _close_rest(self) -> None:
         self._checkpointer.close()
         self.quick_readers.close()
-        self.list_readers.close()
+        self.list_reader.close()
         # The last connection to close copies the log and removes it.
         self._connection.close()
         self._checkpointer.close_file()

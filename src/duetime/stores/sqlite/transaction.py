@@ -1,7 +1,6 @@
 """What an operation of the writer works on."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import apsw
 
@@ -27,7 +26,8 @@ class Transaction(Statements):
     def __init__(self, connection: apsw.Connection, unfiled: Unfiled) -> None:
         super().__init__(connection)
         self.unfiled = unfiled
-        self._filed: list[bytes] = []
+        self.appended = 0
+        self.filed = 0
         self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
 
     @property
@@ -35,16 +35,21 @@ class Transaction(Statements):
         """Rows written on this connection so far, those written by triggers included."""
         return self._connection.total_changes()
 
-    def filed(self, timer_uuids: Iterable[bytes]) -> None:
-        """Note that these timers will be filed once this is committed."""
-        self._filed += timer_uuids
+    @property
+    def changes(self) -> int:
+        """Rows written by the last statement."""
+        return self._connection.changes()
+
+    @property
+    def unfiled_count(self) -> int:
+        return self.unfiled.count + self.appended - self.filed
 
     def committed(self) -> None:
-        # Not before: until then readers find these timers by their rows only.
-        self.unfiled.forget(self._filed)
+        # Not before: until then readers do not find what was filed.
+        self.unfiled.committed(self.appended, self.filed)
 
     def rolled_back(self) -> None:
-        self.unfiled.distrust_earliest_due()
+        self.unfiled.rolled_back()
 
     def count(self, namespace: str, status: TimerStatus, change: int) -> None:
         """Note that so many timers more (or fewer) have the status."""

@@ -1,11 +1,11 @@
-"""Which timers are not filed yet, as the process remembers it."""
+"""What the process remembers of the timers that are not filed yet: nothing for each of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import ShardNumber, TimerKey, timer_uuid_of
+from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Timer
 
 
@@ -14,9 +14,14 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
 
     Batches of `from_timers` or more are appended, but for what is due within `near_microseconds`
     of its creation: a claim will soon look for it. Beyond `max_unfiled` the writer files as many
-    as it creates; so many take 170 MB of memory. After `idle_seconds` without work it files
-    `idle_slice` at a time, about ten milliseconds' worth, until there is some. `side_slice` are
-    filed along with other work, so that filing gets on however busy the store is.
+    as it creates. After `idle_seconds` without work it files slice after slice until there is
+    some: at least `idle_slice` timers, and as many, up to `max_idle_slice`, as take about
+    `slice_seconds`. For so long a timer that falls due meanwhile may have to wait. `side_slice`
+    are filed along with other work, so that filing gets on however busy the store is.
+
+    Lists note the order of unfiled timers after `note_from` of them were appended or filed, in
+    runs of `run_timers`. What is not noted they read row by row, in two milliseconds; in order,
+    many are noted faster than few.
     """
 
     from_timers: int = 65
@@ -24,56 +29,37 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
     max_unfiled: int = 1_000_000
     idle_seconds: float = 0.05
     idle_slice: int = 256
+    max_idle_slice: int = 4_096
+    slice_seconds: float = 0.010
     side_slice: int = 32
+    note_from: int = 16_384
+    run_timers: int = 65_536
 
 
 USUAL_FILING = FilingOptions()
 
 
 class Unfiled:
-    """Finds the rows of timers that no index finds, and tells when the first of them is due.
+    """How many timers no index finds, and when the first of them is due.
 
-    Only the writer changes it; readers may look meanwhile. It may hold a timer that is filed by
-    now or a row that is gone: whoever uses a row makes sure whose it is. It never lacks a timer
-    whose creation has been answered. While `earliest_is_exact` is not set, `earliest_due` is not
-    to be relied on.
+    Only the writer changes it, when it has committed; others may look meanwhile. A `count` of
+    zero means that everything whose creation has been answered is filed. `moves` counts what was
+    ever appended or filed, `highest_row` is the highest row that was ever appended: rows are not
+    used again, so that one who has seen a row knows what came after it. While
+    `earliest_is_exact` is not set, `earliest_due` is not to be relied on.
     """
 
     def __init__(self, options: FilingOptions) -> None:
         self.options = options
-        self._rows: dict[bytes, int] = {}
+        self.count = 0
+        self.moves = 0
+        self.highest_row = 0
         self.earliest_due: dict[ShardNumber, Instant] = {}
         self.earliest_is_exact = True
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def row_of(self, key: TimerKey) -> int | None:
-        return self._rows.get(timer_uuid_of(key)) if self._rows else None
-
-    def rows_of(self, timers: Iterable[Timer]) -> list[int]:
-        """The rows of those timers whose keys are among the unfiled ones."""
-        rows = self._rows
-        return [rows[timer.timer_uuid] for timer in timers if timer.timer_uuid in rows]
-
-    def is_disjoint(self, timer_uuids: set[bytes]) -> bool:
-        return self._rows.keys().isdisjoint(timer_uuids)
-
-    def add(self, timers: Sequence[Timer], first_row: int) -> None:
-        earliest = self.earliest_due
-        for row_id, timer in enumerate(timers, first_row):
-            self._rows[timer.timer_uuid] = row_id
-            due_at = earliest.get(timer.shard)
-            if due_at is None or timer.due_at < due_at:
-                earliest[timer.shard] = timer.due_at
-
-    def load(self, rows: Iterable[tuple[bytes, int, int, int]]) -> None:
-        """Rows of timer_uuid, row id, shard and due instant."""
-        for timer_uuid, row_id, shard, due_at in rows:
-            self._rows[timer_uuid] = row_id
-            known = self.earliest_due.get(ShardNumber(shard))
-            if known is None or due_at < known:
-                self.earliest_due[ShardNumber(shard)] = Instant(due_at)
+    def add_earliest_due(self, earliest: Iterable[tuple[ShardNumber, Instant]]) -> None:
+        for shard, due_at in earliest:
+            self.earliest_due[shard] = min(due_at, self.earliest_due.get(shard, due_at))
 
     def moved(self, timer: Timer) -> None:
         """This pending timer, as it was, is no more."""
@@ -84,15 +70,14 @@ class Unfiled:
         self.earliest_due = dict(earliest)
         self.earliest_is_exact = True
 
-    def distrust_earliest_due(self) -> None:
-        """What was corrected last was not committed."""
+    def committed(self, appended: int, filed: int) -> None:
+        self.count += appended - filed
+        self.moves += appended + filed
+        if not self.count:
+            self.correct_earliest_due({})
+
+    def rolled_back(self) -> None:
+        """What was said of due instants last was not committed."""
         self.earliest_is_exact = False
-
-    def timer_uuids(self) -> list[bytes]:
-        return list(self._rows)
-
-    def forget(self, timer_uuids: Iterable[bytes]) -> None:
-        for timer_uuid in timer_uuids:
-            self._rows.pop(timer_uuid, None)
-        if not self._rows:
+        if not self.count:
             self.correct_earliest_due({})

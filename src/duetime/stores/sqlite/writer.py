@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
+from time import perf_counter
 from typing import Any, TypeVar
 
 import apsw
@@ -14,6 +15,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import store_error
 from duetime.stores.sqlite.creating import create_timers, is_one_statement
 from duetime.stores.sqlite.filing import file_slice
+from duetime.stores.sqlite.finding import find_timers
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import Unfiled
 
@@ -63,7 +65,8 @@ class Writer:
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        self._is_idle = False
+        self._idle_slice = unfiled.options.idle_slice
+        self._worked_at = perf_counter()
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
         self._thread.daemon = True
         self._thread.start()
@@ -99,24 +102,28 @@ class Writer:
             waiting = self._take_waiting()
             submissions = [submission for submission in waiting if submission is not None]
             open_for_business = len(submissions) == len(waiting)
-            if not waiting:
-                self._file_idly()
             if submissions:
                 answers = self._write(submissions)
                 self._loop.call_soon_threadsafe(_deliver, answers)
+            if any(submission.batch is not find_timers for submission in submissions):
+                self._worked_at = perf_counter()
+            elif open_for_business and self._patience() == 0:
+                self._file_idly()
             self._between_commits()
+
+    def _patience(self) -> float | None:
+        """How many seconds to wait for work before timers are filed."""
+        if not self._unfiled.count:
+            return None
+        idle_at = self._worked_at + self._unfiled.options.idle_seconds
+        return max(0.0, idle_at - perf_counter())
 
     def _take_waiting(self) -> list[_Submission | None]:
         """What is waiting, in order: at least one, or none if it is time to file timers."""
-        patience = None
-        if self._unfiled:
-            patience = 0 if self._is_idle else self._unfiled.options.idle_seconds
         try:
-            waiting = [self._queue.get(timeout=patience)]
+            waiting = [self._queue.get(timeout=self._patience())]
         except Empty:
-            self._is_idle = True
             return []
-        self._is_idle = False
         while waiting[-1] is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
             try:
                 waiting.append(self._queue.get_nowait())
@@ -133,11 +140,22 @@ class Writer:
             return [answer for alone in submissions for answer in self._write([alone])]
 
     def _file_idly(self) -> None:
-        """What fails is tried again with the next work or the next idle moment."""
+        """What fails is tried again with the next work or the next idle moment.
+
+        The next slice is the larger, the less time this one took: how long a timer takes to file
+        depends on how many there are and on the disk. Slices that are too small would spend most
+        of it on their commits.
+        """
+        options = self._unfiled.options
+        began_at = perf_counter()
         try:
             self._write_in_one_transaction([])
         except apsw.Error as error:
             _log.warning("sqlite.filing_failed", error=str(error))
+            self._worked_at = perf_counter()
+        took_seconds = perf_counter() - began_at
+        fitting = int(self._idle_slice * min(2.0, options.slice_seconds / took_seconds))
+        self._idle_slice = max(options.idle_slice, min(fitting, options.max_idle_slice))
 
     def _write_creates_alone(self, submissions: Sequence[_Submission]) -> list[_Answer] | None:
         """Creates and nothing else, few enough for one statement: it is its own transaction.
@@ -148,9 +166,9 @@ class Writer:
         if any(each.batch is not create_timers for each in submissions):
             return None
         requests = [request for each in submissions for request in each.items]
-        if not is_one_statement(requests, self._unfiled):
-            return None
         transaction = Transaction(self._connection, self._unfiled)
+        if not is_one_statement(transaction, requests):
+            return None
         return _shared_out(create_timers(transaction, requests), submissions)
 
     def _write_in_one_transaction(self, submissions: Sequence[_Submission]) -> list[_Answer]:
@@ -164,9 +182,7 @@ class Writer:
                 group = list(neighbours)
                 results = batch(transaction, [item for each in group for item in each.items])
                 answers += _shared_out(results, group)
-            if self._unfiled and all(each.batch is not create_timers for each in submissions):
-                options = self._unfiled.options
-                file_slice(transaction, options.side_slice if submissions else options.idle_slice)
+            self._file_along(transaction, submissions)
             transaction.write_counts()
             self._connection.execute("COMMIT")
         except BaseException:
@@ -176,6 +192,14 @@ class Writer:
             raise
         transaction.committed()
         return answers
+
+    def _file_along(self, transaction: Transaction, submissions: Sequence[_Submission]) -> None:
+        """Creates file what they have to; what only reads should not wait for the disk."""
+        batches = {submission.batch for submission in submissions}
+        if not transaction.unfiled_count or create_timers in batches or batches == {find_timers}:
+            return
+        options = self._unfiled.options
+        file_slice(transaction, options.side_slice if submissions else self._idle_slice)
 
 
 def _shared_out(results: Sequence[Any], submissions: Sequence[_Submission]) -> list[_Answer]:
