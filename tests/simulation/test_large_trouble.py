@@ -51,3 +51,23 @@ async def test_timers_whose_first_two_attempts_fail_all_complete_with_the_third(
     assert await bench.count(TimerStatus.COMPLETED) == 10_000
     assert set(Counter(a.claim.id for a in bench.destination.attempts).values()) == {3}
     assert min(attempt.lateness_ms for attempt in bench.destination.attempts) >= 0
+
+
+@on_virtual_time
+async def test_the_backlog_of_a_dead_endpoint_leaves_most_claims_to_others() -> None:
+    bench = EngineBench()
+    bench.store.claim_seconds, bench.store.settle_seconds = 0.1, 0.02
+    bench.destination.script(HANGING, Hang())
+    await bench.start()
+    await bench.create_many("h", [bench.at(1)] * 60_000, url=HANGING)
+    # To claim the backlog once takes twelve seconds, whatever becomes of it.
+    instants = [bench.at(15 + number / 10) for number in range(750)]
+    await bench.create_many("g", instants, url=GOOD)
+    await bench.clock.sleep(92)
+    latenesses = [
+        (attempt.sent_at - attempt.claim.execute_at) / 1_000
+        for attempt in bench.destination.attempts_of(GOOD)
+    ]
+    assert len(latenesses) == 750
+    assert percentile(latenesses, 99) < 1_000
+    assert sum(count for *_, count in bench.store.claims) < 60_000 + 1_250 * 90

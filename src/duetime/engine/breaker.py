@@ -98,11 +98,13 @@ class IdleBreakers:
 
     def take(self, endpoint: str) -> Breaker:
         """The endpoint's breaker, or a new one; it is not idle any more."""
+        self._forget_the_old(self._clock.monotonic())
         remembered = self._open.pop(endpoint, None) or self._closed.pop(endpoint, None)
         return remembered or Breaker(endpoint, self._clock)
 
     def put(self, breaker: Breaker, now_seconds: float) -> None:
         """It is idle from now on."""
+        self._forget_the_old(now_seconds)
         if breaker.last_error is None:
             return
         breaker.last_used_seconds = now_seconds
@@ -111,12 +113,15 @@ class IdleBreakers:
             self._drop_oldest(self._closed or self._open, now_seconds)
 
     def remembered(self, now_seconds: float) -> list[Breaker]:
+        self._forget_the_old(now_seconds)
+        return [*self._open.values(), *self._closed.values()]
+
+    def _forget_the_old(self, now_seconds: float) -> None:
         for breakers in (self._open, self._closed):
             while breakers and (
                 next(iter(breakers.values())).last_used_seconds + REMEMBERED_SECONDS <= now_seconds
             ):
                 self._drop_oldest(breakers, now_seconds)
-        return [*self._open.values(), *self._closed.values()]
 
     def _drop_oldest(self, breakers: dict[str, Breaker], now_seconds: float) -> None:
         breaker = breakers.pop(next(iter(breakers)))

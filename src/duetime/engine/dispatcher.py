@@ -171,7 +171,7 @@ class Dispatcher:
             lane = self._lanes.of(self._endpoint_of(claim), now_seconds)
             if not lane.accept(claim, now_seconds):
                 self._defer(lane, claim, now, now_seconds)
-            elif self._caretaker is None and lane.needs_care:
+            if self._caretaker is None and lane.needs_care:
                 self._set_caretaker()
 
     def _endpoint_of(self, claim: Claim) -> str:
@@ -184,7 +184,7 @@ class Dispatcher:
     def _start(self, lane: Lane, claim: Claim) -> None:
         task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim))
         self._deliveries[task] = claim
-        task.add_done_callback(self._deliveries.pop)
+        task.add_done_callback(lambda done: self._deliveries.pop(done, None))
 
     async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
         outcome = None
@@ -195,6 +195,7 @@ class Dispatcher:
             lane.abandoned(claim)
             raise
         except Exception:
+            self._drop_current()
             _log.exception("attempt.broken", namespace=claim.namespace, id=claim.id)
         now_seconds = self._clock.monotonic()
         lane.answered(claim, outcome, now_seconds)
@@ -203,9 +204,9 @@ class Dispatcher:
         self._tell_of_room()
 
     async def _deliver(self, lane: Lane, claim: Claim) -> Outcome | None:
-        """None when nothing was sent."""
+        """None when it tells nothing about the endpoint."""
         if not self._leases.holds(claim):
-            self.has_dropped = True
+            self._drop_current()
             return None
         now = self._clock.now()
         not_before = max(claim.due_at, claim.execute_at)
@@ -215,18 +216,27 @@ class Dispatcher:
             self._settler.add(claim.shard, hand_back(claim, due_at=not_before, now=now))
             return None
         self.lateness.record(claim, now, self._clock.monotonic())
-        outcome = await self._outcome_of(claim)
+        outcome, is_of_endpoint = await self._outcome_of(claim)
         settlement = settlement_of(
             claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
         )
         if isinstance(outcome, Failed):
             self._log_failure(lane, claim, outcome, settlement)
         self._settler.add(claim.shard, settlement)
-        return outcome
+        return outcome if is_of_endpoint else None
 
-    async def _outcome_of(self, claim: Claim) -> Outcome:
+    def _drop_current(self) -> None:
+        """This attempt's claim is held no more. It may be executing in the store, and then nobody
+        else will look for it there."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._deliveries.pop(task, None)
+        self.has_dropped = True
+
+    async def _outcome_of(self, claim: Claim) -> tuple[Outcome, bool]:
+        """And whether it is the endpoint's doing."""
         try:
-            return await self._destination.deliver(claim)
+            return await self._destination.deliver(claim), True
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -238,12 +248,8 @@ class Dispatcher:
             _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
         # A destination that breaks its contract must not leave the timer executing forever.
         now = self._clock.now()
-        return Failed(
-            sent_at=now,
-            answered_at=now,
-            error=f"internal error: {problem}",
-            blames_endpoint=False,
-        )
+        reason = f"internal error: {problem}"
+        return Failed(sent_at=now, answered_at=now, error=reason, blames_endpoint=False), False
 
     def _log_failure(
         self, lane: Lane, claim: Claim, outcome: Failed, settlement: Settlement

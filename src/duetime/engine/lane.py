@@ -8,9 +8,11 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.breaker import PROBES, TROUBLE_SECONDS, Breaker
+from duetime.engine.deferrals import RETURNS_PER_SECOND
 from duetime.engine.quota import Quota, Quotas
 from duetime.engine.slots import Slots, size_of
 from duetime.engine.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
+from duetime.engine.waiting_room import WaitingRoom
 
 FIRST_WINDOW = 64
 """Attempts at once in a new lane. A quick endpoint needs no more; a slow one soon gets more."""
@@ -44,6 +46,7 @@ class Lane:
         self._silent_since_seconds = math.inf
         self._gave_up = False
         self._bytes_in_flight = 0
+        self._room = WaitingRoom()
         self._by_namespace: dict[str, WaitingClaims] = {}
         self._turns: deque[WaitingClaims] = deque()
         self.breaker = breaker
@@ -51,11 +54,11 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        return sum(map(len, self._by_namespace.values()))
+        return self._room.claims
 
     @property
     def is_idle(self) -> bool:
-        return self.in_flight == 0 and not any(self._by_namespace.values())
+        return self.in_flight == 0 and not self._room.claims
 
     @property
     def needs_care(self) -> bool:
@@ -85,7 +88,7 @@ class Lane:
         if self._gave_up or not waiting.add(claim, now_seconds):
             return False
         if not waiting.is_in_line:
-            self._line_up(waiting)
+            self._line_up(waiting, now_seconds)
         return True
 
     def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
@@ -128,7 +131,7 @@ class Lane:
             if not self.breaker.is_open and self._window < self._slots.limit():
                 self._window *= 2
                 self._start_waiting(now_seconds)
-            elif quiet_seconds >= GIVE_UP_AFTER_SECONDS:
+            elif quiet_seconds >= self._patience_seconds:
                 self._gave_up = True
                 return self.take_waiting()
         return self._take_beyond_reach(now_seconds)
@@ -144,26 +147,32 @@ class Lane:
     def next_deferral_ms(self, namespace: str, now_seconds: float) -> float:
         """How long the claims of a namespace that are handed back now stay away."""
         waiting = self._waiting_of(namespace, self._quotas.of(namespace))
-        return waiting.next_deferral_ms(now_seconds)
+        returns_per_second = RETURNS_PER_SECOND / len(self._by_namespace)
+        return waiting.next_deferral_ms(self._under_way(waiting), returns_per_second, now_seconds)
 
     def _resume(self, waiting: WaitingClaims, now_seconds: float) -> None:
         """The namespace has room for one more attempt."""
         if self._may_start():
             self._begin(waiting.start_first(), now_seconds)
             if waiting:
-                self._line_up(waiting)
+                self._line_up(waiting, now_seconds)
             return
         if not (self.breaker.is_open or self._gave_up):
             waiting.reserve()
-        self._turns.append(waiting)
         waiting.is_in_line = True
+        self._take_turns(waiting, now_seconds)
 
-    def _line_up(self, waiting: WaitingClaims) -> None:
+    def _line_up(self, waiting: WaitingClaims, now_seconds: float) -> None:
         waiting.is_in_line = True
         if waiting.quota.may_start():
-            self._turns.append(waiting)
+            self._take_turns(waiting, now_seconds)
         else:
             waiting.quota.block(waiting)
+
+    def _take_turns(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        if self.in_flight == 0 and not self._turns:
+            self._progress_seconds = now_seconds
+        self._turns.append(waiting)
 
     def _leave_line(self) -> None:
         """Those who were handed back have no turn any more."""
@@ -201,7 +210,7 @@ class Lane:
     def _waiting_of(self, namespace: str, quota: Quota) -> WaitingClaims:
         waiting = self._by_namespace.get(namespace)
         if waiting is None:
-            waiting = WaitingClaims(self._slots, quota, self._resume)
+            waiting = WaitingClaims(self._slots, self._room, quota, self._resume)
             self._by_namespace[namespace] = waiting
         elif waiting.quota is not quota:
             # The old one was forgotten while nothing of the namespace was here.
@@ -225,13 +234,27 @@ class Lane:
         then one knows that waiting may take long."""
         return self.breaker.is_open or waiting.quota.is_limited
 
+    def _under_way(self, waiting: WaitingClaims) -> float:
+        """The attempts of which one has to end before a claim that waits can start; of those
+        for which several namespaces wait, a share."""
+        if self.breaker.is_open:
+            return min(self.in_flight, PROBES)
+        if waiting.quota.is_limited:
+            return waiting.quota.in_flight
+        return self.in_flight / len(self._by_namespace)
+
+    @property
+    def _patience_seconds(self) -> float:
+        """Probes are few: while they take long, few of those who wait are kept, but some."""
+        return TROUBLE_SECONDS if self.breaker.is_open else GIVE_UP_AFTER_SECONDS
+
     def _take_beyond_reach(self, now_seconds: float) -> list[Claim]:
         taken = []
         for namespace, waiting in list(self._by_namespace.items()):
             if not (waiting or waiting.expect_more(now_seconds)):
                 del self._by_namespace[namespace]
             elif waiting.keep_waiting(now_seconds) and self._is_held_back(waiting):
-                taken += waiting.take_beyond_reach(now_seconds)
+                taken += waiting.take_beyond_reach(self._under_way(waiting), now_seconds)
         if taken:
             self._leave_line()
         return taken
@@ -246,6 +269,9 @@ class Lane:
 
     def _begin(self, claim: Claim, now_seconds: float) -> None:
         size = size_of(claim)
+        if self.in_flight == 0:
+            # Until now nothing could be answered, so there is nothing to be concluded from.
+            self._progress_seconds, self._gave_up = now_seconds, False
         self.in_flight += 1
         self._slots.used += 1
         self._bytes_in_flight += size

@@ -4,6 +4,7 @@ from collections import deque
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 from duetime.domain.timer import Claim
+from duetime.domain.transitions import was_due_at
 
 LATELY_SECONDS = 60.0
 
@@ -12,16 +13,15 @@ class Lateness:
     """The lateness of the last thousand attempts, as far as they are of the last minute.
 
     A timer is late against the instant its client asked for, a retry against the instant it
-    was planned for. So waiting because of a busy endpoint counts. Recording is cheap; reading
-    sorts.
+    was planned for, a redriven one against the instant it was redriven. So waiting because of a
+    busy endpoint counts. Recording is cheap; reading sorts.
     """
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
 
     def record(self, claim: Claim, now: Instant, now_seconds: float) -> None:
-        planned_at = claim.due_at if claim.failures else claim.execute_at
-        self._recent.append((now_seconds, now - planned_at))
+        self._recent.append((now_seconds, now - was_due_at(claim)))
 
     def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
         """None when nothing was sent lately."""

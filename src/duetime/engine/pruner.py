@@ -31,8 +31,8 @@ class Pruner(BackgroundLoop):
     namespace in turn, so that none waits for a large one.
 
     `retention_seconds` is for namespaces that have none of their own; None means for ever. What
-    the namespaces say is read from the store itself: what this process has heard of them may be
-    old, and what is forgotten does not come back.
+    the namespaces say is read from the store itself, directly before each batch: what this process
+    has heard of them may be old, and what is forgotten does not come back.
     """
 
     name = "pruner"
@@ -48,8 +48,9 @@ class Pruner(BackgroundLoop):
         self._store = store
         self._is_clock_wrong = is_clock_wrong
         self._retention_seconds = retention_seconds
-        self._left: deque[Retention] = deque()
-        self._again: list[Retention] = []
+        self._left: deque[str | None] = deque()
+        """Of which namespaces a batch is still to be pruned in this pass; None for all together."""
+        self._again: list[str | None] = []
         self._asked_seconds = 0.0
 
     async def step(self) -> None:
@@ -60,9 +61,9 @@ class Pruner(BackgroundLoop):
         if not self._left:
             await self._begin_pass()
         if self._left:
-            retention = self._left.popleft()
-            if await self._prune(retention) >= BATCH_SIZE:
-                self._again.append(retention)
+            namespace = self._left.popleft()
+            if await self._prune(namespace) >= BATCH_SIZE:
+                self._again.append(namespace)
         await self.wait(
             PAUSE_BETWEEN_BATCHES_SECONDS
             if self._left or self._again
@@ -75,10 +76,20 @@ class Pruner(BackgroundLoop):
         again, self._again = self._again, []
         if not again or now_seconds - self._asked_seconds >= PAUSE_BETWEEN_ROUNDS_SECONDS:
             self._asked_seconds = now_seconds
-            again = retentions_of(await self._store.namespaces(), self._retention_seconds)
+            again = [retention.namespace for retention in await self._retentions()]
         self._left = deque(again)
 
-    async def _prune(self, retention: Retention) -> int:
+    async def _retentions(self) -> list[Retention]:
+        return retentions_of(await self._store.namespaces(), self._retention_seconds)
+
+    async def _prune(self, namespace: str | None) -> int:
+        for retention in await self._retentions():
+            if retention.namespace == namespace:
+                return await self._prune_batch(retention)
+        # Since the pass began it is kept for ever, or another retention holds for all.
+        return 0
+
+    async def _prune_batch(self, retention: Retention) -> int:
         finished_before = self._clock.now() - round(retention.seconds * MICROSECONDS_PER_SECOND)
         if retention.namespace is None:
             # Down to a whole step, which a store that keeps history by the step drops in one go.

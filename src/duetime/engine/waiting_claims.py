@@ -6,19 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
+from duetime.engine.deferrals import LONGEST_DEFERRAL_MS, Deferrals
 from duetime.engine.quota import Quota
 from duetime.engine.slots import Slots, size_of
+from duetime.engine.waiting_room import WaitingRoom
 
 GIVE_UP_AFTER_SECONDS = 0.25
 """A lane that cannot grow and in which nothing was answered for so long hands back what waits.
 Where the first claim waits for so long, claims are sent too slowly for others to wait for it."""
-
-FIRST_DEFERRAL_MS = 250.0
-LONGEST_DEFERRAL_MS = 5_000.0
-
-MAX_WAITING = 2_048
-MAX_WAITING_BYTES = 8 * 2**20
-"""Large claims wait in the store rather than here."""
 
 MEASURED_SECONDS = LONGEST_DEFERRAL_MS / 1_000
 """For how long, at most, one counts what is started to tell how fast that goes."""
@@ -33,17 +28,20 @@ class WaitingClaims:
     """
 
     def __init__(
-        self, slots: Slots, quota: Quota, resume: Callable[["WaitingClaims", float], None]
+        self,
+        slots: Slots,
+        room: WaitingRoom,
+        quota: Quota,
+        resume: Callable[["WaitingClaims", float], None],
     ) -> None:
         self._slots = slots
+        self._room = room
         self._resume = resume
         self._claims: deque[tuple[Claim, float, int]] = deque()
         """Each with the time since when it waits, and its size."""
-        self._bytes = 0
         self._started = 0.0
         self._measured_since_seconds = 0.0
-        self._deferral_ms = FIRST_DEFERRAL_MS
-        self._round_ends_seconds = 0.0
+        self._deferrals = Deferrals()
         self.quota = quota
         self.flow = True
         """Claims get their turn soon here, and so count against what the engine may claim."""
@@ -61,12 +59,12 @@ class WaitingClaims:
     def add(self, claim: Claim, now_seconds: float) -> bool:
         """False when there are too many already."""
         size = size_of(claim)
+        if not self._room.has_room(size, len(self._claims)):
+            return False
         if not self._claims:
             self._started, self._measured_since_seconds = 0.0, now_seconds
-        elif len(self._claims) >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES:
-            return False
         self._claims.append((claim, now_seconds, size))
-        self._bytes += size
+        self._room.enter(size)
         self._slots.waiting += self.flow
         self.quota.waiting += 1
         return True
@@ -80,8 +78,9 @@ class WaitingClaims:
         claim, _, size = self._claims.popleft()
         self._slots.waiting -= self.flow
         self.quota.waiting -= 1
-        self._bytes -= size
+        self._room.leave(size)
         self._started += 1
+        self._deferrals.moved()
         return claim
 
     def reserve(self) -> None:
@@ -104,16 +103,13 @@ class WaitingClaims:
         self._claims = deque(kept + taken)
         return self._take_last(len(taken))
 
-    def take_beyond_reach(self, now_seconds: float) -> list[Claim]:
-        """Take out, to hand it back, what will not get its turn before it would return."""
-        measured_seconds = now_seconds - self._measured_since_seconds
-        if measured_seconds < GIVE_UP_AFTER_SECONDS:
+    def take_beyond_reach(self, under_way: float, now_seconds: float) -> list[Claim]:
+        """Take out, to hand it back, what will not get its turn before it would return, while
+        they wait for one of so many attempts to end."""
+        if now_seconds - self._measured_since_seconds < GIVE_UP_AFTER_SECONDS:
             return []
-        rate = self._started / measured_seconds
-        if measured_seconds > MEASURED_SECONDS:
-            self._started /= 2
-            self._measured_since_seconds = now_seconds - measured_seconds / 2
-        reach = math.ceil(rate * LONGEST_DEFERRAL_MS / 1_000)
+        per_second = self._starts_per_second(under_way, now_seconds)
+        reach = math.ceil(per_second * LONGEST_DEFERRAL_MS / 1_000)
         return self._take_last(max(0, len(self._claims) - reach))
 
     def keep_waiting(self, now_seconds: float) -> bool:
@@ -125,28 +121,39 @@ class WaitingClaims:
             self._slots.waiting += len(self._claims) * (flow - self.flow)
             self.flow = flow
 
-    def next_deferral_ms(self, now_seconds: float) -> float:
-        """How long the claims handed back now stay away.
-
-        All that is handed back before the first of it returns stays away equally long; if
-        nothing has moved until then, the next round is twice as long.
-        """
-        if now_seconds >= self._round_ends_seconds:
-            if self._round_ends_seconds:
-                self._deferral_ms = min(2 * self._deferral_ms, LONGEST_DEFERRAL_MS)
-            self._round_ends_seconds = now_seconds + self._deferral_ms / 1_000
-        return self._deferral_ms
+    def next_deferral_ms(
+        self, under_way: float, returns_per_second: float, now_seconds: float
+    ) -> float:
+        """How long a claim that is handed back now stays away, if so many attempts are under
+        way and so many claims may return in a second even if fewer get their turn."""
+        per_second = self._starts_per_second(under_way, now_seconds)
+        return self._deferrals.next_ms(
+            now_seconds,
+            turn_in_seconds=len(self._claims) / per_second,
+            returns_per_second=max(returns_per_second, per_second),
+        )
 
     def expect_more(self, now_seconds: float) -> bool:
         """What was handed back may not have had the time to return."""
-        return now_seconds < self._round_ends_seconds + self._deferral_ms / 1_000
+        return self._deferrals.expect_more(now_seconds)
+
+    def _starts_per_second(self, under_way: float, now_seconds: float) -> float:
+        """As many as may be expected at best: what is under way may end at any moment. Too
+        many that wait cost little, too few leave places unused until others return."""
+        measured_seconds = now_seconds - self._measured_since_seconds
+        while measured_seconds > MEASURED_SECONDS:
+            self._started /= 2
+            measured_seconds /= 2
+            self._measured_since_seconds = now_seconds - measured_seconds
+        return (max(1, under_way) + self._started) / max(measured_seconds, GIVE_UP_AFTER_SECONDS)
 
     def _take_last(self, count: int) -> list[Claim]:
         taken = [self._claims.pop() for _ in range(count)]
         taken.reverse()
         self._slots.waiting -= count * self.flow
         self.quota.waiting -= count
-        self._bytes -= sum(size for _, _, size in taken)
+        for _, _, size in taken:
+            self._room.leave(size)
         if self.has_reservation and not self._claims:
             self.has_reservation = False
             self.quota.in_flight -= 1

@@ -132,3 +132,22 @@ def test_a_bounded_number_is_remembered_and_the_closed_ones_go_first() -> None:
     assert len(remembered) == MAX_REMEMBERED
     assert remembered[0] is bench.breaker
     assert remembered[1].endpoint == "https://6.example"
+
+
+def test_what_is_too_old_is_forgotten_even_if_nobody_asks_for_a_list() -> None:
+    bench = BreakerBench()
+    idle = IdleBreakers(bench.clock)
+    bench.open()
+    idle.put(bench.breaker, bench.clock.monotonic())
+    bench.clock.advance(REMEMBERED_SECONDS)
+    assert not idle.take("https://one.example").is_open
+
+
+def test_what_is_too_old_is_forgotten_when_another_endpoint_becomes_idle() -> None:
+    bench = BreakerBench()
+    idle = IdleBreakers(bench.clock)
+    bench.open()
+    idle.put(bench.breaker, bench.clock.monotonic())
+    bench.clock.advance(REMEMBERED_SECONDS)
+    idle.put(Breaker("https://two.example", bench.clock), bench.clock.monotonic())
+    assert not bench.breaker.is_open

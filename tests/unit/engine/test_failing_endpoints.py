@@ -1,11 +1,13 @@
 """An endpoint that keeps failing or hanging is asked little, and costs others nothing."""
 
+import pytest
 from structlog.typing import EventDict
 
+from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.endpoints import EndpointState
-from duetime.testing import Fail, Hang, Succeed, on_virtual_time
+from duetime.testing import Fail, Hang, RecordingDestination, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
 DOWN = "https://down.example"
@@ -53,6 +55,22 @@ async def test_an_endpoint_that_keeps_failing_is_asked_four_at_a_time(
     assert await bench.count(TimerStatus.FAILED) == 1_025, "40 a second, without gaps"
 
 
+@pytest.mark.parametrize(("count", "answer_seconds"), [(40, 1.0), (60, 3.0)])
+@on_virtual_time
+async def test_an_open_endpoint_that_takes_long_to_fail_is_asked_without_gaps(
+    count: int, answer_seconds: float
+) -> None:
+    bench = EngineBench()
+    bench.destination.script(DOWN, Fail(after_seconds=0.1))
+    await bench.start()
+    await open_by_failures(bench)
+    bench.destination.script(DOWN, Fail(after_seconds=answer_seconds))
+    await bench.create_many("t", [bench.at(0)] * count, url=DOWN)
+    await bench.clock.sleep(1.1 * count * answer_seconds / 4)
+    assert bench.engine.open_endpoints == 1
+    assert await bench.count(TimerStatus.FAILED) == 25 + count
+
+
 @on_virtual_time
 async def test_what_an_open_endpoint_cannot_take_soon_is_pending_meanwhile() -> None:
     bench = EngineBench()
@@ -61,7 +79,7 @@ async def test_what_an_open_endpoint_cannot_take_soon_is_pending_meanwhile() -> 
     await open_by_failures(bench)
     await bench.create_many("t", [bench.at(0)] * 3_000, url=DOWN)
     await bench.clock.sleep(10)
-    assert await bench.count(TimerStatus.EXECUTING) <= 4 + 5 * 40 + 4
+    assert await bench.count(TimerStatus.EXECUTING) <= 4 + 5 * 40 + 8
 
 
 @on_virtual_time
@@ -172,3 +190,26 @@ async def test_an_operator_sees_the_endpoints_the_open_ones_first() -> None:
     await bench.clock.sleep(900)
     assert bench.engine.endpoints() == []
     assert bench.engine.open_endpoints == 0
+
+
+class Buggy(RecordingDestination):
+    """Fails at timers of its own making, before it has asked the endpoint."""
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        if claim.id.startswith("bug"):
+            raise ValueError("a bug")
+        return await super().deliver(claim)
+
+
+@on_virtual_time
+async def test_an_attempt_that_failed_here_is_no_sign_of_life() -> None:
+    bench = EngineBench()
+    bench.destination = Buggy(bench.clock)
+    bench.engine = bench.new_engine()
+    bench.destination.script(DOWN, Fail(after_seconds=0.1))
+    await bench.start()
+    await open_by_failures(bench)
+    await bench.create_many("bug", [bench.at(1)] * 3, url=DOWN)
+    await bench.clock.sleep(2)
+    assert await bench.count(TimerStatus.FAILED) == 25 + 3
+    assert bench.engine.open_endpoints == 1

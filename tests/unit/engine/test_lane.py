@@ -1,5 +1,7 @@
 """One lane and the slots it shares, without an engine around them."""
 
+from collections import Counter
+
 from msgspec import UNSET, Raw
 
 from duetime.domain.callback import HttpCallback
@@ -10,8 +12,8 @@ from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.breaker import Breaker
 from duetime.engine.lane import FIRST_WINDOW, Lane
 from duetime.engine.quota import Quotas
-from duetime.engine.slots import Slots
-from duetime.engine.waiting_claims import MAX_WAITING
+from duetime.engine.slots import Slots, size_of
+from duetime.engine.waiting_room import MAX_WAITING, MAX_WAITING_BYTES
 from duetime.ports.namespaces import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
@@ -229,3 +231,64 @@ def test_a_namespace_that_waits_in_numbers_leaves_room_for_others() -> None:
     lane = bench.lane()
     assert bench.fill(lane, 5_000) == FIRST_WINDOW + MAX_WAITING
     assert lane.accept(bench.claim(namespace="other"), 0.0)
+
+
+def test_many_namespaces_together_wait_in_bounded_numbers_and_each_has_a_few() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, FIRST_WINDOW)
+    accepted: Counter[str] = Counter()
+    for number in range(50_000):
+        namespace = f"tenant-{number % 250}"
+        accepted[namespace] += lane.accept(bench.claim(namespace=namespace), 0.0)
+    assert MAX_WAITING <= lane.waiting <= 2 * MAX_WAITING
+    assert min(accepted[f"tenant-{number}"] for number in range(250)) >= 8
+
+
+def test_many_namespaces_together_keep_a_bounded_number_of_bytes_waiting() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, FIRST_WINDOW)
+    for number in range(2_000):
+        lane.accept(bench.claim(payload_bytes=100_000, namespace=f"tenant-{number % 500}"), 0.0)
+    waiting = list(lane.waiting_claims())
+    assert len({claim.namespace for claim in waiting}) >= 80
+    assert sum(map(size_of, waiting)) <= 2 * MAX_WAITING_BYTES
+    for claim in lane.take_waiting():
+        assert lane.accept(claim, 0.0)
+
+
+def test_a_large_number_that_is_handed_back_returns_over_time_within_a_minute() -> None:
+    bench = LaneBench(per_endpoint=1)
+    lane = bench.lane()
+    bench.fill(lane, 1)
+    returns: Counter[int] = Counter()
+    for number in range(80_000):
+        now_seconds = number / 5_000
+        deferral_seconds = lane.next_deferral_ms("default", now_seconds) / 1_000
+        assert 0.25 <= deferral_seconds <= 60
+        returns[int(now_seconds + deferral_seconds)] += 1
+    assert max(returns[second] for second in range(60)) <= 1_001
+
+
+def test_the_large_number_of_one_namespace_does_not_keep_anothers_claims_away() -> None:
+    bench = LaneBench(per_endpoint=1)
+    lane = bench.lane()
+    bench.fill(lane, 1)
+    for _ in range(10_000):
+        lane.next_deferral_ms("large", 0.0)
+    assert lane.next_deferral_ms("small", 0.0) == 250
+
+
+def test_the_many_namespaces_of_a_silent_endpoint_share_what_may_return() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, 2_000)
+    look_until(lane, 1)
+    assert lane.in_flight == 1_024
+    returns: Counter[int] = Counter()
+    for number in range(50_000):
+        now_seconds = 10 + number / 5_000
+        deferral_ms = lane.next_deferral_ms(f"tenant-{number % 100}", now_seconds)
+        returns[int(now_seconds + deferral_ms / 1_000)] += 1
+    assert max(returns[second] for second in range(15, 60)) <= 1_300

@@ -1,17 +1,25 @@
 """What a node does when it cannot know whether the store did what it asked for."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
+from duetime.domain.callback import HttpCallback
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.keys import TimerKey
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Settlement
 from duetime.ports.membership import NodeFacts
-from duetime.testing import Hang, VirtualTimeLoop, on_virtual_time
+from duetime.ports.store import ClaimBatch, CreateRequest, OnExisting
+from duetime.testing import Fail, Hang, Succeed, VirtualTimeLoop, make_timer, on_virtual_time
 from tests.unit.engine.cluster_bench import (
     BEAT_SECONDS,
     PATIENCE_SECONDS,
     STEP_DOWN_SECONDS,
     ClusterBench,
 )
-from tests.unit.engine.engine_bench import HANGING
+from tests.unit.engine.engine_bench import GOOD, HANGING, EngineBench, WatchedStore
 
 
 @on_virtual_time
@@ -116,3 +124,56 @@ async def test_claims_made_unnoticed_are_found_even_in_a_shard_that_was_to_move(
     await bench.run(PATIENCE_SECONDS + 0.5)
     assert await bench.count(TimerStatus.COMPLETED) == 64
     assert max(bench.latenesses_ms()) <= (PATIENCE_SECONDS + 0.5) * 1_000
+
+
+class DeafStore(WatchedStore):
+    """Does as it is told, and its answers get lost."""
+
+    loses_settlements = False
+    loses_one_claim = False
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        applied = await super().settle(settlements)
+        if self.loses_settlements:
+            raise StoreUnavailable("the answer got lost")
+        return applied
+
+    async def claim_due(self, *args: Any, **options: Any) -> ClaimBatch:
+        batch = await super().claim_due(*args, **options)
+        if self.loses_one_claim and batch.claims:
+            self.loses_one_claim = False
+            raise StoreUnavailable("the answer got lost")
+        return batch
+
+
+class DeafBench(EngineBench):
+    store: DeafStore
+
+    def new_store(self) -> DeafStore:
+        return DeafStore(self.clock)
+
+
+@on_virtual_time
+async def test_the_claim_of_a_timer_that_was_created_again_is_not_taken_for_the_old_one() -> None:
+    bench = DeafBench()
+    bench.destination.script("t", Fail(), Succeed())
+    await bench.start()
+    bench.store.loses_settlements = True
+    await bench.create("t", 1, retry_policy=RetryPolicy(initial_interval_ms=60_000))
+    await bench.clock.sleep(2)
+    removed = await bench.store.remove_if_pending(TimerKey("default", "t"))
+    assert removed is not None
+    assert removed.applied
+    bench.store.loses_one_claim = True
+    again = make_timer(
+        "t",
+        execute_at=bench.at(0.01),
+        created_at=bench.clock.now(),
+        callback=HttpCallback(url=GOOD),
+    )
+    await bench.store.create([CreateRequest(again, OnExisting.KEEP)])
+    bench.engine.announce(again.shard, again.due_at)
+    await bench.clock.sleep(1)
+    bench.store.loses_settlements = False
+    await bench.clock.sleep(60)
+    assert await bench.status("t") is TimerStatus.COMPLETED

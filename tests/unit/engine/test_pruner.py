@@ -144,3 +144,31 @@ async def test_a_retention_changed_at_run_time_holds_from_the_next_round_on() ->
     await bench.store.change_namespace("default", NamespaceOptions(retention_seconds=60))
     await bench.clock.sleep(61)
     assert await bench.count(TimerStatus.COMPLETED) == 0
+
+
+@on_virtual_time
+async def test_a_namespace_that_is_to_be_kept_is_not_pruned_by_a_pass_under_way() -> None:
+    bench = EngineBench()
+    await bench.start()
+    for number in range(1_000):
+        await bench.store.add_namespace(kept(f"n{number:03}", 600))
+    await bench.create_many("t", [bench.at(1)], namespace="n999", num_shards=1)
+    await bench.clock.sleep(560)
+    while len(bench.store.pruned) % 1_000 != 1:
+        await bench.clock.sleep(0.05)
+    assert bench.clock.monotonic() > 601, "the pass will come to it when it is old enough"
+    await bench.store.change_namespace("n999", NamespaceOptions(retention_seconds=0))
+    await bench.clock.sleep(300)
+    assert (await bench.store.counts("n999"))[TimerStatus.COMPLETED] == 1
+
+
+@on_virtual_time
+async def test_all_are_not_pruned_together_any_more_when_one_is_to_be_kept_meanwhile() -> None:
+    bench = EngineBench(retention_seconds=600)
+    await bench.start()
+    await bench.create_many("t", [bench.at(1)] * 3_000)
+    while not any(count for _, _, count in bench.store.pruned):
+        await bench.clock.sleep(0.01)
+    await bench.store.change_namespace("default", NamespaceOptions(retention_seconds=0))
+    await bench.clock.sleep(300)
+    assert await bench.count(TimerStatus.COMPLETED) == 2_500

@@ -48,7 +48,7 @@ _PARTITIONS_SINCE = """
 _DELETE_FROM_PARTITION = """
     WITH gone AS (
         DELETE FROM finished_timers
-        WHERE updated_at >= $1 AND updated_at < $2 AND ctid = ANY (ARRAY(
+        WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3 AND ctid = ANY (ARRAY(
             SELECT ctid FROM finished_timers
             WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3
             LIMIT $4 FOR UPDATE SKIP LOCKED))

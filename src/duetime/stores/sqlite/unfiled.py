@@ -54,6 +54,7 @@ class Unfiled:
         self.count = 0
         self.moves = 0
         self.highest_row = 0
+        self.swept_up_to = 0
         self.earliest_due: dict[ShardNumber, Instant] = {}
         self.earliest_is_exact = True
 

@@ -1,0 +1,56 @@
+"""How long claims that are handed back stay away."""
+
+FIRST_DEFERRAL_MS = 250.0
+LONGEST_DEFERRAL_MS = 5_000.0
+"""Of claims that are handed back in small numbers."""
+
+RETURNS_PER_SECOND = 1_000.0
+"""So many claims of one endpoint return in a second at most, unless it takes more than that.
+Otherwise the backlog of one that does not work would take up all claiming."""
+
+LONGEST_SPREAD_MS = 60_000.0
+"""What was handed back returns within this time, however much it is."""
+
+
+class Deferrals:
+    """Of the claims of one namespace to one endpoint.
+
+    They go by rounds: all that is handed back before the first of it returns stays away equally
+    long. If something got its turn meanwhile, the next round is as long as the next one is likely
+    to wait for its turn; otherwise it is twice as long as the one before. Those who are too many
+    to return at once return one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._ms = FIRST_DEFERRAL_MS
+        self._has_begun = self._has_moved = False
+        self._round_ends_seconds = 0.0
+        self._next_return_seconds = 0.0
+
+    def moved(self) -> None:
+        """A claim got its turn."""
+        self._has_moved = True
+
+    def next_ms(
+        self, now_seconds: float, *, turn_in_seconds: float, returns_per_second: float
+    ) -> float:
+        """The deferral of one more claim, which would get its turn in so many seconds."""
+        if now_seconds >= self._round_ends_seconds:
+            self._begin_round(now_seconds, turn_in_seconds)
+        spread_ms = min((self._next_return_seconds - now_seconds) * 1_000, LONGEST_SPREAD_MS)
+        deferral_ms = max(self._ms, spread_ms)
+        self._next_return_seconds = now_seconds + deferral_ms / 1_000 + 1 / returns_per_second
+        return deferral_ms
+
+    def expect_more(self, now_seconds: float) -> bool:
+        """What was handed back may not have had the time to return."""
+        last_return_seconds = max(self._round_ends_seconds, self._next_return_seconds)
+        return self._has_begun and now_seconds < last_return_seconds + self._ms / 1_000
+
+    def _begin_round(self, now_seconds: float, turn_in_seconds: float) -> None:
+        if self._has_moved:
+            self._ms = max(FIRST_DEFERRAL_MS, min(turn_in_seconds * 1_000, LONGEST_DEFERRAL_MS))
+        elif self._has_begun:
+            self._ms = min(2 * self._ms, LONGEST_DEFERRAL_MS)
+        self._has_begun, self._has_moved = True, False
+        self._round_ends_seconds = now_seconds + self._ms / 1_000

@@ -1,0 +1,37 @@
+"""How long what is handed back stays away."""
+
+from duetime.engine.deferrals import Deferrals
+
+
+def next_ms(deferrals: Deferrals, now_seconds: float, turn_in_seconds: float = 0.0) -> float:
+    return deferrals.next_ms(
+        now_seconds, turn_in_seconds=turn_in_seconds, returns_per_second=1_000.0
+    )
+
+
+def test_where_claims_get_their_turn_others_return_when_theirs_is_likely() -> None:
+    deferrals = Deferrals()
+    assert next_ms(deferrals, 0.0) == 250
+    for now_seconds, turn_in_seconds, expected_ms in (
+        (1, 2.0, 2_000),
+        (4, 0.1, 250),
+        (6, 99, 5_000),
+    ):
+        deferrals.moved()
+        assert next_ms(deferrals, now_seconds, turn_in_seconds) == expected_ms
+
+
+def test_when_claims_get_no_turn_any_more_the_rounds_grow_from_the_last_one() -> None:
+    deferrals = Deferrals()
+    deferrals.moved()
+    assert next_ms(deferrals, 0.0, turn_in_seconds=1.0) == 1_000
+    assert next_ms(deferrals, 1.0, turn_in_seconds=1.0) == 2_000
+
+
+def test_more_is_expected_until_the_last_one_had_the_time_to_return() -> None:
+    deferrals = Deferrals()
+    assert not deferrals.expect_more(0.0)
+    last_ms = max(next_ms(deferrals, 0.0) for _ in range(3_000))
+    assert last_ms > 3_000
+    assert deferrals.expect_more(last_ms / 1_000 + 0.2)
+    assert not deferrals.expect_more(last_ms / 1_000 + 0.3)
