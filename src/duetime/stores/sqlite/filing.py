@@ -96,7 +96,8 @@ def load_unfiled(connection: apsw.Connection, options: FilingOptions) -> Unfiled
     attach_notes(connection, KEYS_CACHE_KIB)
     connection.execute(_CREATE_KEYS)
     unfiled = Unfiled(options)
-    found = sorted((_uuid_start(uuid), row_id) for uuid, row_id in connection.execute(_UNFILED_KEYS))
+    unfiled_keys = connection.execute(_UNFILED_KEYS)
+    found = sorted((_uuid_start(timer_uuid), row_id) for timer_uuid, row_id in unfiled_keys)
     with connection:
         connection.executemany(_LOAD_KEY, found)
     unfiled.committed(appended=len(found), filed=0)
