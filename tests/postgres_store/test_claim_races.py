@@ -21,7 +21,7 @@ OTHER = make_timer("zz-other", execute_at=at(6))
 
 
 def changing_to(execute_at: Instant) -> tuple[Any, ...]:
-    change = (at(1), "changed", True, execute_at, False, None, False, None, False, None)
+    change = (at(1), "changed", True, execute_at, False, None, False, None, False, None, None)
     return CHANGE, *TIMER.key, *change
 
 

@@ -126,7 +126,8 @@ async def test_while_it_is_changed(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await create(store, TIMER)
-    change = (*TIMER.key, at(1), "changed", True, at(7), False, None, False, None, False, None)
+    what = (at(1), "changed", True, at(7), False, None, False, None, False, None, None)
+    change = (*TIMER.key, *what)
     result = await create_during(
         options, database, store, CHANGE, *change, on_existing=OnExisting.REPLACE
     )

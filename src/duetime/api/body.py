@@ -15,14 +15,14 @@ class ClientGone(Exception):
 class BodyWatch:
     """Hands out a request's messages, and knows whether all of its body was read.
 
-    What is left of a body when the answer is sent would be read to its end, however long it is,
-    to find the next request. Then it is better to end the connection.
+    What is left of a body when the answer is sent is read to its end, to find the next request.
+    Where that may take long, a body of 100,000 bytes or more, it is better to end the connection.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._is_read = not any(
-            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            name == b"transfer-encoding" or (name == b"content-length" and len(value) > 5)
             for name, value in scope["headers"]
         )
 

@@ -148,7 +148,12 @@ class Lane:
         """How long the claims of a namespace that are handed back now stay away."""
         waiting = self._waiting_of(namespace, self._quotas.of(namespace))
         returns_per_second = RETURNS_PER_SECOND / len(self._by_namespace)
-        return waiting.next_deferral_ms(self._under_way(waiting), returns_per_second, now_seconds)
+        return waiting.next_deferral_ms(
+            self._under_way(waiting),
+            returns_per_second,
+            now_seconds,
+            may_grow=not self._is_held_back(waiting),
+        )
 
     def _resume(self, waiting: WaitingClaims, now_seconds: float) -> None:
         """The namespace has room for one more attempt."""

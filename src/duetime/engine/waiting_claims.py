@@ -122,14 +122,15 @@ class WaitingClaims:
             self.flow = flow
 
     def next_deferral_ms(
-        self, under_way: float, returns_per_second: float, now_seconds: float
+        self, under_way: float, returns_per_second: float, now_seconds: float, *, may_grow: bool
     ) -> float:
         """How long a claim that is handed back now stays away, if so many attempts are under
-        way and so many claims may return in a second even if fewer get their turn."""
+        way and so many claims may return in a second even if fewer get their turn. Where more
+        attempts may soon be under way, nobody knows how long a turn takes."""
         per_second = self._starts_per_second(under_way, now_seconds)
         return self._deferrals.next_ms(
             now_seconds,
-            turn_in_seconds=len(self._claims) / per_second,
+            turn_in_seconds=0.0 if may_grow else len(self._claims) / per_second,
             returns_per_second=max(returns_per_second, per_second),
         )
 
