@@ -35,7 +35,6 @@ def change_if_pending(
     row_id, timer = _find(transaction, key)
     if timer is None or not applies(change, timer):
         return _refused(timer)
-    transaction.unfiled.moved(timer)
     after = changed(timer, change)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(after))
     state = (after.updated_at, after.execute_at, after.due_at, after.attempt, after.failures)
@@ -49,7 +48,6 @@ def cancel_if_pending(
     row_id, timer = _find(transaction, key)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
-    transaction.unfiled.moved(timer)
     transaction.execute(_COPY_CANCELED, row_id, now)
     transaction.execute(_DELETE_LIVE, row_id)
     transaction.moved(key.namespace, TimerStatus.PENDING, TimerStatus.CANCELED, 1)
@@ -60,7 +58,6 @@ def remove_if_pending(transaction: Transaction, key: TimerKey) -> ConditionalRes
     row_id, timer = _find(transaction, key)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
-    transaction.unfiled.moved(timer)
     transaction.execute(_DELETE_LIVE, row_id)
     transaction.execute(_DELETE_TIMER, row_id)
     transaction.count(key.namespace, TimerStatus.PENDING, -1)

@@ -11,7 +11,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
-from duetime.stores.sqlite.filing import file_due
+from duetime.stores.sqlite.filing import earliest_unfiled, file_due
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
@@ -49,7 +49,7 @@ def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str
 _FIND_DUE = f"""
     WITH in_order AS (
         SELECT * FROM live_timers INDEXED BY live_timers_due
-        WHERE status = 0 AND filed = 1 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
+        WHERE status = 0 AND due_at <= ?2 AND shard IN ({_VALID_SHARDS})
         ORDER BY due_at, timer_uuid LIMIT ?3
     ), due AS (
         SELECT in_order.*,
@@ -84,8 +84,16 @@ _MARK_EXECUTING = """
 
 _NEXT_DUE = f"""
     SELECT due_at FROM live_timers INDEXED BY live_timers_due
-    WHERE status = 0 AND filed = 1 AND shard IN ({_VALID_SHARDS})
+    WHERE status = 0 AND shard IN ({_VALID_SHARDS})
     ORDER BY due_at, timer_uuid LIMIT 1
+"""
+
+# How many filed timers a claim takes before a place in its order, counted up to a limit.
+_COUNT_BEFORE = f"""
+    SELECT count(*) FROM (
+        SELECT 1 FROM live_timers INDEXED BY live_timers_due
+        WHERE status = 0 AND (due_at, timer_uuid) < (?2, ?3) AND shard IN ({_VALID_SHARDS})
+        LIMIT ?4)
 """
 
 _FIND_ABANDONED = """
@@ -129,7 +137,11 @@ def claim_due(
     transaction: Transaction, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
 ) -> ClaimBatch:
     leased = _leases_text(leases)
-    file_due(transaction, until_inclusive)
+
+    def is_enough(due_at: Instant, timer_uuid: bytes) -> bool:
+        return bool(transaction.first(_COUNT_BEFORE, leased, due_at, timer_uuid, limit)[0] >= limit)
+
+    file_due(transaction, until_inclusive, is_enough)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
     claims = [] if found is None else _decode_claims(found)
     if found is not None and len(found) > MAX_SHARED_BYTES:
@@ -144,11 +156,10 @@ def claim_due(
 def _next_due(transaction: Transaction, leased: str) -> Instant | None:
     found = transaction.first(_NEXT_DUE, leased)
     next_due = None if found is None else Instant(found[0])
-    if transaction.unfiled.earliest_due:
-        shards = [shard for (shard,) in transaction.execute(_VALID_SHARDS, leased)]
-        earliest = transaction.unfiled.earliest_due
-        unfiled = [earliest[shard] for shard in shards if shard in earliest]
-        next_due = min([*unfiled, *([] if next_due is None else [next_due])], default=None)
+    if transaction.unfiled_count:
+        shards = {shard for (shard,) in transaction.execute(_VALID_SHARDS, leased)}
+        unfiled = earliest_unfiled(transaction, shards)
+        return min((due_at for due_at in (next_due, unfiled) if due_at is not None), default=None)
     return next_due
 
 

@@ -74,7 +74,6 @@ def _meet(
     if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
         return CreateResult(Existence.EXISTING, existing)
     timer = request.timer
-    transaction.unfiled.moved(existing)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))

@@ -1,18 +1,40 @@
 """Getting timers wherever they are, filed or not: only the writer can tell."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from duetime.domain.keys import TimerKey, timer_uuid_of
 from duetime.domain.timer import Timer
-from duetime.stores.sqlite.filing import find_unfiled
-from duetime.stores.sqlite.reading import get_timer
-from duetime.stores.sqlite.rows import SELECT_LIVE, timer_of
+from duetime.stores.sqlite.blocks import place_of, timers_at
+from duetime.stores.sqlite.reading import Reader, get_timer
 from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.unfiled_keys import find_numbers
 
-_FETCH = f"{SELECT_LIVE} WHERE timers.row_id IN (SELECT value FROM json_each(?1))"
+_FETCH = """
+    SELECT block_id, places, asked FROM unfiled_blocks
+    WHERE block_id IN (SELECT value FROM json_each(?1))
+"""
+
+_encode = msgspec.json.Encoder().encode
 
 
 def find_timers(transaction: Transaction, keys: Sequence[TimerKey]) -> list[Timer | None]:
-    rows = find_unfiled(transaction, [timer_uuid_of(key) for key in keys])
-    unfiled = {timer.key: timer for timer in map(timer_of, transaction.execute(_FETCH, rows))}
+    numbers = find_numbers(transaction, [timer_uuid_of(key) for key in keys])
+    unfiled = {timer.key: timer for timer in fetch_unfiled(transaction, numbers).values()}
     return [unfiled.get(key) or get_timer(transaction, key) for key in keys]
+
+
+def fetch_unfiled(reader: Reader, numbers: Iterable[int]) -> dict[int, Timer]:
+    """The timers that have these numbers, by number; without those that are filed by now."""
+    wanted: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for number in numbers:
+        block_id, position = place_of(number)
+        wanted[block_id][number] = position
+    found: dict[int, Timer] = {}
+    for block_id, places, asked in reader.execute(_FETCH, _encode(list(wanted)).decode()):
+        positions = wanted[block_id]
+        timers = timers_at(positions.values(), places, asked)
+        found.update(zip(positions, timers, strict=True))
+    return found

@@ -17,7 +17,6 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
 from duetime.ports.membership import ClusterView
 from duetime.stores.sqlite.connections import store_error
-from duetime.stores.sqlite.filing import UNFILED_RANGE
 from duetime.stores.sqlite.leasing import read_shards
 from duetime.stores.sqlite.schema import migrations
 from duetime.stores.sqlite.statements import Statements
@@ -47,6 +46,10 @@ _FINISHED = "finished_timers AS finished JOIN timers ON timers.row_id = finished
 _BOTH = """timers
     LEFT JOIN live_timers AS live ON live.row_id = timers.row_id
     LEFT JOIN finished_timers AS finished ON finished.row_id = timers.row_id"""
+_TO_FIRE = f"""(
+    SELECT timers.namespace, timers.id, live.shard, live.status, live.due_at FROM {_LIVE}
+    UNION ALL
+    SELECT namespace, id, shard, 0, execute_at FROM unfiled_timers) AS timers"""
 _SAME_TIMER = """{state}.namespace = timers.namespace AND {state}.timer_uuid = timers.timer_uuid
     AND {state}.created_at = timers.created_at"""
 
@@ -75,19 +78,33 @@ _CHECKS = (
         f"{_FINISHED} WHERE NOT ({_SAME_TIMER.format(state='finished')})",
     ),
     _Check(
-        "timers that are filed nowhere: they are never found and never fire",
-        f"""{_BOTH} WHERE (timers.filed = 0 OR live.filed = 0)
-            AND NOT coalesce(timers.filed = 0 AND live.filed = 0 AND live.status = 0
-                             AND timers.{UNFILED_RANGE.strip()}, false)""",
+        "blocks of unfiled timers that cannot be read: their timers never fire",
+        """unfiled_blocks WHERE CASE WHEN json_valid(places) AND json_valid(asked)
+            THEN json_array_length(places) <> json_array_length(asked) ELSE true END""",
+        "'block ' || block_id",
+    ),
+    _Check(
+        "unfiled timers that would be filed under a key that exists",
+        """(SELECT namespace, id FROM unfiled_timers AS new JOIN timers USING (namespace, id)
+            UNION ALL
+            SELECT namespace, id FROM unfiled_timers GROUP BY namespace, id HAVING count(*) > 1
+        ) AS timers""",
+    ),
+    _Check(
+        "unfiled timers that are due before their block says: they fire late",
+        """unfiled_timers AS timers JOIN unfiled_blocks AS block USING (block_id)
+        WHERE (timers.execute_at, timers.timer_uuid) < (block.first_due, block.first_uuid)""",
     ),
     _Check(
         "timers of a namespace that does not exist",
-        """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
+        """(SELECT namespace, id FROM timers UNION ALL SELECT namespace, id FROM unfiled_timers)
+            AS timers
+        LEFT JOIN namespaces ON namespaces.name = timers.namespace
         WHERE namespaces.name IS NULL""",
     ),
     _Check(
         "timers of a shard that does not exist: nobody can own it, they never fire",
-        f"{_LIVE} LEFT JOIN shards ON shards.shard = live.shard WHERE shards.shard IS NULL",
+        f"{_TO_FIRE} LEFT JOIN shards USING (shard) WHERE shards.epoch IS NULL",
     ),
     _Check(
         "timers that are due before the instant that was asked for",
@@ -109,8 +126,8 @@ _CHECKS = (
     ),
     _Check(
         "overdue timers of shards that nobody owns: is the service running?",
-        f"""{_LIVE} JOIN shards ON shards.shard = live.shard
-        WHERE live.status = 0 AND live.due_at < ?1 AND shards.owner IS NULL""",
+        f"""{_TO_FIRE} JOIN shards USING (shard)
+        WHERE timers.status = 0 AND timers.due_at < ?1 AND shards.owner IS NULL""",
     ),
 )
 
@@ -118,20 +135,30 @@ _ROWS_BY_STATUS = """
     SELECT namespace, status, count(*) FROM live_timers GROUP BY namespace, status
     UNION ALL
     SELECT namespace, status, count(*) FROM finished_timers GROUP BY namespace, status
+    UNION ALL
+    SELECT namespace, 0, count(*) FROM unfiled_timers GROUP BY namespace
 """
 
-_OVERDUE = f"""
-    SELECT (SELECT count(*) FROM live_timers WHERE status = 0 AND filed = 1 AND due_at < ?1)
-         + (SELECT count(*) FROM live_timers NOT INDEXED
-            WHERE {UNFILED_RANGE} AND filed = 0 AND due_at < ?1)
+_ACCEPTED = """
+    SELECT (SELECT count(*) FROM timers) + (SELECT count(*) FROM unfiled_timers)
 """
 
-_FIRST_DUE = "SELECT shard, min(due_at) FROM live_timers WHERE status = 0 GROUP BY shard"
+_OVERDUE = """
+    SELECT (SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1)
+         + (SELECT count(*) FROM unfiled_timers WHERE execute_at < ?1)
+"""
+
+_FIRST_DUE = """
+    SELECT shard, min(due_at) FROM (
+        SELECT shard, due_at FROM live_timers WHERE status = 0
+        UNION ALL
+        SELECT shard, execute_at FROM unfiled_timers)
+    GROUP BY shard
+"""
 
 _KEYS = """
     json_each(?1) AS batch CROSS JOIN timers INDEXED BY timers_key
-        ON timers.filed = 1
-        AND timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
+        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
 
 # The positions of the keys that have a state, once for each state they have.
 _STATES = f"""
@@ -141,7 +168,7 @@ _STATES = f"""
 """
 
 # The keys that no index finds yet.
-_UNFILED_KEYS = f"SELECT namespace, id FROM timers NOT INDEXED WHERE {UNFILED_RANGE} AND filed = 0"
+_UNFILED_KEYS = "SELECT namespace, id FROM unfiled_timers"
 
 
 class SqliteInspector:
@@ -247,12 +274,12 @@ def _audit(reader: Statements, now: Instant) -> AuditReport:
     by_status: dict[tuple[str, int], int] = {}
     for namespace, status, count in reader.execute(_ROWS_BY_STATUS):
         counts[TimerStatus(status)] += count
-        by_status[namespace, status] = count
+        by_status[namespace, status] = by_status.get((namespace, status), 0) + count
     findings = [*_damage(reader), *_miscounts(reader, by_status)]
     for check in _CHECKS:
         findings.extend(_findings(reader, check, Instant(now - OVERDUE_TOO_LONG)))
     return AuditReport(
-        accepted=reader.first("SELECT count(*) FROM timers")[0],
+        accepted=reader.first(_ACCEPTED)[0],
         forgotten=0,
         counts=counts,
         overdue=reader.first(_OVERDUE, now)[0],

@@ -16,8 +16,8 @@ from duetime.stores.sqlite.unfiled_order import ListStatements
 
 Result = TypeVar("Result")
 
-MAX_ROWS_AT_ONCE = 10_000
-"""A list does not wait for more than this to be noted."""
+MAX_BLOCKS_AT_ONCE = 256
+"""A list does not wait for more than this to be noted: some 8,000 timers."""
 
 _log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class ListReader:
         return await loop.run_in_executor(self._executor, self._read, read)
 
     def follow(self) -> None:
-        """Called by the writer's thread after commits: note what was appended, by and by."""
+        """Called by the writer's thread after commits: note what was put away, by and by."""
         unfiled = self._unfiled
         behind = unfiled.moves - self._followed
         if self._is_following or not behind:
@@ -66,9 +66,9 @@ class ListReader:
         """Lists that were asked for meanwhile come before the next stretch."""
         moves = self._unfiled.moves
         try:
-            is_behind = self._statements.note_unfiled(MAX_ROWS_AT_ONCE)
+            is_behind = self._statements.note_unfiled(MAX_BLOCKS_AT_ONCE)
         except apsw.Error as error:
-            # Lists read the rows themselves until it works.
+            # Lists read the blocks themselves until it works.
             _log.warning("sqlite.noting_failed", error=str(error))
             is_behind = False
         if is_behind and not self._closed:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, SortField
+from duetime.stores.sqlite.finding import fetch_unfiled
 from duetime.stores.sqlite.reading import Reader, read_counts
 from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, timer_of
-from duetime.stores.sqlite.unfiled_order import ListStatements, Source
+from duetime.stores.sqlite.unfiled_order import Kind, ListStatements, Source
 
 _FETCH_LIVE = f"{SELECT_LIVE} WHERE timers.row_id IN (SELECT value FROM json_each(?))"
 _FETCH_FINISHED = f"{SELECT_FINISHED} WHERE timers.row_id IN (SELECT value FROM json_each(?))"
@@ -34,7 +35,7 @@ def read_page(reader: ListStatements, query: PageQuery) -> Page:
         "until": query.limit + query.offset,
     }
     found = reader.execute_named(merged(selects, sources, order), values)
-    places = [(finished, row_id) for finished, row_id, *_ in found]
+    places = [(kind, place) for kind, place, *_ in found]
     return Page(fetch(reader, places), total)
 
 
@@ -57,34 +58,33 @@ def _sources(reader: ListStatements, status: TimerStatus, sort: SortField) -> li
     Executing timers are few, and so are unfiled ones that are not noted yet: they are sorted on
     the spot.
     """
+    by = "created" if sort is SortField.CREATED_AT else "execute"
     if status.is_finished:
-        by = "created" if sort is SortField.CREATED_AT else "execute"
         table = f"finished_timers INDEXED BY finished_timers_{by}"
-        return [Source(table, f"status = {int(status)}", finished=1)]
+        return [Source(table, f"status = {int(status)}", kind=Kind.FINISHED)]
     if status is TimerStatus.EXECUTING:
         return [Source("live_timers INDEXED BY live_timers_executing", "status = 1")]
-    if sort is SortField.CREATED_AT:
-        return [Source("live_timers INDEXED BY live_timers_created", "status = 0")]
-    return [
-        Source("live_timers INDEXED BY live_timers_execute", "filed = 1 AND status = 0"),
-        *reader.noted_sources(),
-        reader.unnoted_source(),
-    ]
+    live = Source(f"live_timers INDEXED BY live_timers_{by}", "status = 0")
+    return [live, *reader.unfiled_sources(sort)]
 
 
 def _select(source: Source, sort_column: str) -> str:
     return (
-        f"SELECT {source.finished} AS finished, row_id, {sort_column} AS sort, timer_uuid"
+        f"SELECT {source.kind:d} AS kind, {source.column} AS place, {sort_column} AS sort,"
+        f" timer_uuid"
         f" FROM {source.table} WHERE namespace = :namespace AND {source.condition}"
     )
 
 
-def fetch(reader: Reader, places: list[tuple[int, int]]) -> list[Timer]:
-    """The timers of these places, in order. A place is whether it is finished, and a row id."""
-    timers: dict[int, Timer] = {}
-    for wanted, statement in ((0, _FETCH_LIVE), (1, _FETCH_FINISHED)):
-        row_ids = [row_id for finished, row_id in places if finished == wanted]
+def fetch(reader: Reader, places: Sequence[tuple[Kind, int]]) -> list[Timer]:
+    """The timers of these places, in order. A place is a kind, and a row id or number of it."""
+    timers: dict[tuple[Kind, int], Timer] = {}
+    for kind, statement in ((Kind.LIVE, _FETCH_LIVE), (Kind.FINISHED, _FETCH_FINISHED)):
+        row_ids = [place for of_kind, place in places if of_kind == kind]
         if row_ids:
             for row in reader.execute(statement, str(row_ids)):
-                timers[row[0]] = timer_of(row)
-    return [timers[row_id] for _, row_id in places]
+                timers[kind, row[0]] = timer_of(row)
+    numbers = [place for of_kind, place in places if of_kind == Kind.UNFILED]
+    for number, timer in fetch_unfiled(reader, numbers).items():
+        timers[Kind.UNFILED, number] = timer
+    return [timers[place] for place in places]

@@ -7,9 +7,9 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, Row, timer_of
 
 _GET = f"""
-    {SELECT_LIVE} WHERE timers.filed = 1 AND timers.namespace = ?1 AND timers.id = ?2
+    {SELECT_LIVE} WHERE timers.namespace = ?1 AND timers.id = ?2
     UNION ALL
-    {SELECT_FINISHED} WHERE timers.filed = 1 AND timers.namespace = ?1 AND timers.id = ?2
+    {SELECT_FINISHED} WHERE timers.namespace = ?1 AND timers.id = ?2
 """
 
 _COUNTS = """

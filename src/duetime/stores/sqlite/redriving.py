@@ -15,8 +15,7 @@ _FIND_FAILED = """
     SELECT batch.key, timers.row_id
     FROM json_each(?1) AS batch
     CROSS JOIN timers INDEXED BY timers_key
-        ON timers.filed = 1
-        AND timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
+        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
     CROSS JOIN finished_timers AS finished
         ON finished.row_id = timers.row_id AND finished.status = 3
     ORDER BY batch.key

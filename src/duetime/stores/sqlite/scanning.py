@@ -3,25 +3,24 @@
 from typing import Any
 
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.store import ScanQuery
+from duetime.ports.store import ScanQuery, SortField
 from duetime.stores.sqlite.paging import fetch, merged
 from duetime.stores.sqlite.reading import read_counts
-from duetime.stores.sqlite.unfiled_order import ListStatements, Source
+from duetime.stores.sqlite.unfiled_order import Kind, ListStatements, Source
 
 _EXECUTE_INDEX = "live_timers INDEXED BY live_timers_execute"
-_LIVE = Source(_EXECUTE_INDEX, "filed = 1")
-_PENDING = Source(_EXECUTE_INDEX, "filed = 1 AND status = 0")
+_LIVE = Source(_EXECUTE_INDEX, "true")
+_PENDING = Source(_EXECUTE_INDEX, "status = 0")
 _EXECUTING = Source("live_timers INDEXED BY live_timers_executing", "status = 1")
 _FINISHED = [
     Source(
-        "finished_timers INDEXED BY finished_timers_execute", f"status = {int(status)}", finished=1
+        "finished_timers INDEXED BY finished_timers_execute",
+        f"status = {int(status)}",
+        kind=Kind.FINISHED,
     )
     for status in TimerStatus
     if status.is_finished
 ]
-
-MAX_LOOKED_UP = 10_000
-"""Unfiled timers that are looked up to count them; many times as many rows are read as fast."""
 
 
 def scan(reader: ListStatements, query: ScanQuery) -> list[Timer]:
@@ -36,16 +35,16 @@ def scan(reader: ListStatements, query: ScanQuery) -> list[Timer]:
     order = f"ORDER BY execute_at {direction}, timer_uuid {direction}"
     sources = _sources(query.status)
     if query.status in (None, TimerStatus.PENDING):
-        sources += [*reader.noted_sources(), reader.unnoted_source()]
+        sources += reader.unfiled_sources(SortField.EXECUTE_AT)
     statement = merged([_select(source, condition) for source in sources], sources, order)
     values.update(limit=query.limit, offset=0, until=query.limit)
     found = reader.execute_named(statement, values)
-    return fetch(reader, [(finished, row_id) for finished, row_id, *_ in found])
+    return fetch(reader, [(kind, place) for kind, place, *_ in found])
 
 
 def _select(source: Source, condition: str) -> str:
     return (
-        f"SELECT {source.finished} AS finished, row_id, execute_at, timer_uuid"
+        f"SELECT {source.kind:d} AS kind, {source.column} AS place, execute_at, timer_uuid"
         f" FROM {source.table} WHERE {source.condition} AND {condition}"
     )
 
@@ -56,25 +55,18 @@ def count_scan(reader: ListStatements, query: ScanQuery) -> int:
         return sum(counts.values()) if query.status is None else counts[query.status]
     condition, values = _conditions(query, goes_on=False)
 
-    def count(source: Source, limit: int = -1) -> int:
-        selected = f"SELECT 1 FROM {source.table} WHERE {source.condition} AND {condition}"
-        statement = f"SELECT count(*) FROM ({selected} LIMIT {limit})"
+    def count(source: Source) -> int:
+        statement = f"SELECT count(*) FROM {source.table} WHERE {source.condition} AND {condition}"
         return int(reader.execute_named(statement, values).get)
 
-    def count_unfiled() -> int:
-        """Each one that is noted is looked up. If they are many, reading all rows is faster."""
-        number = 0
-        for source in reader.noted_sources():
-            number += count(source, MAX_LOOKED_UP - number)
-            if number == MAX_LOOKED_UP:
-                return count(reader.all_unfiled_source())
-        return number + count(reader.unnoted_source())
-
+    sources = _sources(query.status)
     if query.status is TimerStatus.PENDING:
         # The index alone does not tell pending from executing; these are few.
-        return count(_LIVE) + count_unfiled() - count(_EXECUTING)
-    unfiled = count_unfiled() if query.status is None else 0
-    return unfiled + sum(map(count, _sources(query.status)))
+        sources = [_LIVE]
+    if query.status in (None, TimerStatus.PENDING):
+        sources += reader.counted_sources()
+    executing = count(_EXECUTING) if query.status is TimerStatus.PENDING else 0
+    return sum(map(count, sources)) - executing
 
 
 def _sources(status: TimerStatus | None) -> list[Source]:

@@ -17,8 +17,7 @@ _FIND_APPLICABLE = """
     SELECT json_group_array(json_array(batch.key, live.row_id))
     FROM json_each(?1) AS batch
     CROSS JOIN timers INDEXED BY timers_key
-        ON timers.filed = 1
-        AND timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
+        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
     CROSS JOIN live_timers AS live ON live.row_id = timers.row_id
     WHERE live.status = 1
       AND live.created_at = batch.value ->> 4

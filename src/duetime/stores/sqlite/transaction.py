@@ -26,7 +26,7 @@ class Transaction(Statements):
     def __init__(self, connection: apsw.Connection, unfiled: Unfiled) -> None:
         super().__init__(connection)
         self.unfiled = unfiled
-        self.appended = 0
+        self.put_away = 0
         self.filed = 0
         self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
 
@@ -36,20 +36,12 @@ class Transaction(Statements):
         return self._connection.total_changes()
 
     @property
-    def changes(self) -> int:
-        """Rows written by the last statement."""
-        return self._connection.changes()
-
-    @property
     def unfiled_count(self) -> int:
-        return self.unfiled.count + self.appended - self.filed
+        return self.unfiled.count + self.put_away - self.filed
 
     def committed(self) -> None:
         # Not before: until then readers do not find what was filed.
-        self.unfiled.committed(self.appended, self.filed)
-
-    def rolled_back(self) -> None:
-        self.unfiled.rolled_back()
+        self.unfiled.committed(self.put_away, self.filed)
 
     def count(self, namespace: str, status: TimerStatus, change: int) -> None:
         """Note that so many timers more (or fewer) have the status."""

@@ -28,6 +28,9 @@ no difference to them which others they share a call with."""
 _Answer = tuple[asyncio.Future[Any], Any]
 
 MAX_SUBMISSIONS_PER_COMMIT = 256
+ENOUGH_ITEMS_FOR_COMMIT = 1_000
+"""More would hardly make a commit cheaper. While these are written, the event loop can work on
+what comes next; if it all went into one commit, one of the two would always wait for the other."""
 
 _log = structlog.get_logger()
 
@@ -124,7 +127,11 @@ class Writer:
             waiting = [self._queue.get(timeout=self._patience())]
         except Empty:
             return []
-        while waiting[-1] is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
+        items = 0
+        while (last := waiting[-1]) is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
+            items += len(last.items)
+            if items >= ENOUGH_ITEMS_FOR_COMMIT:
+                break
             try:
                 waiting.append(self._queue.get_nowait())
             except Empty:
@@ -188,7 +195,6 @@ class Writer:
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            transaction.rolled_back()
             raise
         transaction.committed()
         return answers
