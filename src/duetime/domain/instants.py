@@ -21,6 +21,7 @@ MAX_INSTANT_CHARACTERS = 64
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
+_read_iso = datetime.fromisoformat
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
@@ -28,7 +29,7 @@ _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def instant_of(moment: datetime) -> Instant:
-    """The instant of an aware datetime. A naive one is a programming error."""
+    """The instant of an aware datetime. A naive one is a TypeError."""
     delta = moment - EPOCH
     return Instant(
         (delta.days * 86_400 + delta.seconds) * MICROSECONDS_PER_SECOND + delta.microseconds
@@ -64,13 +65,14 @@ def parse_instant(text: str) -> Instant:
     try:
         if len(text) > MAX_INSTANT_CHARACTERS or not ("T" in text or "t" in text or " " in text):
             raise ValueError
-        moment = datetime.fromisoformat(text)
+        moment = _read_iso(text)
     except ValueError:
         problem = "must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z"
         raise ValueError(problem) from None
-    if moment.tzinfo is None:
-        raise ValueError("must have a UTC offset, such as 2026-01-01T12:00:00Z")
-    return instant_of(moment)
+    try:
+        return instant_of(moment)
+    except TypeError:
+        raise ValueError("must have a UTC offset, such as 2026-01-01T12:00:00Z") from None
 
 
 def plus_ms(instant: Instant, duration_ms: float) -> Instant:

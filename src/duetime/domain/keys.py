@@ -1,5 +1,6 @@
 """Who a timer is: its key, its shard and its stable order among timers of one instant."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, NewType
@@ -23,7 +24,9 @@ def stable_hash(id: str) -> int:
     It is the first eight bytes of BLAKE2b (digest size 8) of the id in UTF-8, read as a
     big-endian unsigned integer.
     """
-    return int.from_bytes(blake2b(id.encode(), digest_size=8).digest(), "big")
+    begun = _begin_hash()
+    begun.update(id.encode())
+    return _number(begun.digest(), "big")
 
 
 def shard_of(id: str, num_shards: int) -> ShardNumber:
@@ -36,10 +39,42 @@ def timer_uuid_of(key: TimerKey) -> bytes:
     The namespace's length goes in first, so that no two keys read as the same bytes.
     """
     namespace, id = key
-    return blake2b(_in_front(namespace) + id.encode(), digest_size=16).digest()
+    begun = _begin_uuid(namespace)()
+    begun.update(id.encode())
+    return begun.digest()
+
+
+class NamespaceKeys:
+    """The keys of one namespace, each with all that is derived from it, for timers that come by
+    the thousand."""
+
+    def __init__(self, namespace: str, num_shards: int) -> None:
+        self._namespace = namespace
+        self._num_shards = num_shards
+        self._begin_uuid = _begin_uuid(namespace)
+
+    def place(self, id: str) -> tuple[TimerKey, ShardNumber, bytes]:
+        """The key, its `shard_of` and its `timer_uuid_of`."""
+        encoded = id.encode()
+        stable = _begin_hash()
+        stable.update(encoded)
+        uuid = self._begin_uuid()
+        uuid.update(encoded)
+        return (
+            # As TimerKey(...) does, which is written in Python and takes twice as long.
+            _new_tuple(TimerKey, (self._namespace, id)),
+            ShardNumber(_number(stable.digest(), "big") % self._num_shards),
+            uuid.digest(),
+        )
+
+
+# To copy a hash that has begun takes less time than to begin another.
+_begin_hash = blake2b(digest_size=8).copy
+_number = int.from_bytes
+_new_tuple = tuple.__new__
 
 
 @lru_cache(1_024)
-def _in_front(namespace: str) -> bytes:
+def _begin_uuid(namespace: str) -> Callable[[], blake2b]:
     encoded = namespace.encode()
-    return len(encoded).to_bytes(2, "big") + encoded
+    return blake2b(len(encoded).to_bytes(2, "big") + encoded, digest_size=16).copy

@@ -57,8 +57,9 @@ class CreateBatcher:
 
     def _announce(self, results: Sequence[CreateResult]) -> None:
         earliest: dict[ShardNumber, Instant] = {}
+        existing = Existence.EXISTING
         for result in results:
-            if result.existence is not Existence.EXISTING:
+            if result.existence is not existing:
                 timer = result.timer
                 due_at = earliest.get(timer.shard)
                 if due_at is None or timer.due_at < due_at:
@@ -101,7 +102,7 @@ def _batch_of(requests: Sequence[CreateRequest]) -> int:
     for position, request in enumerate(requests[:MAX_BATCH]):
         callback = request.timer.callback
         if not isinstance(callback, BusCallback) and callback.payload is not UNSET:
-            size += memoryview(callback.payload).nbytes
+            size += len(callback.payload)
             if size > MAX_BATCH_BYTES and position:
                 return position
     return min(len(requests), MAX_BATCH)

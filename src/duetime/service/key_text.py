@@ -6,7 +6,7 @@ from duetime.domain.keys import MAX_KEY_CHARACTERS
 
 def check_key_text(field: str, text: str) -> None:
     """Raises `InvalidInput`. What passes can be stored by every store, and read back."""
-    if text.isascii() and text.isprintable() and 0 < len(text) <= MAX_KEY_CHARACTERS:
+    if text.isascii() and "\0" not in text and 0 < len(text) <= MAX_KEY_CHARACTERS:
         return  # As nearly all are.
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
         raise InvalidInput(field, f"must have 1 to {MAX_KEY_CHARACTERS} characters")

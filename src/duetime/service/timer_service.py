@@ -3,22 +3,21 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-import uuid_utils
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
+from uuid_utils import uuid7
 
 from duetime.domain.callback import Callback
 from duetime.domain.errors import (
     DuetimeError,
     InvalidInput,
-    NamespaceNotFound,
     StoreUnavailable,
     TimerConflict,
     TimerNotFound,
     TimerNotPending,
 )
 from duetime.domain.instants import Instant
-from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
+from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
@@ -36,9 +35,10 @@ from duetime.ports.store import (
     TimerStore,
 )
 from duetime.ports.wakeups import WakeUps
+from duetime.service.admission import Admissions
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
-from duetime.service.key_text import check_key_text, check_storable_text
+from duetime.service.key_text import check_key_text
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
 from duetime.service.repeats import is_repeat
@@ -50,7 +50,7 @@ MAX_TRIES = 10
 
 
 def new_uuid7() -> str:
-    return str(uuid_utils.uuid7())
+    return str(uuid7())
 
 
 class TimerService:
@@ -80,6 +80,7 @@ class TimerService:
         self._rules = rules
         self._checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
+        self._admissions = Admissions(namespaces, self._checks, rules, new_uuid)
         self._creates = CreateBatcher(store, wakeups) if creates is None else creates
 
     async def create(self, new: NewTimer) -> CreateResult:
@@ -95,11 +96,14 @@ class TimerService:
             return await self._create_once(new, new.idempotency_key)
         if new.id is None:
             return await self.begin_create(new)
-        request = self._request_of(new, self._clock.now())
+        request = self._admissions.to(new.namespace).request_of(new, self._clock.now())
         try:
             self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
-        except InvalidInput as error:
-            return await self._repeat_or_raise(request, error)
+        except InvalidInput:
+            repeat = await self._repeat(request)
+            if repeat is None:
+                raise
+            return repeat
         return self._checked(await self._creates.create(request), request)
 
     def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
@@ -108,50 +112,30 @@ class TimerService:
         when it is durable."""
         assert new.idempotency_key is None
         assert new.id is None
-        request = self._request_of(new, self._clock.now())
+        request = self._admissions.to(new.namespace).request_of(new, self._clock.now())
         self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
         return self._creates.create(request)
 
-    async def create_many(self, news: Sequence[NewTimer]) -> list[CreateResult | DuetimeError]:
+    async def create_many(
+        self, news: Sequence[NewTimer | DuetimeError]
+    ) -> list[CreateResult | DuetimeError]:
         """Create timers that have ids of their own, in as few durable writes as possible; one
         answer per timer, in order. What is wrong with one does not keep the others from being
-        created. Raises `StoreUnavailable`; then some may have been created, and the same call
-        may be made again."""
-        names = {new.namespace for new in news}
-        if any(self._namespaces.known(name) is None for name in names):
+        created, and what the front door found wrong with one is its answer. Raises
+        `StoreUnavailable`; then some may have been created, and the same call may be made
+        again."""
+        batch = self._admissions.admit_all(news, self._clock.now())
+        if batch.misses_namespaces:
             await self._namespaces.refresh()
-        now = self._clock.now()
-        answers: list[CreateResult | DuetimeError | None] = []
-        requests: list[CreateRequest] = []
-        repeats: list[tuple[int, CreateRequest, InvalidInput]] = []
-        for new in news:
-            try:
-                request = self._request_of(new, now)
-            except (InvalidInput, NamespaceNotFound) as error:
-                answers.append(error)
-                continue
-            try:
-                self._checks.check_instant(new.execute_at, now)
-            except InvalidInput as error:
-                repeats.append((len(answers), request, error))
-            else:
-                requests.append(request)
-            answers.append(None)
-        for place, request, too_late in repeats:
-            try:
-                answers[place] = await self._repeat_or_raise(request, too_late)
-            except (InvalidInput, TimerConflict, TimerNotPending) as refusal:
-                answers[place] = refusal
-        results = await self._creates.create_all(requests)
-        checked = (
-            result
-            if result.existence is not Existence.EXISTING
-            else self._checked_or_error(result, request)
-            for result, request in zip(results, requests, strict=True)
-        )
-        if len(results) == len(news):
-            return list(checked)
-        return [next(checked) if answer is None else answer for answer in answers]
+            batch = self._admissions.admit_all(news, self._clock.now())
+        others: dict[int, CreateResult | DuetimeError] = {**batch.refused}
+        for place, (request, mistimed) in batch.mistimed.items():
+            others[place] = await self._repeat(request) or mistimed
+        created = await self._create_all(batch.requests)
+        if not others:
+            return created
+        rest = iter(created)
+        return [others[place] if place in others else next(rest) for place in range(len(news))]
 
     async def get(self, key: TimerKey) -> Timer:
         await self._namespaces.named(key.namespace)
@@ -237,7 +221,8 @@ class TimerService:
         if change.execute_at is not UNSET:
             self._checks.check_instant(change.execute_at, change.updated_at)
         if change.callback is not UNSET:
-            self._checks.check_callback(change.callback, namespace)
+            max_payload_bytes = self._checks.max_payload_bytes(namespace)
+            self._checks.check_callback(change.callback, max_payload_bytes)
         if change.metadata is not UNSET:
             self._checks.check_metadata(change.metadata)
         if change.retry_policy is not UNSET:
@@ -280,7 +265,8 @@ class TimerService:
         timer_id = id_of_idempotency_key(idempotency_key)
         fingerprint = fingerprint_of(new)
         try:
-            request = self._request_of(new, self._clock.now(), timer_id, fingerprint)
+            admission = self._admissions.to(new.namespace)
+            request = admission.request_of(new, self._clock.now(), timer_id, fingerprint)
             self._checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput:
             existing = await self._store.get(TimerKey(new.namespace, timer_id))
@@ -293,64 +279,23 @@ class TimerService:
             raise TimerConflict("idempotency_key was used for a different timer")
         return result
 
-    async def _repeat_or_raise(self, request: CreateRequest, error: InvalidInput) -> CreateResult:
-        """The timer that an earlier request made, if this one only repeats it; else the error."""
+    async def _create_all(
+        self, requests: Sequence[CreateRequest]
+    ) -> list[CreateResult | DuetimeError]:
+        results = await self._creates.create_all(requests)
+        answers: list[CreateResult | DuetimeError] = [*results]
+        existing = Existence.EXISTING
+        for place, result in enumerate(results):
+            if result.existence is existing:
+                answers[place] = self._checked_or_error(result, requests[place])
+        return answers
+
+    async def _repeat(self, request: CreateRequest) -> CreateResult | None:
+        """The timer that an earlier request made, if this one only repeats it."""
         existing = await self._store.get(request.timer.key)
         if existing is None or not self._is_repeat(request, existing):
-            raise error
+            return None
         return CreateResult(Existence.EXISTING, existing)
-
-    def _request_of(
-        self,
-        new: NewTimer,
-        now: Instant,
-        timer_id: str | None = None,
-        fingerprint: bytes | None = None,
-    ) -> CreateRequest:
-        """The request, checked but for its instant. A timer with a fingerprint never replaces
-        another. Raises `NamespaceNotFound` for one that is not known here."""
-        namespace = self._known_namespace(new.namespace)
-        id_is_new = timer_id is None and new.id is None
-        if timer_id is None:
-            if new.id is None:
-                timer_id = self._new_uuid()
-            else:
-                timer_id = new.id
-                check_key_text("id", timer_id)
-        self._checks.check_callback(new.callback, namespace)
-        retry_policy = new.retry_policy
-        if retry_policy is not None:
-            self._checks.check_policy(retry_policy)
-        elif self._rules.default_retries:
-            retry_policy = namespace.options.retry_policy
-        if new.metadata is not None:
-            self._checks.check_metadata(new.metadata)
-        if new.correlation_id is not None:
-            check_storable_text("correlation_id", new.correlation_id)
-        key = TimerKey(namespace.name, timer_id)
-        timer = Timer(
-            key=key,
-            shard=shard_of(timer_id, namespace.num_shards),
-            timer_uuid=timer_uuid_of(key),
-            delivery_id=self._new_uuid(),
-            execute_at=new.execute_at,
-            due_at=new.execute_at,
-            callback=new.callback,
-            created_at=now,
-            updated_at=now,
-            retry_policy=retry_policy,
-            metadata=new.metadata,
-            correlation_id=new.correlation_id,
-            fingerprint=fingerprint,
-        )
-        on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP
-        return CreateRequest(timer, on_existing, id_is_new)
-
-    def _known_namespace(self, name: str) -> Namespace:
-        namespace = self._namespaces.known(name)
-        if namespace is None:
-            raise NamespaceNotFound(name)
-        return namespace
 
     def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
         """The result, unless the timer that exists is not the one that was asked for."""

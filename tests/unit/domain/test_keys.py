@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.domain.keys import TimerKey, shard_of, stable_hash, timer_uuid_of
+from duetime.domain.keys import (
+    NamespaceKeys,
+    TimerKey,
+    shard_of,
+    stable_hash,
+    timer_uuid_of,
+)
 from duetime.domain.namespace import MAX_SHARDS
 
 # The same numbers come from `printf %s "$id" | b2sum --length 64`. Never change them.
@@ -61,6 +67,18 @@ def test_shards_are_evenly_filled() -> None:
 @given(st.builds(TimerKey, names, names), st.builds(TimerKey, names, names))
 def test_different_timers_have_different_uuids(one: TimerKey, other: TimerKey) -> None:
     assert (timer_uuid_of(one) == timer_uuid_of(other)) == (one == other)
+
+
+@given(names, st.lists(names, min_size=1), st.integers(1, MAX_SHARDS))
+def test_keys_of_one_namespace_are_those_made_one_by_one(
+    namespace: str, ids: list[str], num_shards: int
+) -> None:
+    keys = NamespaceKeys(namespace, num_shards)
+    for id in ids:
+        key, shard, timer_uuid = keys.place(id)
+        assert isinstance(key, TimerKey)
+        assert key == TimerKey(namespace, id)
+        assert (shard, timer_uuid) == (shard_of(id, num_shards), timer_uuid_of(key))
 
 
 def test_where_the_namespace_ends_matters() -> None:

@@ -1,7 +1,6 @@
 """Many timers in one request."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
@@ -9,10 +8,17 @@ from msgspec import UNSET, DecodeError, Raw, Struct, json
 from duetime.api.decoding import MAX_DEPTH, BodyDecoder
 from duetime.api.nesting import is_deeper_than
 from duetime.api.v1.errors import item_error
-from duetime.api.v1.requests import CHOICES, decode_create, new_timer_of, retry_policy_in
+from duetime.api.v1.requests import (
+    CHOICES,
+    PolicyOf,
+    decode_create,
+    new_timer_of,
+    retry_policy_in,
+)
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
@@ -21,12 +27,20 @@ from duetime.service.timer_service import TimerService
 Wanted = CreateBody | InvalidInput
 Outcome = CreateResult | DuetimeError
 
+# A member of an enum takes longer to look up than a global.
+_CREATED = Existence.CREATED
+
 
 class _LooseBatch(Struct, frozen=True, forbid_unknown_fields=True):
     timers: list[Raw]
 
 
-_decode_all = json.Decoder(BatchBody).decode
+# The timer itself is one level.
+_MAX_MEMBER_DEPTH = MAX_DEPTH - 1
+# Each level takes two brackets.
+_NEVER_DEEP_BYTES = 2 * _MAX_MEMBER_DEPTH
+
+_decode_strictly = json.Decoder(BatchBody).decode
 _decode_loosely = BodyDecoder(_LooseBatch, CHOICES, limits_depth=False).decode
 
 
@@ -36,20 +50,47 @@ def decode_batch(body: bytes) -> Sequence[Wanted]:
 
     Most batches are faultless and decoded in one go; only in others each timer is looked at.
     """
-    wanted: Sequence[Wanted]
-    try:
-        if not body.isascii():
-            body.decode()
-        wanted = _decode_all(body).timers
-        # The batch itself is two levels more.
-        is_faultless = not is_deeper_than(body, MAX_DEPTH + 2)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        is_faultless = False
-    if not is_faultless:
+    wanted: Sequence[Wanted] | None = decode_faultless(_decode_timers, body)
+    if wanted is None:
         wanted = [decode_one(bytes(timer)) for timer in _decode_loosely(body).timers]
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidInput("timers", f"must have 1 to {MAX_BATCH} entries")
     return wanted
+
+
+def _decode_timers(body: bytes) -> list[CreateBody]:
+    return _decode_strictly(body).timers
+
+
+def decode_faultless(
+    decode: Callable[[bytes], list[CreateBody]], text: bytes
+) -> list[CreateBody] | None:
+    """All the timers of a text at once; None when anything is wrong with any of them."""
+    try:
+        if not text.isascii():
+            text.decode()
+        timers = decode(text)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if _any_is_deep(timers) else timers
+
+
+def _any_is_deep(timers: Iterable[CreateBody]) -> bool:
+    """Whether one is nested deeper than allowed, which only what is the client's own can be.
+
+    Most of that is so short that it need not be looked at, and asking here saves a call.
+    """
+    for timer in timers:
+        payload, metadata = timer.payload, timer.metadata
+        if payload is not UNSET and len(payload) > _NEVER_DEEP_BYTES and _is_deep(payload):
+            return True
+        if metadata is not UNSET and len(metadata) > _NEVER_DEEP_BYTES and _is_deep(metadata):
+            return True
+    return False
+
+
+def _is_deep(member: Raw) -> bool:
+    return is_deeper_than(bytes(member), _MAX_MEMBER_DEPTH)
 
 
 def decode_one(body: bytes) -> Wanted:
@@ -68,43 +109,37 @@ class BatchCreation:
 
     async def create(self, wanted: Sequence[Wanted]) -> list[Outcome]:
         """One outcome for each, in order. Raises `StoreUnavailable`."""
-        await self._learn_namespaces(wanted)
-        policy_of = partial(retry_policy_in, self._namespaces)
-        outcomes: list[Outcome | None] = []
-        news: list[NewTimer] = []
-        for body in wanted:
-            if isinstance(body, InvalidInput):
-                outcomes.append(body)
-                continue
-            try:
-                news.append(new_timer_of(body, policy_of))
-                outcomes.append(None)
-            except InvalidInput as error:
-                outcomes.append(error)
-        created = await self._service.create_many(news)
-        if len(news) == len(wanted):
-            return created
-        rest = iter(created)
-        return [next(rest) if outcome is None else outcome for outcome in outcomes]
+        unknown: set[str] = set()
 
-    async def _learn_namespaces(self, wanted: Sequence[Wanted]) -> None:
-        """What a policy leaves out is the namespace's, which may be new to this node."""
-        for body in wanted:
-            if (
-                isinstance(body, CreateBody)
-                and body.retry_policy is not None
-                and self._namespaces.known(_namespace_of(body)) is None
-            ):
-                await self._namespaces.refresh()
-                return
+        def policy_of(name: str) -> RetryPolicy:
+            if self._namespaces.known(name) is None:
+                unknown.add(name)
+            return retry_policy_in(self._namespaces, name)
+
+        news = _news_of(wanted, policy_of)
+        if unknown:
+            # What a policy leaves out is the namespace's, which may be new to this node.
+            await self._namespaces.refresh()
+            news = _news_of(wanted, policy_of)
+        return await self._service.create_many(news)
+
+
+def _news_of(wanted: Iterable[Wanted], policy_of: PolicyOf) -> list[NewTimer | DuetimeError]:
+    news: list[NewTimer | DuetimeError] = []
+    for body in wanted:
+        try:
+            news.append(new_timer_of(body, policy_of) if isinstance(body, CreateBody) else body)
+        except InvalidInput as error:
+            news.append(error)
+    return news
 
 
 def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
     if isinstance(outcome, CreateResult):
-        key = outcome.timer.key
-        if outcome.existence is Existence.CREATED:
-            return BatchResult("created", key.namespace, key.id)
-        return BatchResult("existing", key.namespace, key.id)
+        namespace, id = outcome.timer.key
+        return BatchResult(
+            "created" if outcome.existence is _CREATED else "existing", namespace, id
+        )
     status: Literal["conflict", "invalid"] = (
         "conflict" if isinstance(outcome, TimerConflict) else "invalid"
     )

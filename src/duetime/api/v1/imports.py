@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from msgspec import UNSET, DecodeError, json
+from msgspec import UNSET, json
 from msgspec.structs import replace
 
-from duetime.api.decoding import MAX_DEPTH
-from duetime.api.nesting import is_deeper_than
-from duetime.api.v1.batches import BatchCreation, Outcome, Wanted, decode_one
+from duetime.api.v1.batches import BatchCreation, Outcome, Wanted, decode_faultless, decode_one
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.line_blocks import Block, LineBlocks
 from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
@@ -88,30 +86,22 @@ class Import:
     async def _create(self, block: Block) -> None:
         if block.content is None:
             problem = f"must be at most {self._max_line_bytes} bytes"
-            self._count(block.first_line, TooLarge("line", problem))
+            self._count_refused(block.first_line, TooLarge("line", problem))
             return
-        wanted, numbers = self._decode(block.content, block.first_line)
+        wanted, numbers = self._decode(block, block.content)
         for start in range(0, len(wanted), MAX_BATCH):
             some = wanted[start : start + MAX_BATCH]
             outcomes = await self._batches.create(some)
-            for line, outcome in zip(numbers[start : start + MAX_BATCH], outcomes, strict=True):
-                self._count(line, outcome)
+            self._count(numbers[start : start + MAX_BATCH], outcomes)
 
-    def _decode(self, block: bytes, first_line: int) -> tuple[Sequence[Wanted], Sequence[int]]:
+    def _decode(self, block: Block, content: bytes) -> tuple[Sequence[Wanted], Sequence[int]]:
         """The timers of a block and their lines. Blocks without a fault are decoded in one go."""
-        count = block.count(b"\n") + (not block.endswith(b"\n"))
-        wanted: Sequence[Wanted]
-        numbers: Sequence[int] = range(first_line, first_line + count)
-        try:
-            if not block.isascii():
-                block.decode()
-            wanted = [] if is_deeper_than(block, MAX_DEPTH) else _decode_lines(block)
-        except (DecodeError, UnicodeDecodeError, RecursionError):
-            wanted = []
-        if len(wanted) != count:
+        numbers: Sequence[int] = range(block.first_line, block.first_line + block.lines)
+        wanted: Sequence[Wanted] | None = decode_faultless(_decode_lines, content)
+        if wanted is None or len(wanted) != block.lines:
             lines = [
-                (first_line + place, line)
-                for place, line in enumerate(block.split(b"\n"))
+                (block.first_line + place, line)
+                for place, line in enumerate(content.split(b"\n"))
                 if line.strip()
             ]
             numbers = [number for number, _ in lines]
@@ -125,19 +115,26 @@ class Import:
             return replace(body, namespace=self._default_namespace)
         return body
 
-    def _count(self, line: int, outcome: Outcome) -> None:
-        if isinstance(outcome, CreateResult):
-            if outcome.existence is Existence.CREATED:
-                self._created += 1
+    def _count(self, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+        created = existing = 0
+        new = Existence.CREATED
+        for line, outcome in zip(lines, outcomes, strict=True):
+            if not isinstance(outcome, CreateResult):
+                self._count_refused(line, outcome)
+            elif outcome.existence is new:
+                created += 1
             else:
-                self._existing += 1
-            return
-        if isinstance(outcome, TimerConflict):
+                existing += 1
+        self._created += created
+        self._existing += existing
+
+    def _count_refused(self, line: int, error: DuetimeError) -> None:
+        if isinstance(error, TimerConflict):
             self._conflicts += 1
         else:
             self._invalid += 1
         if len(self._errors) < MAX_ERRORS_TOLD:
-            self._errors.append(_line_error(line, outcome))
+            self._errors.append(_line_error(line, error))
 
 
 def _line_error(line: int, error: DuetimeError) -> LineError:

@@ -10,13 +10,8 @@ class Block(Struct, frozen=True):
     longer than allowed; nobody keeps it."""
 
     first_line: int
+    lines: int
     content: bytes | None
-
-    @property
-    def lines(self) -> int:
-        if self.content is None:
-            return 1
-        return self.content.count(b"\n") + (not self.content.endswith(b"\n"))
 
 
 class LineBlocks:
@@ -69,6 +64,9 @@ class LineBlocks:
             self._ready.append(self._numbered(content))
 
     def _numbered(self, content: bytes | None) -> Block:
-        block = Block(self._next_line, content)
-        self._next_line += block.lines
-        return block
+        first_line = self._next_line
+        lines = 1
+        if content is not None:
+            lines = content.count(b"\n") + (not content.endswith(b"\n"))
+        self._next_line += lines
+        return Block(first_line, lines, content)

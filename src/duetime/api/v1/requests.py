@@ -34,6 +34,7 @@ PolicyOf = Callable[[str], RetryPolicy]
 
 CHOICES = {"callbackProtocol": "'answer' or 'status'"}
 
+_DEFAULT_PROTOCOL = CallbackProtocol.ANSWER
 _PROTOCOLS = {protocol.value: protocol for protocol in CallbackProtocol}
 
 decode_create = BodyDecoder(CreateBody, CHOICES).decode
@@ -77,7 +78,7 @@ def new_timer_of(
                 if timeout is UNSET and body.callback_timeout_seconds is UNSET
                 else timeout_ms_of(timeout, body.callback_timeout_seconds)
             ),
-            protocol=CallbackProtocol.ANSWER if protocol is UNSET else _PROTOCOLS[protocol],
+            protocol=_DEFAULT_PROTOCOL if protocol is UNSET else _PROTOCOLS[protocol],
         ),
         retry_policy=None if policy is None else retry_policy_of(policy, policy_of(namespace)),
         metadata=None if body.metadata is UNSET else metadata_of(body.metadata),

@@ -48,7 +48,8 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
 
 
 def _is_simple(requests: Sequence[CreateRequest], timers: Sequence[Timer]) -> bool:
-    if any(request.on_existing is not OnExisting.KEEP for request in requests):
+    keep = OnExisting.KEEP
+    if any(request.on_existing is not keep for request in requests):
         return False
     return len({timer.timer_uuid for timer in timers}) == len(timers)
 

@@ -38,13 +38,18 @@ def create_timers(
     timers = [request.timer for request in requests]
     is_large = len(timers) >= transaction.unfiled.options.from_timers
     if is_large and append_timers(transaction, requests):
-        return [CreateResult(Existence.CREATED, timer) for timer in timers]
+        return _all_created(timers)
     file_timers(transaction, timers)
     created = insert_absent(transaction, timers)
     if created == len(timers):
-        return [CreateResult(Existence.CREATED, timer) for timer in timers]
+        return _all_created(timers)
     (last_row_id,) = transaction.first(LAST_ROW_ID)
     return _sort_out(transaction, requests, last_row_id - created)
+
+
+def _all_created(timers: Sequence[Timer]) -> list[CreateResult]:
+    created = Existence.CREATED
+    return [CreateResult(created, timer) for timer in timers]
 
 
 def _sort_out(

@@ -1,6 +1,7 @@
 """Many timers in one request."""
 
 import pytest
+from msgspec import json
 
 from duetime.api.app import ApiRules
 from duetime.domain.timer import TimerStatus
@@ -94,6 +95,30 @@ async def test_one_payload_that_is_too_deep_or_too_large(bench: V1Bench) -> None
     assert [result["status"] for result in results] == ["invalid", "invalid", "created"]
     assert results[0]["error"]["message"] == "body is nested deeper than 64 levels"
     assert results[1]["error"]["error"] == "PAYLOAD_TOO_LARGE"
+
+
+@pytest.mark.parametrize("member", ["payload", "metadata"])
+@pytest.mark.parametrize("levels", [62, 63, 64, 900])
+async def test_only_what_is_too_deep_is_refused(bench: V1Bench, member: str, levels: int) -> None:
+    nested = json.encode(create_body("deep", **{member: "NESTED"}))
+    deep = nested.replace(b'"NESTED"', b"[" * levels + b"]" * levels)
+    body = b'{"timers":[%b,%b]}' % (json.encode(create_body("flat")), deep)
+    results = (await bench.post("/batch", body)).json["results"]
+    expected = "created" if levels <= 63 else "invalid"
+    assert [result["status"] for result in results] == ["created", expected]
+    if levels > 63:
+        assert results[1]["error"]["message"] == "body is nested deeper than 64 levels"
+
+
+async def test_a_policy_is_completed_by_that_of_a_namespace_new_to_this_node(
+    bench: V1Bench,
+) -> None:
+    timer = create_body("a", namespace="small", retryPolicy={"backoffMultiplier": 3})
+    results = (await bench.post("/batch", {"timers": [create_body("b"), timer]})).json["results"]
+    assert [result["status"] for result in results] == ["created", "created"]
+    policy = (await bench.timer("a", "small"))["retryPolicy"]
+    assert (policy["maxRetries"], policy["initialInterval"]) == (7, "100ms")
+    assert policy["backoffMultiplier"] == 3
 
 
 async def test_a_batch_may_be_larger_than_one_body() -> None:

@@ -79,6 +79,22 @@ async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
     assert answer["errors"][0]["message"].startswith("body is not valid JSON")
 
 
+async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1Bench) -> None:
+    deep: object = 1
+    for _ in range(64):
+        deep = [deep]
+    content = lines(create_body("a"), create_body("b", metadata=deep), create_body("c"))
+    answer = (await send(bench, [content])).json
+    assert (answer["created"], answer["invalid"]) == (2, 1)
+    assert answer["errors"] == [
+        {
+            "line": 2,
+            "error": "INVALID_INPUT",
+            "message": "body is nested deeper than 64 levels",
+        }
+    ]
+
+
 async def test_only_the_first_errors_are_told(bench: V1Bench) -> None:
     answer = (await send(bench, [b"x\n" * 1_000])).json
     assert answer["invalid"] == 1_000
