@@ -14,6 +14,8 @@ from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
 from duetime.testing.timers import make_timer
 
+UNFILED = "SELECT coalesce(sum(length(uuids)) / 16, 0) FROM unfiled_blocks"
+
 MANY = [make_timer(f"t{n}", execute_at=at(5_000 - n)) for n in range(1_000)]
 
 
@@ -30,7 +32,7 @@ async def opened(path: Path, filing: FilingOptions = NEVER_IDLE) -> SqliteStore:
 def unfiled_in(path: Path) -> int:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return len(list(connection.execute("SELECT 1 FROM unfiled_timers")))
+        return int(connection.execute(UNFILED).get)
     finally:
         connection.close()
 
@@ -97,12 +99,14 @@ async def test_an_inspector_sees_what_is_not_filed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem", "count"),
     [
-        ("SET places = substr(places, 2) WHERE block_id = 1", "cannot be read", 1),
-        ("SET asked = json_remove(asked, '$[0]') WHERE block_id = 1", "cannot be read", 1),
-        ("SET first_due = first_due + 1 WHERE block_id = 2", "fire late", 1),
-        ("SET places = json_set(places, '$[1][1]', 't0') WHERE block_id = 1", "key that exists", 1),
-        ("SET places = json_set(places, '$[0][0]', 'gone') WHERE block_id = 1", "namespace", 1),
-        ("SET places = json_set(places, '$[0][2]', 99) WHERE block_id = 1", "shard", 1),
+        ("timers = substr(timers, 2)", "cannot be read", 1),
+        ("timers = json_remove(timers, '$[0]')", "cannot be read", 1),
+        ("instants = substr(instants, 2)", "cannot be read", 1),
+        ("uuids = x''", "cannot be read", 1),
+        ("first_due = first_due + 1", "fire late", 1),
+        ("timers = json_set(timers, '$[1][0]', 't0')", "key that exists", 1),
+        ("namespace = 'gone'", "namespace", BLOCK_TIMERS),
+        ("timers = json_set(timers, '$[0][1]', 99)", "shard", 1),
     ],
 )
 async def test_an_inspector_notices_what_is_wrong_with_blocks(
@@ -114,7 +118,7 @@ async def test_an_inspector_notices_what_is_wrong_with_blocks(
     await create(store, *MANY)
     await store.close()
     connection = apsw.Connection(str(path))
-    connection.execute(f"UPDATE unfiled_blocks {damage}")
+    connection.execute(f"UPDATE unfiled_blocks SET {damage} WHERE block_id = 1")
     connection.close()
     inspector = SqliteInspector(path)
     await inspector.open()

@@ -36,7 +36,7 @@ async def opened(path: Path, filing: FilingOptions = NEVER_IDLE) -> SqliteStore:
 def unfiled_in(path: Path) -> int:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return int(connection.execute("SELECT count(*) FROM unfiled_timers").get)
+        return int(connection.execute("SELECT sum(length(uuids)) / 16 FROM unfiled_blocks").get)
     finally:
         connection.close()
 

@@ -1,18 +1,21 @@
 """Creating the many timers of a large batch: only put away in blocks, to be filed later."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 
 import apsw
 
+from duetime.domain.instants import Instant
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import CreateRequest, OnExisting
-from duetime.stores.sqlite.blocks import BLOCK_TIMERS, block_row, number_of
+from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, BLOCK_TIMERS, block_row, number_of
 from duetime.stores.sqlite.filing import any_unfiled, file_slice
 from duetime.stores.sqlite.inserting import insert_absent
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions
-from duetime.stores.sqlite.unfiled_keys import add_keys
+from duetime.stores.sqlite.unfiled_keys import NumberedTimers, add_keys
 
 _BLOCKS_PER_INSERT = 16
 
@@ -30,20 +33,21 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
     timers = [request.timer for request in requests]
     if not _is_simple(requests, timers):
         return False
-    unfiled = transaction.unfiled
-    near = [timer for timer in timers if not _can_wait(timer, unfiled.options)]
-    far = [timer for timer in timers if _can_wait(timer, unfiled.options)] if near else timers
-    if transaction.unfiled_count + len(far) > unfiled.options.max_unfiled:
+    options = transaction.unfiled.options
+    near = [timer for timer in timers if not _can_wait(timer, options)]
+    far = [timer for timer in timers if _can_wait(timer, options)] if near else timers
+    if transaction.unfiled_count + len(far) > options.max_unfiled:
         file_slice(transaction, 2 * len(far))
-    ids = _ids_by_namespace(timers)
-    if _any_filed(transaction, ids) or (near and any_unfiled(transaction, near)):
+    groups = _groups(far)
+    if any(_any_filed(transaction, group) for group in [*groups, *_groups(near)]):
         return False
-    if far and not add_keys(transaction, far, number_of(unfiled.next_block)):
+    if near and any_unfiled(transaction, near):
+        return False
+    if not add_keys(transaction, _numbered(groups, transaction.unfiled.next_block)):
         return False
     insert_absent(transaction, near)
-    _append(transaction, far)
-    for namespace, of_namespace in (_ids_by_namespace(far) if near else ids).items():
-        transaction.count(namespace, TimerStatus.PENDING, len(of_namespace))
+    for group in groups:
+        _append(transaction, group)
     return True
 
 
@@ -63,40 +67,47 @@ def _can_wait(timer: Timer, options: FilingOptions) -> bool:
     )
 
 
-def _ids_by_namespace(timers: Sequence[Timer]) -> dict[str, list[str]]:
-    ids: dict[str, list[str]] = {}
+def _groups(timers: Sequence[Timer]) -> list[Sequence[Timer]]:
+    """The timers that may be in one block, together."""
+    groups: defaultdict[tuple[str, Instant], list[Timer]] = defaultdict(list)
     for timer in timers:
-        namespace, id = timer.key
-        if namespace in ids:
-            ids[namespace].append(id)
-        else:
-            ids[namespace] = [id]
-    return ids
+        groups[timer.key[0], timer.created_at].append(timer)
+    return list(groups.values())
 
 
-def _any_filed(transaction: Transaction, ids: dict[str, list[str]]) -> bool:
-    return any(
-        transaction.first(_ANY_FILED, namespace, apsw.carray(tuple(of_namespace)))[0]
-        for namespace, of_namespace in ids.items()
-    )
+def _any_filed(transaction: Transaction, group: Sequence[Timer]) -> bool:
+    ids = tuple([timer.key[1] for timer in group])
+    return bool(transaction.first(_ANY_FILED, group[0].key.namespace, apsw.carray(ids))[0])
 
 
-def _append(transaction: Transaction, timers: Sequence[Timer]) -> None:
-    unfiled = transaction.unfiled
+def _numbered(groups: Sequence[Sequence[Timer]], next_block: int) -> list[NumberedTimers]:
+    """Each group with the number of its first timer."""
+    numbered = []
+    for group in groups:
+        numbered.append((number_of(next_block), group))
+        next_block += len(_block_starts(group))
+    return numbered
+
+
+def _append(transaction: Transaction, group: Sequence[Timer]) -> None:
+    next_block = transaction.unfiled.next_block
     rows = [
-        block_row(unfiled.next_block + number, timers[start : start + BLOCK_TIMERS])
-        for number, start in enumerate(range(0, len(timers), BLOCK_TIMERS))
+        block_row(block_id, group[start : start + BLOCK_TIMERS])
+        for block_id, start in enumerate(_block_starts(group), next_block)
     ]
     for start in range(0, len(rows), _BLOCKS_PER_INSERT):
         chunk = rows[start : start + _BLOCKS_PER_INSERT]
-        values = [value for row in chunk for value in row]
-        transaction.execute(_insert_blocks(len(chunk)), *values)
-    unfiled.next_block += len(rows)
-    transaction.put_away += len(timers)
+        transaction.execute(_insert_blocks(len(chunk)), *chain.from_iterable(chunk))
+    transaction.unfiled.next_block += len(rows)
+    transaction.put_away += len(group)
+    transaction.count(group[0].key.namespace, TimerStatus.PENDING, len(group))
+
+
+def _block_starts(group: Sequence[Timer]) -> range:
+    return range(0, len(group), BLOCK_TIMERS)
 
 
 @cache
 def _insert_blocks(blocks: int) -> str:
-    columns = "block_id, first_due, first_uuid, places, asked"
-    rows = ", ".join(["(?, ?, ?, ?, ?)"] * blocks)
-    return f"INSERT INTO unfiled_blocks ({columns}) VALUES {rows}"
+    row = f"({', '.join('?' * (BLOCK_COLUMNS.count(',') + 1))})"
+    return f"INSERT INTO unfiled_blocks ({BLOCK_COLUMNS}) VALUES {', '.join([row] * blocks)}"

@@ -1,5 +1,7 @@
 """Blocks: how timers are kept that are not filed yet."""
 
+import sys
+from array import array
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -16,27 +18,18 @@ BLOCK_TIMERS = 32
 """Timers in a block, at most. More would make blocks cheaper to write, and a single timer of
 one dearer to read or to file."""
 
-_UUID_START_BYTES = 6
-UUID_STARTS = 1 << (8 * _UUID_START_BYTES)
+UUID_BYTES = 16
+
+BLOCK_COLUMNS = "block_id, namespace, created_at, first_due, first_uuid, instants, uuids, timers"
 
 _claim_order = attrgetter("due_at", "timer_uuid")
 
 
-class _Place(Struct, frozen=True, array_like=True):
-    """Where a timer belongs, in the order in which the view `unfiled_timers` takes it apart."""
+class _Entry(Struct, frozen=True, array_like=True):
+    """What a block has of a timer alone. JSON stays the text it is: that is how rows hold it."""
 
-    namespace: str
     id: str
     shard: ShardNumber
-    timer_uuid_hex: str
-    created_at: Instant
-    execute_at: Instant
-    uuid_start: int
-
-
-class _Asked(Struct, frozen=True, array_like=True):
-    """What a client asked for. JSON stays the text it is: that is how rows hold it."""
-
     delivery_id: str
     callback: Raw
     retry_policy: Raw
@@ -53,16 +46,90 @@ class UnfiledTimer(Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_places = msgspec.json.Decoder(list[_Place]).decode
-_decode_asked = msgspec.json.Decoder(list[_Asked]).decode
-_decode_place = msgspec.json.Decoder(_Place).decode
-_decode_one_asked = msgspec.json.Decoder(_Asked).decode
+_decode_entries = msgspec.json.Decoder(list[_Entry]).decode
+_decode_entry = msgspec.json.Decoder(_Entry).decode
 _split = msgspec.json.Decoder(list[Raw]).decode
 
 
-def uuid_start(timer_uuid: bytes) -> int:
-    """The first bytes of it as a number, which is the quickest to look for."""
-    return int.from_bytes(timer_uuid[:_UUID_START_BYTES], "big")
+class Block(Struct, frozen=True):
+    """A row of `unfiled_blocks`, in the order of BLOCK_COLUMNS."""
+
+    block_id: int
+    namespace: str
+    created_at: Instant
+    first_due: Instant
+    first_uuid: bytes
+    instants: bytes
+    uuids: bytes
+    timers: str
+
+    def unfiled_timers(self) -> list[UnfiledTimer]:
+        """All of them, in the order of their positions. Raises `ValueError` if the block does not
+        have everything of each."""
+        parts = (instants_in(self.instants), uuids_in(self.uuids), _decode_entries(self.timers))
+        return [self._unfiled(*part) for part in zip(*parts, strict=True)]
+
+    def timers_at(self, positions: Iterable[int]) -> list[Timer]:
+        """Some of them. The others are not looked at."""
+        instants, uuids = instants_in(self.instants), uuids_in(self.uuids)
+        entries = _split(self.timers)
+        return [
+            _timer_of(self._unfiled(instants[at], uuids[at], _decode_entry(entries[at])))
+            for at in positions
+        ]
+
+    def earliest_of(self, shards: set[ShardNumber]) -> Instant | None:
+        """When the first of the timers of these shards is due."""
+        entries = zip(instants_in(self.instants), _decode_entries(self.timers), strict=True)
+        return min(
+            (Instant(execute_at) for execute_at, entry in entries if entry.shard in shards),
+            default=None,
+        )
+
+    def _unfiled(self, execute_at: int, timer_uuid: bytes, entry: _Entry) -> UnfiledTimer:
+        policy = bytes(entry.retry_policy)
+        asked: tuple[Any, ...] = (
+            self.namespace,
+            entry.id,
+            entry.shard,
+            timer_uuid,
+            self.created_at,
+            entry.delivery_id,
+            bytes(entry.callback).decode(),
+            None if policy == b"null" else policy.decode(),
+            entry.metadata,
+            entry.correlation_id,
+            entry.fingerprint,
+        )
+        return UnfiledTimer(asked, Instant(execute_at))
+
+
+def block_row(block_id: int, timers: Sequence[Timer]) -> Row:
+    """The row for these timers, which are of one namespace and were created at one instant."""
+    first = min(timers, key=_claim_order)
+    entries = [
+        (
+            timer.key[1],
+            timer.shard,
+            timer.delivery_id,
+            timer.callback,
+            timer.retry_policy,
+            None if timer.metadata is None else bytes(timer.metadata).decode(),
+            timer.correlation_id,
+            timer.fingerprint,
+        )
+        for timer in timers
+    ]
+    return (
+        block_id,
+        first.key.namespace,
+        first.created_at,
+        first.due_at,
+        first.timer_uuid,
+        _in_file_order(array("q", [timer.execute_at for timer in timers])).tobytes(),
+        b"".join([timer.timer_uuid for timer in timers]),
+        _encode(entries).decode(),
+    )
 
 
 def number_of(block_id: int, position: int = 0) -> int:
@@ -76,80 +143,22 @@ def place_of(number: int) -> tuple[int, int]:
     return divmod(number, BLOCK_TIMERS)
 
 
-def block_row(block_id: int, timers: Sequence[Timer]) -> Row:
-    """The row of `unfiled_blocks` for these timers."""
-    first = min(timers, key=_claim_order)
-    places: list[Row] = []
-    asked: list[Row] = []
-    for timer in timers:
-        timer_uuid, metadata = timer.timer_uuid, timer.metadata
-        places.append(
-            (
-                *timer.key,
-                timer.shard,
-                timer_uuid.hex(),
-                timer.created_at,
-                timer.execute_at,
-                uuid_start(timer_uuid),
-            )
-        )
-        asked.append(
-            (
-                timer.delivery_id,
-                timer.callback,
-                timer.retry_policy,
-                None if metadata is None else bytes(metadata).decode(),
-                timer.correlation_id,
-                timer.fingerprint,
-            )
-        )
-    texts = (_encode(places).decode(), _encode(asked).decode())
-    return (block_id, first.due_at, first.timer_uuid, *texts)
+def instants_in(instants: bytes) -> "array[int]":
+    return _in_file_order(array("q", instants))
 
 
-def timers_in(places: str, asked: str) -> list[UnfiledTimer]:
-    """All timers of a block."""
-    return list(map(_unfiled_timer, _decode_places(places), _decode_asked(asked)))
+def uuids_in(uuids: bytes) -> list[bytes]:
+    return [uuids[start : start + UUID_BYTES] for start in range(0, len(uuids), UUID_BYTES)]
 
 
-def timers_at(positions: Iterable[int], places: str, asked: str) -> list[Timer]:
-    """Some timers of a block. The others are not looked at."""
-    each_place, each_asked = _split(places), _split(asked)
-    return [
-        _timer(
-            _unfiled_timer(
-                _decode_place(each_place[position]), _decode_one_asked(each_asked[position])
-            )
-        )
-        for position in positions
-    ]
+def _in_file_order(instants: "array[int]") -> "array[int]":
+    """Between the order of bytes here and that of files, which is the same on most machines."""
+    if sys.byteorder == "big":
+        instants.byteswap()
+    return instants
 
 
-def earliest_of(shards: set[ShardNumber], places: str) -> Instant | None:
-    """When the first of the block's timers of these shards is due."""
-    instants = (place.execute_at for place in _decode_places(places) if place.shard in shards)
-    return min(instants, default=None)
-
-
-def _unfiled_timer(place: _Place, asked: _Asked) -> UnfiledTimer:
-    policy = bytes(asked.retry_policy)
-    row: tuple[Any, ...] = (
-        place.namespace,
-        place.id,
-        place.shard,
-        bytes.fromhex(place.timer_uuid_hex),
-        place.created_at,
-        asked.delivery_id,
-        bytes(asked.callback).decode(),
-        None if policy == b"null" else policy.decode(),
-        asked.metadata,
-        asked.correlation_id,
-        asked.fingerprint,
-    )
-    return UnfiledTimer(row, place.execute_at)
-
-
-def _timer(unfiled: UnfiledTimer) -> Timer:
+def _timer_of(unfiled: UnfiledTimer) -> Timer:
     created_at = unfiled.asked[4]
     state = (created_at, unfiled.execute_at, unfiled.execute_at, 0, 0, 0, 0, 0)
     return timer_of((None, *unfiled.asked, *state, None, None, None, None))

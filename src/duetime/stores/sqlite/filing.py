@@ -8,7 +8,7 @@ import msgspec
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey, timer_uuid_of
 from duetime.domain.timer import Timer
-from duetime.stores.sqlite.blocks import BLOCK_TIMERS, earliest_of, place_of, timers_in
+from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, BLOCK_TIMERS, Block, place_of
 from duetime.stores.sqlite.inserting import insert_unfiled
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions, Unfiled
@@ -26,13 +26,13 @@ _NEXT_DUE_BLOCK = """
     SELECT block_id, first_due, first_uuid FROM unfiled_blocks INDEXED BY unfiled_blocks_due
     ORDER BY first_due, first_uuid LIMIT 1
 """
-_BLOCKS_BY_DUE = """
-    SELECT first_due, places FROM unfiled_blocks INDEXED BY unfiled_blocks_due
+_BLOCKS_BY_DUE = f"""
+    SELECT {BLOCK_COLUMNS} FROM unfiled_blocks INDEXED BY unfiled_blocks_due
     ORDER BY first_due, first_uuid
 """
 
 _GIVEN = "unfiled_blocks WHERE block_id IN (SELECT value FROM json_each(?1))"
-_FETCH = f"SELECT places, asked FROM {_GIVEN}"
+_FETCH = f"SELECT {BLOCK_COLUMNS} FROM {_GIVEN}"
 _DELETE = f"DELETE FROM {_GIVEN}"
 
 _encode = msgspec.json.Encoder().encode
@@ -86,10 +86,11 @@ def earliest_unfiled(transaction: Transaction, shards: set[ShardNumber]) -> Inst
     earliest: Instant | None = None
     if not transaction.unfiled_count or not shards:
         return earliest
-    for first_due, places in transaction.execute(_BLOCKS_BY_DUE):
-        if earliest is not None and first_due >= earliest:
+    for row in transaction.execute(_BLOCKS_BY_DUE):
+        block = Block(*row)
+        if earliest is not None and block.first_due >= earliest:
             break
-        due_at = earliest_of(shards, places)
+        due_at = block.earliest_of(shards)
         if due_at is not None and (earliest is None or due_at < earliest):
             earliest = due_at
     return earliest
@@ -113,9 +114,7 @@ def _file_blocks(transaction: Transaction, block_ids: Iterable[int]) -> None:
     """Some of them may have been filed before."""
     ids = _encode(sorted(block_ids)).decode()
     timers = [
-        timer
-        for places, asked in transaction.execute(_FETCH, ids)
-        for timer in timers_in(places, asked)
+        timer for row in transaction.execute(_FETCH, ids) for timer in Block(*row).unfiled_timers()
     ]
     if timers:
         insert_unfiled(transaction, timers)

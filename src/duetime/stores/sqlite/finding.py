@@ -7,13 +7,13 @@ import msgspec
 
 from duetime.domain.keys import TimerKey, timer_uuid_of
 from duetime.domain.timer import Timer
-from duetime.stores.sqlite.blocks import place_of, timers_at
+from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, Block, place_of
 from duetime.stores.sqlite.reading import Reader, get_timer
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled_keys import find_numbers
 
-_FETCH = """
-    SELECT block_id, places, asked FROM unfiled_blocks
+_FETCH = f"""
+    SELECT {BLOCK_COLUMNS} FROM unfiled_blocks
     WHERE block_id IN (SELECT value FROM json_each(?1))
 """
 
@@ -33,8 +33,8 @@ def fetch_unfiled(reader: Reader, numbers: Iterable[int]) -> dict[int, Timer]:
         block_id, position = place_of(number)
         wanted[block_id][number] = position
     found: dict[int, Timer] = {}
-    for block_id, places, asked in reader.execute(_FETCH, _encode(list(wanted)).decode()):
-        positions = wanted[block_id]
-        timers = timers_at(positions.values(), places, asked)
-        found.update(zip(positions, timers, strict=True))
+    for row in reader.execute(_FETCH, _encode(list(wanted)).decode()):
+        block = Block(*row)
+        positions = wanted[block.block_id]
+        found.update(zip(positions, block.timers_at(positions.values()), strict=True))
     return found

@@ -20,6 +20,7 @@ from duetime.stores.sqlite.connections import store_error
 from duetime.stores.sqlite.leasing import read_shards
 from duetime.stores.sqlite.schema import migrations
 from duetime.stores.sqlite.statements import Statements
+from duetime.stores.sqlite.unfiled_view import spread_unfiled
 
 MAX_EXAMPLES = 5
 
@@ -79,8 +80,7 @@ _CHECKS = (
     ),
     _Check(
         "blocks of unfiled timers that cannot be read: their timers never fire",
-        """unfiled_blocks WHERE CASE WHEN json_valid(places) AND json_valid(asked)
-            THEN json_array_length(places) <> json_array_length(asked) ELSE true END""",
+        "unreadable_blocks",
         "'block ' || block_id",
     ),
     _Check(
@@ -255,7 +255,9 @@ def _in_one_view(connection: apsw.Connection, read: Callable[[Statements], Resul
     try:
         connection.execute("BEGIN")
         try:
-            return read(Statements(connection))
+            statements = Statements(connection)
+            spread_unfiled(statements)
+            return read(statements)
         finally:
             connection.execute("ROLLBACK")
     except apsw.Error as error:

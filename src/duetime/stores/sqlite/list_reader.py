@@ -10,14 +10,11 @@ import apsw
 import structlog
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.stores.sqlite.connections import read_in_one_view, store_error
+from duetime.stores.sqlite.connections import store_error
 from duetime.stores.sqlite.unfiled import Unfiled
 from duetime.stores.sqlite.unfiled_order import ListStatements
 
 Result = TypeVar("Result")
-
-MAX_BLOCKS_AT_ONCE = 256
-"""A list does not wait for more than this to be noted: some 8,000 timers."""
 
 _log = structlog.get_logger()
 
@@ -58,7 +55,7 @@ class ListReader:
 
     def _read(self, read: Callable[[ListStatements], Result]) -> Result:
         try:
-            return read_in_one_view(self._statements, read)
+            return self._statements.read(read)
         except apsw.Error as error:
             raise store_error(error) from error
 
@@ -66,9 +63,9 @@ class ListReader:
         """Lists that were asked for meanwhile come before the next stretch."""
         moves = self._unfiled.moves
         try:
-            is_behind = self._statements.note_unfiled(MAX_BLOCKS_AT_ONCE)
+            is_behind = self._statements.follow()
         except apsw.Error as error:
-            # Lists read the blocks themselves until it works.
+            # Lists try again, and say so if they cannot be read.
             _log.warning("sqlite.noting_failed", error=str(error))
             is_behind = False
         if is_behind and not self._closed:

@@ -17,8 +17,8 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
     is. All of these are rounded to blocks.
 
     Lists note the order of unfiled timers after `note_from` of them were put away or filed, in
-    runs of `run_timers`. What is not noted they read timer by timer, in a few milliseconds; in
-    order, many are noted faster than few.
+    runs of `run_timers`. A list has to note what is left, in a few milliseconds; many at once are
+    noted faster than few.
     """
 
     from_timers: int = 65

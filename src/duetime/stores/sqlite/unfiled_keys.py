@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from duetime.domain.timer import Timer
-from duetime.stores.sqlite.blocks import BLOCK_TIMERS, UUID_STARTS, number_of, uuid_start
+from duetime.stores.sqlite.blocks import number_of, uuids_in
 from duetime.stores.sqlite.notes import attach_notes
 from duetime.stores.sqlite.transaction import Transaction
 
@@ -23,11 +23,8 @@ _CREATE = """
         number         INTEGER NOT NULL
     ) STRICT
 """
-_LOAD = f"""
-    INSERT OR IGNORE INTO unfiled_keys
-    SELECT uuid_start, block_id * {BLOCK_TIMERS} + position FROM unfiled_timers
-    ORDER BY uuid_start
-"""
+_UUIDS = "SELECT block_id, uuids FROM unfiled_blocks ORDER BY block_id"
+_LOAD = "INSERT OR IGNORE INTO unfiled_keys SELECT value, ?2 + rowid - 1 FROM carray(?1)"
 
 # Whoever writes by OR FAIL rolls back all of its transaction when it fails, so that SQLite need
 # not be able to roll back the one statement.
@@ -41,7 +38,14 @@ _FIND = """
 """
 _SWEEP = "DELETE FROM unfiled_keys WHERE uuid_start >= ?1 AND uuid_start < ?2 AND number < ?3"
 _SWEEP_ALL = "DELETE FROM unfiled_keys"
-_SWEPT_AT_ONCE = UUID_STARTS // 256
+
+# Keys are told apart by the first bytes of their timer_uuid, as a number: the quickest to look for.
+_START_BYTES = 6
+_STARTS = 1 << (8 * _START_BYTES)
+_SWEPT_AT_ONCE = _STARTS // 256
+
+NumberedTimers = tuple[int, Sequence[Timer]]
+"""Timers whose numbers follow each other from this one on."""
 
 _decode_numbers = msgspec.json.Decoder(list[int]).decode
 
@@ -50,18 +54,24 @@ def load_keys(connection: apsw.Connection) -> int:
     """Note the keys that earlier processes left unfiled; how many they are."""
     attach_notes(connection, _CACHE_KIB)
     connection.execute(_CREATE)
+    loaded = 0
     with connection:
-        connection.execute(_LOAD)
-    return int(connection.execute("SELECT count(*) FROM unfiled_timers").get)
+        for block_id, uuids in connection.execute(_UUIDS):
+            starts = _starts(uuids_in(uuids))
+            connection.execute(_LOAD, (apsw.carray(starts), number_of(block_id)))
+            loaded += len(starts)
+    return loaded
 
 
-def add_keys(transaction: Transaction, timers: Sequence[Timer], first_number: int) -> bool:
+def add_keys(transaction: Transaction, groups: Sequence[NumberedTimers]) -> bool:
     """Note the keys of timers that are to be put away. Not if one of them is there already."""
-    starts = _starts(timer.timer_uuid for timer in timers)
+    numbered = [(_starts(timer.timer_uuid for timer in group), first) for first, group in groups]
     try:
-        transaction.execute(_ADD, apsw.carray(starts), first_number)
+        for starts, first in numbered:
+            transaction.execute(_ADD, apsw.carray(starts), first)
     except apsw.ConstraintError:
-        transaction.execute(_TAKE_BACK, apsw.carray(starts), first_number)
+        for starts, first in numbered:
+            transaction.execute(_TAKE_BACK, apsw.carray(starts), first)
         return False
     return True
 
@@ -80,7 +90,7 @@ def sweep_keys(transaction: Transaction, first_block: int) -> None:
     start = transaction.unfiled.swept_up_to
     end = start + _SWEPT_AT_ONCE
     transaction.execute(_SWEEP, start, end, number_of(first_block))
-    transaction.unfiled.swept_up_to = end % UUID_STARTS
+    transaction.unfiled.swept_up_to = end % _STARTS
 
 
 def forget_keys(transaction: Transaction) -> None:
@@ -89,4 +99,5 @@ def forget_keys(transaction: Transaction) -> None:
 
 
 def _starts(timer_uuids: Iterable[bytes]) -> "array[int]":
-    return array("q", map(uuid_start, timer_uuids))
+    read = int.from_bytes
+    return array("q", [read(timer_uuid[:_START_BYTES], "big") for timer_uuid in timer_uuids])

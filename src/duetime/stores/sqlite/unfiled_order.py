@@ -5,18 +5,27 @@ written and is gone when the last of them is filed. One order of all would be wr
 all over, for each timer twice. Reading merges the runs, which are few.
 """
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
+from typing import Self, TypeVar
 
+import apsw
 from msgspec import Struct
 
 from duetime.ports.store import SortField
-from duetime.stores.sqlite.blocks import BLOCK_TIMERS, number_of
+from duetime.stores.sqlite.blocks import BLOCK_TIMERS, UUID_BYTES, instants_in, number_of
 from duetime.stores.sqlite.connections import READER_CACHE_KIB, connect
 from duetime.stores.sqlite.notes import attach_notes
 from duetime.stores.sqlite.statements import Statements
 
 _CACHE_KIB = 8_192
+
+MAX_BLOCKS_AT_ONCE = 256
+"""Noted at once: some 8,000 timers. A list that is asked for meanwhile waits for no more."""
+
+Result = TypeVar("Result")
 
 _ORDERS = {sort: f"unfiled_by_{sort.value}" for sort in SortField}
 
@@ -31,7 +40,7 @@ _CREATE_ORDER = """
     ) STRICT, WITHOUT ROWID
 """
 
-# What is to be noted, taken out of its blocks once for all orders.
+# What is to be noted, in no order yet.
 _CREATE_NEW = """
     CREATE TABLE notes.new_timers_of_run (
         namespace, created_at, execute_at, timer_uuid, number
@@ -39,12 +48,17 @@ _CREATE_NEW = """
 """
 
 _RANGE = "SELECT min(block_id), max(block_id) FROM unfiled_blocks"
+_BLOCKS = """
+    SELECT block_id, namespace, created_at, instants, uuids FROM unfiled_blocks
+    WHERE block_id BETWEEN ?1 AND ?2 ORDER BY block_id
+"""
 
-_NUMBER = f"block_id * {BLOCK_TIMERS} + position AS number"
+# The timers of blocks that follow each other, straight from their bytes.
 _COLLECT = f"""
     INSERT INTO new_timers_of_run
-    SELECT namespace, created_at, execute_at, timer_uuid, {_NUMBER} FROM unfiled_timers
-    WHERE block_id BETWEEN ?1 AND ?2
+    SELECT ?1, ?2, value, substr(?4, (rowid - 1) * {UUID_BYTES} + 1, {UUID_BYTES}),
+           ?5 + rowid - 1
+    FROM carray(?3)
 """
 _NOTE = """
     INSERT OR FAIL INTO {order}
@@ -62,9 +76,7 @@ _STILL_UNFILED = f"""
             WHERE block.block_id = number / {BLOCK_TIMERS})
 """
 
-_BLOCKS_UNTIL = """
-    SELECT block_id FROM unfiled_blocks INDEXED BY unfiled_blocks_due WHERE block_id <= ?1
-"""
+_UNFILED_BLOCKS = "SELECT block_id FROM unfiled_blocks INDEXED BY unfiled_blocks_due"
 
 
 class Kind(IntEnum):
@@ -89,6 +101,36 @@ class Source(Struct, frozen=True):
     is_ordered: bool = False
 
 
+class _Stretch(Struct):
+    """Blocks that follow each other, all but the last of them full: of one batch, as a rule."""
+
+    namespace: str
+    created_at: int
+    first_number: int
+    end_number: int
+    instants: list[bytes]
+    uuids: list[bytes]
+
+
+def _stretches(blocks: Iterable[tuple[int, str, int, bytes, bytes]]) -> Iterator[_Stretch]:
+    stretch: _Stretch | None = None
+    for block_id, namespace, created_at, instants, uuids in blocks:
+        first = number_of(block_id)
+        if stretch is None or (namespace, created_at, first) != (
+            stretch.namespace,
+            stretch.created_at,
+            stretch.end_number,
+        ):
+            if stretch is not None:
+                yield stretch
+            stretch = _Stretch(namespace, created_at, first, first, [], [])
+        stretch.end_number = first + len(uuids) // UUID_BYTES
+        stretch.instants.append(instants)
+        stretch.uuids.append(uuids)
+    if stretch is not None:
+        yield stretch
+
+
 class _Run(Struct, frozen=True):
     number: int
     last_block: int
@@ -108,74 +150,77 @@ class ListStatements(Statements):
         self._noted_until = 0
 
     def unfiled_sources(self, sort: SortField) -> list[Source]:
-        """Where the unfiled timers are: each run, and what is not noted yet."""
-        return [
-            *(
-                self._noted(sort, f"run = {run.number} AND {_STILL_UNFILED}", is_ordered=True)
-                for run in self._runs
-            ),
-            self._unnoted,
-        ]
+        """Where the unfiled timers are: in each run."""
+        return self._sources(sort, _STILL_UNFILED)
 
     def counted_sources(self) -> list[Source]:
         """The same for counting, when all of a range is read and looking up each timer's block
         would take most of the time."""
-        unfiled = {block_id for (block_id,) in self.execute(_BLOCKS_UNTIL, self._noted_until)}
+        unfiled = {block_id for (block_id,) in self.execute(_UNFILED_BLOCKS)}
         if not unfiled:
-            return [self._unnoted]
-        first, noted_until = min(unfiled), self._noted_until
-        filed = sorted(set(range(first, noted_until + 1)) - unfiled)
+            return []
+        first = min(unfiled)
+        filed = sorted(set(range(first, self._noted_until + 1)) - unfiled)
         condition = (
             f"number >= {number_of(first)} AND number / {BLOCK_TIMERS} NOT IN"
             f" ({', '.join(map(str, filed))})"
         )
-        return [
-            *(
-                self._noted(SortField.EXECUTE_AT, f"run = {run.number} AND {condition}")
-                for run in self._runs
-            ),
-            self._unnoted,
-        ]
+        return self._sources(SortField.EXECUTE_AT, condition)
 
-    def note_unfiled(self, max_blocks: int) -> bool:
-        """Note blocks that were written, and forget runs that are filed; whether there is more."""
+    def read(self, read: Callable[[Self], Result]) -> Result:
+        """All statements of the read see the same state of the file, and have it noted."""
+        with self._in_one_view():
+            while self._note_some():
+                pass
+            return read(self)
+
+    def follow(self) -> bool:
+        """Note some of what was put away, and forget what is filed; whether there is more."""
+        with self._in_one_view():
+            return self._note_some()
+
+    @contextmanager
+    def _in_one_view(self) -> Iterator[None]:
+        before = self._runs, self._noted_until
         self.execute("BEGIN")
         try:
-            first_block, last_block = self.first(_RANGE)
-            runs, until = self._runs_of(first_block, last_block, max_blocks)
+            yield
             self.execute("COMMIT")
         except BaseException:
+            self._runs, self._noted_until = before
             if self._connection.in_transaction:
                 self.execute("ROLLBACK")
             raise
-        self._runs, self._noted_until = runs, until
-        return first_block is not None and until < last_block
 
-    @property
-    def _unnoted(self) -> Source:
-        """What has not been noted is taken out of its blocks on the spot."""
-        table = f"(SELECT *, {_NUMBER} FROM unfiled_timers WHERE block_id > {self._noted_until})"
-        return Source(table, "true", kind=Kind.UNFILED, column="number")
+    def _note_some(self) -> bool:
+        first_block, last_block = self.first(_RANGE)
+        self._runs, self._noted_until = self._runs_of(first_block, last_block)
+        return first_block is not None and self._noted_until < last_block
 
-    def _noted(self, sort: SortField, condition: str, *, is_ordered: bool = False) -> Source:
-        return Source(
-            _ORDERS[sort], condition, kind=Kind.UNFILED, column="number", is_ordered=is_ordered
-        )
+    def _sources(self, sort: SortField, condition: str) -> list[Source]:
+        return [
+            Source(
+                _ORDERS[sort],
+                f"run = {run.number} AND {condition}",
+                kind=Kind.UNFILED,
+                column="number",
+                is_ordered=True,
+            )
+            for run in self._runs
+        ]
 
     def _of_each_order(self, statement: str, *values: int) -> None:
         for sort, order in _ORDERS.items():
             self.execute(statement.format(order=order, sort=sort.value), *values)
 
-    def _runs_of(
-        self, first_block: int | None, last_block: int, max_blocks: int
-    ) -> tuple[list[_Run], int]:
+    def _runs_of(self, first_block: int | None, last_block: int) -> tuple[list[_Run], int]:
         """The runs of these blocks, filled up to the block that comes with them."""
         if first_block is None:
             self._of_each_order(_FORGET_ALL)
             return [], self._noted_until
         runs = self._forget_filed(first_block)
         since = max(first_block, self._noted_until + 1)
-        until = max(self._noted_until, min(last_block, since + max_blocks - 1))
+        until = max(self._noted_until, min(last_block, since + MAX_BLOCKS_AT_ONCE - 1))
         return self._note(runs, since, until), until
 
     def _forget_filed(self, first_block: int) -> list[_Run]:
@@ -192,7 +237,15 @@ class ListStatements(Statements):
         else:
             number = self._runs[-1].number + 1 if self._runs else 1
             before, last = runs, _Run(number, 0, 0)
-        self.execute(_COLLECT, since_block, until_block)
+        for stretch in _stretches(self.execute(_BLOCKS, since_block, until_block)):
+            self.execute(
+                _COLLECT,
+                stretch.namespace,
+                stretch.created_at,
+                apsw.carray(instants_in(b"".join(stretch.instants))),
+                b"".join(stretch.uuids),
+                stretch.first_number,
+            )
         self._of_each_order(_NOTE, last.number)
         (timers,) = self.first(_COUNT_NEW)
         self.execute(_FORGET_NEW)

@@ -13,21 +13,20 @@ CREATE INDEX finished_timers_namespace_updated ON finished_timers (namespace, up
 -- such page is written in full with the commit: that is twenty times what the timer takes. So the
 -- many timers of a large batch are put away at first in blocks of a few dozen, and get rows of
 -- their own (are filed) later, when the writer has nothing better to do. A timer that is not filed
--- is pending and untouched since it was created. In both arrays a timer has the same position.
+-- is pending and untouched since it was created. It has the same position in all that its block
+-- holds: `instants` (execute_at, eight bytes each, the lowest first), `uuids` (timer_uuid, sixteen
+-- bytes each) and `timers` (the rest, a JSON array).
 CREATE TABLE unfiled_blocks (
     block_id       INTEGER PRIMARY KEY,
+    namespace      TEXT NOT NULL,
+    created_at     INTEGER NOT NULL,
     first_due      INTEGER NOT NULL,
     first_uuid     BLOB NOT NULL,
-    places         TEXT NOT NULL,
-    asked          TEXT NOT NULL
+    instants       BLOB NOT NULL,
+    uuids          BLOB NOT NULL,
+    timers         TEXT NOT NULL
 ) STRICT;
 
 -- Claims read this one from its beginning. `first_due` and `first_uuid` are those of the timer in
 -- the block that is claimed before the others.
 CREATE INDEX unfiled_blocks_due ON unfiled_blocks (first_due, first_uuid);
-
-CREATE VIEW unfiled_timers AS
-    SELECT block_id, key AS position, value ->> 0 AS namespace, value ->> 1 AS id,
-           value ->> 2 AS shard, unhex(value ->> 3) AS timer_uuid, value ->> 4 AS created_at,
-           value ->> 5 AS execute_at, value ->> 6 AS uuid_start
-    FROM unfiled_blocks CROSS JOIN json_each(iif(json_valid(places), places, '[]'));
