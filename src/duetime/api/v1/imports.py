@@ -16,7 +16,7 @@ from duetime.ports.store import CreateResult, Existence
 BLOCK_BYTES = 256 * 1024
 """Lines are created in blocks of about this size, so that memory does not grow with the file."""
 
-WRITES_AT_ONCE = 3
+WRITES_AT_ONCE = 4
 """While two blocks are written, as stores can, the next is read."""
 
 MAX_ERRORS_TOLD = 100

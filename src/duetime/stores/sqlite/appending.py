@@ -15,7 +15,7 @@ from duetime.stores.sqlite.filing import any_unfiled, file_slice
 from duetime.stores.sqlite.inserting import insert_absent
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions
-from duetime.stores.sqlite.unfiled_keys import NumberedTimers, add_keys
+from duetime.stores.sqlite.unfiled_keys import NumberedTimers
 
 _BLOCKS_PER_INSERT = 16
 
@@ -33,7 +33,7 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
     timers = [request.timer for request in requests]
     if not _is_simple(requests, timers):
         return False
-    options = transaction.unfiled.options
+    unfiled, options = transaction.unfiled, transaction.unfiled.options
     near = [timer for timer in timers if not _can_wait(timer, options)]
     far = [timer for timer in timers if _can_wait(timer, options)] if near else timers
     if transaction.unfiled_count + len(far) > options.max_unfiled:
@@ -43,7 +43,7 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
         return False
     if near and any_unfiled(transaction, near):
         return False
-    if not add_keys(transaction, _numbered(groups, transaction.unfiled.next_block)):
+    if groups and not unfiled.keys.add(_numbered(groups, unfiled.next_block)):
         return False
     insert_absent(transaction, near)
     for group in groups:

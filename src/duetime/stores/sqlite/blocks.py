@@ -71,10 +71,15 @@ class Block(Struct, frozen=True):
 
     def timers_at(self, positions: Iterable[int]) -> list[Timer]:
         """Some of them. The others are not looked at."""
-        instants, uuids = instants_in(self.instants), uuids_in(self.uuids)
-        entries = _split(self.timers)
+        entries, instants = _split(self.timers), instants_in(self.instants)
         return [
-            _timer_of(self._unfiled(instants[at], uuids[at], _decode_entry(entries[at])))
+            _timer_of(
+                self._unfiled(
+                    instants[at],
+                    self.uuids[at * UUID_BYTES : (at + 1) * UUID_BYTES],
+                    _decode_entry(entries[at]),
+                )
+            )
             for at in positions
         ]
 

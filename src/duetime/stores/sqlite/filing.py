@@ -12,14 +12,8 @@ from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, BLOCK_TIMERS, Block, pla
 from duetime.stores.sqlite.inserting import insert_unfiled
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions, Unfiled
-from duetime.stores.sqlite.unfiled_keys import (
-    find_numbers,
-    forget_keys,
-    load_keys,
-    sweep_keys,
-)
 
-_LAST_BLOCK = "SELECT coalesce(max(block_id), 0) FROM unfiled_blocks"
+_UUIDS = "SELECT block_id, uuids FROM unfiled_blocks ORDER BY block_id"
 _FIRST_BLOCK = "SELECT min(block_id) FROM unfiled_blocks"
 _OLDEST_BLOCKS = "SELECT block_id FROM unfiled_blocks ORDER BY block_id LIMIT ?1"
 _NEXT_DUE_BLOCK = """
@@ -39,16 +33,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def load_unfiled(connection: apsw.Connection, options: FilingOptions) -> Unfiled:
-    """What earlier processes left unfiled. The connection gets notes that find it."""
+    """What earlier processes left unfiled."""
     unfiled = Unfiled(options)
-    unfiled.committed(put_away=load_keys(connection), filed=0)
-    unfiled.next_block = connection.execute(_LAST_BLOCK).get + 1
+    for block_id, uuids in connection.execute(_UUIDS):
+        unfiled.committed(put_away=unfiled.keys.load(block_id, uuids), filed=0)
+        unfiled.next_block = block_id + 1
     return unfiled
 
 
 def any_unfiled(transaction: Transaction, timers: Iterable[Timer]) -> bool:
     """Whether one of the keys may be that of an unfiled timer."""
-    return bool(find_numbers(transaction, (timer.timer_uuid for timer in timers)))
+    return bool(transaction.find_unfiled(timer.timer_uuid for timer in timers))
 
 
 def file_key(transaction: Transaction, key: TimerKey) -> None:
@@ -100,13 +95,11 @@ def file_slice(transaction: Transaction, timers: int) -> None:
     """File the oldest unfiled timers, about so many."""
     blocks = max(1, timers // BLOCK_TIMERS)
     _file_blocks(transaction, [id for (id,) in transaction.execute(_OLDEST_BLOCKS, blocks)])
-    (first_block,) = transaction.first(_FIRST_BLOCK)
-    if first_block is not None:
-        sweep_keys(transaction, first_block)
+    (transaction.first_block,) = transaction.first(_FIRST_BLOCK)
 
 
 def _file_keys(transaction: Transaction, timer_uuids: Iterable[bytes]) -> None:
-    numbers = find_numbers(transaction, timer_uuids)
+    numbers = transaction.find_unfiled(timer_uuids)
     _file_blocks(transaction, {place_of(number)[0] for number in numbers})
 
 
@@ -120,5 +113,3 @@ def _file_blocks(transaction: Transaction, block_ids: Iterable[int]) -> None:
         insert_unfiled(transaction, timers)
         transaction.execute(_DELETE, ids)
         transaction.filed += len(timers)
-        if not transaction.unfiled_count:
-            forget_keys(transaction)

@@ -10,7 +10,6 @@ from duetime.domain.timer import Timer
 from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, Block, place_of
 from duetime.stores.sqlite.reading import Reader, get_timer
 from duetime.stores.sqlite.transaction import Transaction
-from duetime.stores.sqlite.unfiled_keys import find_numbers
 
 _FETCH = f"""
     SELECT {BLOCK_COLUMNS} FROM unfiled_blocks
@@ -21,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def find_timers(transaction: Transaction, keys: Sequence[TimerKey]) -> list[Timer | None]:
-    numbers = find_numbers(transaction, [timer_uuid_of(key) for key in keys])
+    numbers = transaction.find_unfiled([timer_uuid_of(key) for key in keys])
     unfiled = {timer.key: timer for timer in fetch_unfiled(transaction, numbers).values()}
     return [unfiled.get(key) or get_timer(transaction, key) for key in keys]
 

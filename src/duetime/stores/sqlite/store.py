@@ -223,6 +223,7 @@ class _Opened:
         # The last connection to close copies the log and removes it.
         self._connection.close()
         self._checkpointer.close_file()
+        self.unfiled.keys.close()
         self._lock.release()
 
 

@@ -1,10 +1,12 @@
 """What an operation of the writer works on."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import apsw
 
 from duetime.domain.timer import TimerStatus
+from duetime.stores.sqlite.blocks import number_of
 from duetime.stores.sqlite.statements import Statements
 from duetime.stores.sqlite.unfiled import Unfiled
 
@@ -28,6 +30,9 @@ class Transaction(Statements):
         self.unfiled = unfiled
         self.put_away = 0
         self.filed = 0
+        self.first_block: int | None = None
+        """The oldest that is left, when some were filed in their order."""
+        self._first_new_block = unfiled.next_block
         self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
 
     @property
@@ -42,6 +47,17 @@ class Transaction(Statements):
     def committed(self) -> None:
         # Not before: until then readers do not find what was filed.
         self.unfiled.committed(self.put_away, self.filed)
+        if self.filed and not self.unfiled.count:
+            self.unfiled.keys.forget_all()
+        elif self.first_block is not None:
+            self.unfiled.keys.sweep(self.first_block)
+
+    def rolled_back(self) -> None:
+        self.unfiled.keys.take_back(number_of(self._first_new_block))
+
+    def find_unfiled(self, timer_uuids: Iterable[bytes]) -> list[int]:
+        """The numbers that unfiled timers of these keys may have."""
+        return self.unfiled.keys.find(timer_uuids) if self.unfiled_count else []
 
     def count(self, namespace: str, status: TimerStatus, change: int) -> None:
         """Note that so many timers more (or fewer) have the status."""

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from duetime.stores.sqlite.unfiled_keys import UnfiledKeys
 
 
 class FilingOptions(Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
 
     from_timers: int = 65
     near_microseconds: int = 60 * MICROSECONDS_PER_SECOND
-    max_unfiled: int = 1_000_000
+    max_unfiled: int = 2_000_000
     idle_seconds: float = 0.05
     idle_slice: int = 256
     max_idle_slice: int = 4_096
@@ -37,20 +38,20 @@ USUAL_FILING = FilingOptions()
 
 
 class Unfiled:
-    """How many timers no index finds.
+    """How many timers no index finds, and what the writer finds them by.
 
-    Only the writer changes it, when it has committed; others may look meanwhile. A `count` of
-    zero means that everything whose creation has been answered is filed. `moves` counts what was
-    ever put away or filed. `next_block` only grows: the ids of blocks are not used again, so that
-    one who has seen a block knows which ones came after it.
+    Only the writer changes the counts, when it has committed; others may look meanwhile. A
+    `count` of zero means that everything whose creation has been answered is filed. `moves`
+    counts what was ever put away or filed. `next_block` only grows: the ids of blocks are not
+    used again, so that one who has seen a block knows which ones came after it.
     """
 
     def __init__(self, options: FilingOptions) -> None:
         self.options = options
+        self.keys = UnfiledKeys()
         self.count = 0
         self.moves = 0
         self.next_block = 1
-        self.swept_up_to = 0
 
     def committed(self, put_away: int, filed: int) -> None:
         self.count += put_away - filed

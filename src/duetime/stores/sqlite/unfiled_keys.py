@@ -1,4 +1,4 @@
-"""Which block has the timer of a key: notes of the writer's connection."""
+"""Which unfiled timer has a key: notes that the writer's thread keeps."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -8,94 +8,104 @@ import msgspec
 
 from duetime.domain.timer import Timer
 from duetime.stores.sqlite.blocks import number_of, uuids_in
-from duetime.stores.sqlite.notes import attach_notes
-from duetime.stores.sqlite.transaction import Transaction
+
+NumberedTimers = tuple[int, Sequence[Timer]]
+"""Timers whose numbers follow each other from this one on."""
 
 _CACHE_KIB = 24_576
 """The keys of a million unfiled timers take about as much; what is more goes to a file."""
-
-# A timer whose number is taken is filed with its creation, whether the key is the same or, hardly
-# ever, another one. The keys of what is filed are not taken out at once but swept out in their
-# order, some of them with each slice.
-_CREATE = """
-    CREATE TABLE notes.unfiled_keys (
-        uuid_start     INTEGER PRIMARY KEY,
-        number         INTEGER NOT NULL
-    ) STRICT
-"""
-_UUIDS = "SELECT block_id, uuids FROM unfiled_blocks ORDER BY block_id"
-_LOAD = "INSERT OR IGNORE INTO unfiled_keys SELECT value, ?2 + rowid - 1 FROM carray(?1)"
-
-# Whoever writes by OR FAIL rolls back all of its transaction when it fails, so that SQLite need
-# not be able to roll back the one statement.
-_ADD = "INSERT OR FAIL INTO unfiled_keys SELECT value, ?2 + rowid - 1 FROM carray(?1)"
-_TAKE_BACK = """
-    DELETE FROM unfiled_keys WHERE uuid_start IN (SELECT value FROM carray(?1)) AND number >= ?2
-"""
-_FIND = """
-    SELECT json_group_array(number) FROM unfiled_keys
-    WHERE uuid_start IN (SELECT value FROM carray(?1))
-"""
-_SWEEP = "DELETE FROM unfiled_keys WHERE uuid_start >= ?1 AND uuid_start < ?2 AND number < ?3"
-_SWEEP_ALL = "DELETE FROM unfiled_keys"
 
 # Keys are told apart by the first bytes of their timer_uuid, as a number: the quickest to look for.
 _START_BYTES = 6
 _STARTS = 1 << (8 * _START_BYTES)
 _SWEPT_AT_ONCE = _STARTS // 256
 
-NumberedTimers = tuple[int, Sequence[Timer]]
-"""Timers whose numbers follow each other from this one on."""
+_CREATE = """
+    CREATE TABLE unfiled_keys (
+        uuid_start     INTEGER PRIMARY KEY,
+        number         INTEGER NOT NULL
+    ) STRICT
+"""
+_ADD = "INSERT OR {otherwise} INTO unfiled_keys SELECT value, ?2 + rowid - 1 FROM carray(?1)"
+_ADD_OR_FAIL = _ADD.format(otherwise="FAIL")
+_ADD_OR_IGNORE = _ADD.format(otherwise="IGNORE")
+_TAKE_BACK = "DELETE FROM unfiled_keys WHERE number >= ?1"
+_FIND = """
+    SELECT json_group_array(number) FROM unfiled_keys
+    WHERE uuid_start IN (SELECT value FROM carray(?1))
+"""
+_SWEEP = "DELETE FROM unfiled_keys WHERE uuid_start >= ?1 AND uuid_start < ?2 AND number < ?3"
+_FORGET = "DELETE FROM unfiled_keys"
 
 _decode_numbers = msgspec.json.Decoder(list[int]).decode
 
 
-def load_keys(connection: apsw.Connection) -> int:
-    """Note the keys that earlier processes left unfiled; how many they are."""
-    attach_notes(connection, _CACHE_KIB)
-    connection.execute(_CREATE)
-    loaded = 0
-    with connection:
-        for block_id, uuids in connection.execute(_UUIDS):
-            starts = _starts(uuids_in(uuids))
-            connection.execute(_LOAD, (apsw.carray(starts), number_of(block_id)))
-            loaded += len(starts)
-    return loaded
+class UnfiledKeys:
+    """A temporary database of its own, in which nothing can be rolled back: for that SQLite would
+    have to copy a page for nearly every key, which takes longer than all the rest. Who adds keys
+    and does not commit takes them back.
 
+    A timer whose number is taken is filed with its creation, whether the key is the same or,
+    hardly ever, another one. The keys of what is filed are not taken out at once but swept out in
+    their order, some of them at a time.
+    """
 
-def add_keys(transaction: Transaction, groups: Sequence[NumberedTimers]) -> bool:
-    """Note the keys of timers that are to be put away. Not if one of them is there already."""
-    numbered = [(_starts(timer.timer_uuid for timer in group), first) for first, group in groups]
-    try:
-        for starts, first in numbered:
-            transaction.execute(_ADD, apsw.carray(starts), first)
-    except apsw.ConstraintError:
-        for starts, first in numbered:
-            transaction.execute(_TAKE_BACK, apsw.carray(starts), first)
-        return False
-    return True
+    def __init__(self) -> None:
+        self._connection = apsw.Connection("")
+        self._connection.pragma("journal_mode", "off")
+        self._connection.pragma("cache_size", -_CACHE_KIB)
+        self._connection.execute(_CREATE)
+        self._end_number = 0
+        self._swept_up_to = 0
 
+    def load(self, block_id: int, uuids: bytes) -> int:
+        """Add the keys of a block that is there; how many they are."""
+        starts = _starts(uuids_in(uuids))
+        self._add(_ADD_OR_IGNORE, starts, number_of(block_id))
+        return len(starts)
 
-def find_numbers(transaction: Transaction, timer_uuids: Iterable[bytes]) -> list[int]:
-    """The numbers that unfiled timers of these keys may have."""
-    if not transaction.unfiled_count:
-        return []
-    starts = _starts(timer_uuids)
-    return _decode_numbers(transaction.first(_FIND, apsw.carray(starts))[0]) if starts else []
+    def add(self, groups: Sequence[NumberedTimers]) -> bool:
+        """Add the keys of timers that are to be put away, with numbers that are higher than any
+        before. Not if one of the keys is there already."""
+        first_number = groups[0][0]
+        try:
+            for number, group in groups:
+                self._add(_ADD_OR_FAIL, _starts(timer.timer_uuid for timer in group), number)
+        except apsw.ConstraintError:
+            self.take_back(first_number)
+            return False
+        return True
 
+    def take_back(self, first_number: int) -> None:
+        """Forget the keys that have this number and higher ones."""
+        if first_number < self._end_number:
+            self._connection.execute(_TAKE_BACK, (first_number,))
+            self._end_number = first_number
 
-def sweep_keys(transaction: Transaction, first_block: int) -> None:
-    """Forget keys of what is filed, which is everything before this block: from a part of the
-    keys, each time the next one."""
-    start = transaction.unfiled.swept_up_to
-    end = start + _SWEPT_AT_ONCE
-    transaction.execute(_SWEEP, start, end, number_of(first_block))
-    transaction.unfiled.swept_up_to = end % _STARTS
+    def find(self, timer_uuids: Iterable[bytes]) -> list[int]:
+        """The numbers that unfiled timers of these keys may have."""
+        starts = _starts(timer_uuids)
+        if not starts:
+            return []
+        return _decode_numbers(self._connection.execute(_FIND, (apsw.carray(starts),)).get)
 
+    def sweep(self, first_block: int) -> None:
+        """Forget keys of what is filed, which is everything before this block: from a part of the
+        keys, each time the next one."""
+        end = self._swept_up_to + _SWEPT_AT_ONCE
+        values = (self._swept_up_to, end, number_of(first_block))
+        self._connection.execute(_SWEEP, values)
+        self._swept_up_to = end % _STARTS
 
-def forget_keys(transaction: Transaction) -> None:
-    """Everything is filed."""
-    transaction.execute(_SWEEP_ALL)
+    def forget_all(self) -> None:
+        self._connection.execute(_FORGET)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _add(self, statement: str, starts: "array[int]", first_number: int) -> None:
+        self._end_number = first_number + len(starts)
+        self._connection.execute(statement, (apsw.carray(starts), first_number))
 
 
 def _starts(timer_uuids: Iterable[bytes]) -> "array[int]":

@@ -195,6 +195,7 @@ class Writer:
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            transaction.rolled_back()
             raise
         transaction.committed()
         return answers
