@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import perf_counter
 from typing import TypeVar
 
 import apsw
@@ -34,6 +35,7 @@ class ListReader:
     async def run(self, read: Callable[[ListStatements], Result]) -> Result:
         if self._closed:
             raise StoreUnavailable("the store is closed")
+        self._unfiled.listed_at = perf_counter()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, self._read, read)
 

@@ -14,8 +14,9 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
     writer files as many as it creates. After `idle_seconds` without work it files slice after
     slice until there is some: at least `idle_slice` timers, and as many, up to `max_idle_slice`,
     as take about `slice_seconds`. For so long a timer that falls due meanwhile may have to wait.
-    `side_slice` are filed along with other work, so that filing gets on however busy the store
-    is. All of these are rounded to blocks.
+    Lists are work too, but hold filing up for no more than `longest_pause_seconds`. `side_slice`
+    are filed along with other work, so that filing gets on however busy the store is. All of
+    these are rounded to blocks.
 
     Lists note the order of unfiled timers after `note_from` of them were put away or filed, in
     runs of `run_timers`. A list has to note what is left, in a few milliseconds; many at once are
@@ -26,6 +27,7 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
     near_microseconds: int = 60 * MICROSECONDS_PER_SECOND
     max_unfiled: int = 2_000_000
     idle_seconds: float = 0.05
+    longest_pause_seconds: float = 1.0
     idle_slice: int = 256
     max_idle_slice: int = 4_096
     slice_seconds: float = 0.010
@@ -43,7 +45,8 @@ class Unfiled:
     Only the writer changes the counts, when it has committed; others may look meanwhile. A
     `count` of zero means that everything whose creation has been answered is filed. `moves`
     counts what was ever put away or filed. `next_block` only grows: the ids of blocks are not
-    used again, so that one who has seen a block knows which ones came after it.
+    used again, so that one who has seen a block knows which ones came after it. `listed_at` is
+    when somebody last asked for a list, by `perf_counter`.
     """
 
     def __init__(self, options: FilingOptions) -> None:
@@ -51,6 +54,7 @@ class Unfiled:
         self.keys = UnfiledKeys()
         self.count = 0
         self.moves = 0
+        self.listed_at = 0.0
         self.next_block = 1
 
     def committed(self, put_away: int, filed: int) -> None:

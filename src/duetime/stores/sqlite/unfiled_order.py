@@ -47,7 +47,10 @@ _CREATE_NEW = """
     )
 """
 
-_RANGE = "SELECT min(block_id), max(block_id) FROM unfiled_blocks"
+# One statement with both would read all of them.
+_RANGE = """
+    SELECT (SELECT min(block_id) FROM unfiled_blocks), (SELECT max(block_id) FROM unfiled_blocks)
+"""
 _BLOCKS = """
     SELECT block_id, namespace, created_at, instants, uuids FROM unfiled_blocks
     WHERE block_id BETWEEN ?1 AND ?2 ORDER BY block_id

@@ -70,6 +70,7 @@ class Writer:
         self._closed = False
         self._idle_slice = unfiled.options.idle_slice
         self._worked_at = perf_counter()
+        self._filed_at = self._worked_at
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
         self._thread.daemon = True
         self._thread.start()
@@ -115,10 +116,16 @@ class Writer:
             self._between_commits()
 
     def _patience(self) -> float | None:
-        """How many seconds to wait for work before timers are filed."""
+        """How many seconds to wait for work before timers are filed.
+
+        Lists are work too, though of another thread: filing would take the interpreter from them.
+        But however many there are, filing gets on.
+        """
         if not self._unfiled.count:
             return None
-        idle_at = self._worked_at + self._unfiled.options.idle_seconds
+        options = self._unfiled.options
+        listed_at = min(self._unfiled.listed_at, self._filed_at + options.longest_pause_seconds)
+        idle_at = max(self._worked_at, listed_at) + options.idle_seconds
         return max(0.0, idle_at - perf_counter())
 
     def _take_waiting(self) -> list[_Submission | None]:
@@ -160,7 +167,8 @@ class Writer:
         except apsw.Error as error:
             _log.warning("sqlite.filing_failed", error=str(error))
             self._worked_at = perf_counter()
-        took_seconds = perf_counter() - began_at
+        self._filed_at = perf_counter()
+        took_seconds = self._filed_at - began_at
         fitting = int(self._idle_slice * min(2.0, options.slice_seconds / took_seconds))
         self._idle_slice = max(options.idle_slice, min(fitting, options.max_idle_slice))
 
