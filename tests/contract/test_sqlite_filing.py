@@ -5,7 +5,9 @@ from pathlib import Path
 
 import apsw
 import pytest
+from msgspec import Raw
 
+from duetime.domain.callback import HttpCallback
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.stores.sqlite import FilingOptions, SqliteStore
@@ -76,6 +78,17 @@ async def test_what_is_due_soon_is_filed_at_once(tmp_path: Path) -> None:
     store = await opened(path)
     await create(store, *(make_timer(f"soon{n}", execute_at=at(30)) for n in range(500)))
     assert unfiled_in(path) == 0
+    await store.close()
+
+
+async def test_large_timers_are_filed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    large = HttpCallback(url="https://example.com/due", payload=Raw(b'"%b"' % (b"x" * 10_000)))
+    timers = [make_timer(f"large{n}", execute_at=at(5_000), callback=large) for n in range(100)]
+    await create(store, *timers)
+    assert unfiled_in(path) == 0
+    assert await store.get(timers[50].key) == timers[50]
     await store.close()
 
 

@@ -16,6 +16,8 @@ from duetime.domain.transitions import Change
 from duetime.ports.store import Existence, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import FilingOptions, SqliteStore
+from duetime.stores.sqlite.blocks import number_of
+from duetime.stores.sqlite.unfiled_keys import UnfiledKeys
 from duetime.testing.store_contract import Store
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
 from duetime.testing.timers import make_timer
@@ -228,3 +230,19 @@ async def test_unfiled_timers_take_no_memory_of_the_interpreter(tmp_path: Path) 
     assert unfiled_in(tmp_path / "timers.db") == 51_000
     assert after - before < 2_000_000
     await store.close()
+
+
+def test_keys_that_were_taken_back_are_not_there() -> None:
+    keys = UnfiledKeys()
+    first, second = MANY[:100], MANY[100:200]
+    assert keys.add([(number_of(1), first)])
+    assert keys.add([(number_of(5), second[:50]), (number_of(7), second[50:])])
+    keys.take_back(number_of(5))
+    assert keys.find(timer.timer_uuid for timer in second) == []
+    assert sorted(keys.find(timer.timer_uuid for timer in first)) == [
+        number_of(1) + position for position in range(100)
+    ]
+    assert not keys.add([(number_of(5), [*second, first[0]])])
+    assert keys.find(timer.timer_uuid for timer in second) == []
+    assert keys.add([(number_of(5), second)])
+    keys.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from duetime.domain.instants import format_instant
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import (
@@ -58,6 +59,32 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         }
         assert [request.target for request in receiver.requests] == ["/meanwhile", "/accepted"]
         assert (await api.get("/healthz")).status_code == 200
+
+
+async def test_a_large_batch_that_did_not_fit_is_created_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    bodies = [
+        {
+            "id": f"t{number}",
+            "executeAt": format_instant(in_ms(3_600_000)),
+            "callbackUrl": "http://127.0.0.1:9/",
+        }
+        for number in range(500)
+    ]
+    async with ServerProcess(tmp_path) as server, server.client() as api:
+        path = "/api/v1/timers/batch"
+        before = await api.post(path, json={"timers": bodies[:200]})
+        limit_file_size(server.pid, 1)
+        refused = await api.post(path, json={"timers": bodies[200:]})
+        assert refused.status_code == 500
+        limit_file_size(server.pid, resource.RLIM_INFINITY)
+        after = await api.post(path, json={"timers": bodies})
+        results = [
+            [each["status"] for each in answer.json()["results"]] for answer in (before, after)
+        ]
+        assert results == [["created"] * 200, ["existing"] * 200 + ["created"] * 300]
+        assert (await count_timers(api))["pending"] == 500
 
 
 async def test_checkpoints_that_fail_do_not_stop_the_service(tmp_path: Path) -> None:

@@ -13,11 +13,16 @@ from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, BLOCK_TIMERS, block_row, number_of
 from duetime.stores.sqlite.filing import any_unfiled, file_slice
 from duetime.stores.sqlite.inserting import insert_absent
+from duetime.stores.sqlite.rows import Row
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions
 from duetime.stores.sqlite.unfiled_keys import NumberedTimers
 
 _BLOCKS_PER_INSERT = 16
+
+LARGEST_BLOCK = 256 * 1024
+"""In characters. Timers that do not fit in, 8 KB each, have rows of their own at once: who wants
+one of them should not have to read all of its block."""
 
 _ANY_FILED = """
     SELECT EXISTS (
@@ -28,8 +33,8 @@ _ANY_FILED = """
 
 
 def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -> bool:
-    """Put the timers away if that is all there is to do: if every key is new and comes once.
-    Otherwise nothing happens."""
+    """Put the timers away if that is all there is to do: if every key is new and comes once, and
+    none is very large. Otherwise nothing happens."""
     timers = [request.timer for request in requests]
     if not _is_simple(requests, timers):
         return False
@@ -43,11 +48,16 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
         return False
     if near and any_unfiled(transaction, near):
         return False
+    rows = _block_rows(groups, unfiled.next_block)
+    if any(len(row[-1]) > LARGEST_BLOCK for row in rows):
+        return False
     if groups and not unfiled.keys.add(_numbered(groups, unfiled.next_block)):
         return False
     insert_absent(transaction, near)
+    _insert(transaction, rows)
     for group in groups:
-        _append(transaction, group)
+        transaction.put_away += len(group)
+        transaction.count(group[0].key.namespace, TimerStatus.PENDING, len(group))
     return True
 
 
@@ -80,31 +90,30 @@ def _any_filed(transaction: Transaction, group: Sequence[Timer]) -> bool:
     return bool(transaction.first(_ANY_FILED, group[0].key.namespace, apsw.carray(ids))[0])
 
 
+def _block_rows(groups: Sequence[Sequence[Timer]], next_block: int) -> list[Row]:
+    blocks = [group[start : start + BLOCK_TIMERS] for group in groups for start in _starts(group)]
+    return [block_row(block_id, block) for block_id, block in enumerate(blocks, next_block)]
+
+
 def _numbered(groups: Sequence[Sequence[Timer]], next_block: int) -> list[NumberedTimers]:
     """Each group with the number of its first timer."""
     numbered = []
     for group in groups:
         numbered.append((number_of(next_block), group))
-        next_block += len(_block_starts(group))
+        next_block += len(_starts(group))
     return numbered
 
 
-def _append(transaction: Transaction, group: Sequence[Timer]) -> None:
-    next_block = transaction.unfiled.next_block
-    rows = [
-        block_row(block_id, group[start : start + BLOCK_TIMERS])
-        for block_id, start in enumerate(_block_starts(group), next_block)
-    ]
+def _starts(group: Sequence[Timer]) -> range:
+    """Where the blocks of a group begin."""
+    return range(0, len(group), BLOCK_TIMERS)
+
+
+def _insert(transaction: Transaction, rows: Sequence[Row]) -> None:
     for start in range(0, len(rows), _BLOCKS_PER_INSERT):
         chunk = rows[start : start + _BLOCKS_PER_INSERT]
         transaction.execute(_insert_blocks(len(chunk)), *chain.from_iterable(chunk))
     transaction.unfiled.next_block += len(rows)
-    transaction.put_away += len(group)
-    transaction.count(group[0].key.namespace, TimerStatus.PENDING, len(group))
-
-
-def _block_starts(group: Sequence[Timer]) -> range:
-    return range(0, len(group), BLOCK_TIMERS)
 
 
 @cache
