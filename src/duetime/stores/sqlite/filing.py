@@ -13,6 +13,7 @@ from duetime.stores.sqlite.inserting import insert_unfiled
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled import FilingOptions, Unfiled
 
+_LAST_BLOCK = "SELECT coalesce(max(block_id), 0) FROM unfiled_blocks"
 _UUIDS = "SELECT block_id, uuids FROM unfiled_blocks ORDER BY block_id"
 _FIRST_BLOCK = "SELECT min(block_id) FROM unfiled_blocks"
 _OLDEST_BLOCKS = "SELECT block_id FROM unfiled_blocks ORDER BY block_id LIMIT ?1"
@@ -35,9 +36,8 @@ _encode = msgspec.json.Encoder().encode
 def load_unfiled(connection: apsw.Connection, options: FilingOptions) -> Unfiled:
     """What earlier processes left unfiled."""
     unfiled = Unfiled(options)
-    for block_id, uuids in connection.execute(_UUIDS):
-        unfiled.committed(put_away=unfiled.keys.load(block_id, uuids), filed=0)
-        unfiled.next_block = block_id + 1
+    unfiled.committed(put_away=unfiled.keys.load(connection.execute(_UUIDS)), filed=0)
+    unfiled.next_block = connection.execute(_LAST_BLOCK).get + 1
     return unfiled
 
 

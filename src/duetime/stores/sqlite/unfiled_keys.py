@@ -58,11 +58,16 @@ class UnfiledKeys:
         self._end_number = 0
         self._swept_up_to = 0
 
-    def load(self, block_id: int, uuids: bytes) -> int:
-        """Add the keys of a block that is there; how many they are."""
-        starts = _starts(uuids_in(uuids))
-        self._add(_ADD_OR_IGNORE, starts, number_of(block_id))
-        return len(starts)
+    def load(self, blocks: Iterable[tuple[int, bytes]]) -> int:
+        """Add the keys of blocks that are there, each an id and its uuids; how many they are."""
+        loaded = 0
+        self._connection.execute("BEGIN")
+        for block_id, uuids in blocks:
+            starts = _starts(uuids_in(uuids))
+            self._add(_ADD_OR_IGNORE, starts, number_of(block_id))
+            loaded += len(starts)
+        self._connection.execute("COMMIT")
+        return loaded
 
     def add(self, groups: Sequence[NumberedTimers]) -> bool:
         """Add the keys of timers that are to be put away, with numbers that are higher than any
