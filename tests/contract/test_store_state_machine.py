@@ -383,5 +383,5 @@ def test_random_histories(name: str, request: pytest.FixtureRequest) -> None:
 
     run_state_machine_as_test(
         Machine,
-        settings=settings(max_examples=EXAMPLES[name], stateful_step_count=50, deadline=None),
+        settings=settings(max_examples=EXAMPLES[name], stateful_step_count=50),
     )

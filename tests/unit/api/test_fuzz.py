@@ -67,19 +67,19 @@ def check(body: bytes) -> None:
         assert reply.status < 300 or reply.error
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary())
 def test_random_bytes(body: bytes) -> None:
     check(body)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(PIECES, max_size=12).map(b"".join))
 def test_random_pieces_of_json(body: bytes) -> None:
     check(body)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES | BODIES)
 def test_random_json(body: object) -> None:
     check(msgspec.json.encode(body))
