@@ -139,3 +139,24 @@ async def test_an_inspector_notices_what_is_wrong_with_blocks(
     (finding,) = [finding for finding in findings if problem in finding.problem]
     assert finding.count == count
     await inspector.close()
+
+
+async def test_a_block_that_cannot_be_read_holds_up_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await create(store, *MANY)
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE unfiled_blocks SET timers = '[' WHERE block_id = 1")
+    connection.close()
+    store = await opened(path, FilingOptions())
+    leases = await own_shards(store)
+    assert (await store.cancel_if_pending(MANY[500].key, at(1))) is not None
+    async with asyncio.timeout(30):
+        while unfiled_in(path) > BLOCK_TIMERS:
+            await store.ping()
+    lost = {timer.key.id for timer in MANY[:BLOCK_TIMERS]} | {MANY[500].key.id}
+    assert ids_of(await claim(store, leases)) == [
+        timer.key.id for timer in reversed(MANY) if timer.key.id not in lost
+    ]
+    await store.close()

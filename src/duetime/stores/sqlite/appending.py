@@ -34,7 +34,7 @@ _ANY_FILED = """
 
 def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -> bool:
     """Put the timers away if that is all there is to do: if every key is new and comes once, and
-    none is very large. Otherwise nothing happens."""
+    none is very large. Otherwise none of them is created."""
     timers = [request.timer for request in requests]
     if not _is_simple(requests, timers):
         return False
@@ -48,10 +48,12 @@ def append_timers(transaction: Transaction, requests: Sequence[CreateRequest]) -
         return False
     if near and any_unfiled(transaction, near):
         return False
+    numbered = _numbered(groups, unfiled.next_block)
+    if not unfiled.keys.add(numbered):
+        return False
     rows = _block_rows(groups, unfiled.next_block)
     if any(len(row[-1]) > LARGEST_BLOCK for row in rows):
-        return False
-    if groups and not unfiled.keys.add(_numbered(groups, unfiled.next_block)):
+        unfiled.keys.remove(numbered)
         return False
     insert_absent(transaction, near)
     _insert(transaction, rows)

@@ -39,9 +39,10 @@ class _Entry(Struct, frozen=True, array_like=True):
 
 
 class UnfiledTimer(Struct, frozen=True):
-    """The values of its row in `timers`, without the row id, and its instant."""
+    """The values of its row in `timers`, without the row id, its shard and its instant."""
 
     asked: Row
+    shard: ShardNumber
     execute_at: Instant
 
 
@@ -83,14 +84,6 @@ class Block(Struct, frozen=True):
             for at in positions
         ]
 
-    def earliest_of(self, shards: set[ShardNumber]) -> Instant | None:
-        """When the first of the timers of these shards is due."""
-        entries = zip(instants_in(self.instants), _decode_entries(self.timers), strict=True)
-        return min(
-            (Instant(execute_at) for execute_at, entry in entries if entry.shard in shards),
-            default=None,
-        )
-
     def _unfiled(self, execute_at: int, timer_uuid: bytes, entry: _Entry) -> UnfiledTimer:
         policy = bytes(entry.retry_policy)
         asked: tuple[Any, ...] = (
@@ -106,7 +99,7 @@ class Block(Struct, frozen=True):
             entry.correlation_id,
             entry.fingerprint,
         )
-        return UnfiledTimer(asked, Instant(execute_at))
+        return UnfiledTimer(asked, entry.shard, Instant(execute_at))
 
 
 def block_row(block_id: int, timers: Sequence[Timer]) -> Row:

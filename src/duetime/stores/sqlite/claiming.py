@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
 from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
@@ -28,6 +29,7 @@ _VALID_SHARDS = """
     SELECT shards.shard FROM json_each(?1) AS leased
     JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
 """
+_VALID_SHARDS_TEXT = f"SELECT json_group_array(shard) FROM ({_VALID_SHARDS})"
 
 
 def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str:
@@ -130,6 +132,7 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
+_decode_shards = msgspec.json.Decoder(set[ShardNumber]).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
@@ -138,10 +141,14 @@ def claim_due(
 ) -> ClaimBatch:
     leased = _leases_text(leases)
 
-    def is_enough(due_at: Instant, timer_uuid: bytes) -> bool:
-        return bool(transaction.first(_COUNT_BEFORE, leased, due_at, timer_uuid, limit)[0] >= limit)
+    shards = _unfiled_shards(transaction, leased)
 
-    file_due(transaction, until_inclusive, is_enough)
+    def room_before(due_at: Instant, timer_uuid: bytes) -> int:
+        (filed,) = transaction.first(_COUNT_BEFORE, leased, due_at, timer_uuid, limit)
+        return limit - int(filed)
+
+    if shards:
+        file_due(transaction, until_inclusive, room_before)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
     claims = [] if found is None else _decode_claims(found)
     if found is not None and len(found) > MAX_SHARED_BYTES:
@@ -150,17 +157,21 @@ def claim_due(
         transaction.execute(_MARK_EXECUTING, row_ids, now)
         for namespace, timers in Counter([claim.namespace for claim in claims]).items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
-    return ClaimBatch(claims, _next_due(transaction, leased))
+    return ClaimBatch(claims, _next_due(transaction, leased, shards))
 
 
-def _next_due(transaction: Transaction, leased: str) -> Instant | None:
+def _unfiled_shards(transaction: Transaction, leased: str) -> set[ShardNumber]:
+    """The shards whose lease is valid; none if no timers are unfiled."""
+    if not transaction.unfiled_count:
+        return set()
+    return _decode_shards(transaction.first(_VALID_SHARDS_TEXT, leased)[0])
+
+
+def _next_due(transaction: Transaction, leased: str, shards: set[ShardNumber]) -> Instant | None:
     found = transaction.first(_NEXT_DUE, leased)
     next_due = None if found is None else Instant(found[0])
-    if transaction.unfiled_count:
-        shards = {shard for (shard,) in transaction.execute(_VALID_SHARDS, leased)}
-        unfiled = earliest_unfiled(transaction, shards)
-        return min((due_at for due_at in (next_due, unfiled) if due_at is not None), default=None)
-    return next_due
+    unfiled = earliest_unfiled(transaction, shards)
+    return min((due_at for due_at in (next_due, unfiled) if due_at is not None), default=None)
 
 
 def executing(reader: Reader, leases: Leases) -> list[Claim]:

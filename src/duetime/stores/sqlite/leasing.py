@@ -8,13 +8,6 @@ from duetime.ports.store import Leases
 from duetime.stores.sqlite.reading import Reader
 from duetime.stores.sqlite.transaction import Transaction
 
-_SHARDS = """
-    WITH RECURSIVE numbers (shard) AS (
-        SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1)
-    INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM numbers WHERE true
-    ON CONFLICT DO NOTHING
-"""
-
 _SHARDS = "SELECT shard, epoch, owner FROM shards ORDER BY shard"
 
 _CLAIM_SHARD = """

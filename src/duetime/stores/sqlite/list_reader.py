@@ -66,7 +66,7 @@ class ListReader:
         moves = self._unfiled.moves
         try:
             is_behind = self._statements.follow()
-        except apsw.Error as error:
+        except Exception as error:
             # Lists try again, and say so if they cannot be read.
             _log.warning("sqlite.noting_failed", error=str(error))
             is_behind = False

@@ -55,8 +55,7 @@ def merged(selects: Sequence[str], sources: Sequence[Source], order: str) -> str
 def _sources(reader: ListStatements, status: TimerStatus, sort: SortField) -> list[Source]:
     """Where the timers of one status are, in the order of an index.
 
-    Executing timers are few, and so are unfiled ones that are not noted yet: they are sorted on
-    the spot.
+    Executing timers are few: they are sorted on the spot.
     """
     by = "created" if sort is SortField.CREATED_AT else "execute"
     if status.is_finished:

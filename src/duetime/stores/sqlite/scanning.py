@@ -27,8 +27,7 @@ def scan(reader: ListStatements, query: ScanQuery) -> list[Timer]:
     """First the places of the timers, from indexes; then those timers only.
 
     Each source is an index read from its place on, so the cost is that of the answer. Executing
-    timers alone are few, and so are unfiled ones that are not noted yet: they are sorted on the
-    spot.
+    timers alone are few: they are sorted on the spot.
     """
     condition, values = _conditions(query, goes_on=True)
     direction = "DESC" if query.descending else "ASC"

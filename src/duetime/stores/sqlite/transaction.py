@@ -46,11 +46,7 @@ class Transaction(Statements):
 
     def committed(self) -> None:
         # Not before: until then readers do not find what was filed.
-        self.unfiled.committed(self.put_away, self.filed)
-        if self.filed and not self.unfiled.count:
-            self.unfiled.keys.forget_all()
-        elif self.first_block is not None:
-            self.unfiled.keys.sweep(self.first_block)
+        self.unfiled.committed(self.put_away, self.filed, self.first_block)
 
     def rolled_back(self) -> None:
         self.unfiled.keys.take_back(number_of(self._first_new_block))

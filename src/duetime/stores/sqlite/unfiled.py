@@ -46,7 +46,8 @@ class Unfiled:
     `count` of zero means that everything whose creation has been answered is filed. `moves`
     counts what was ever put away or filed. `next_block` only grows: the ids of blocks are not
     used again, so that one who has seen a block knows which ones came after it. `listed_at` is
-    when somebody last asked for a list, by `perf_counter`.
+    when somebody last asked for a list, by `perf_counter`. What is in `set_aside` are blocks that
+    could not be read: the file is damaged. The others go on without them.
     """
 
     def __init__(self, options: FilingOptions) -> None:
@@ -56,7 +57,23 @@ class Unfiled:
         self.moves = 0
         self.listed_at = 0.0
         self.next_block = 1
+        self.set_aside: set[int] = set()
+        self._has_filed = False
+        self._first_block: int | None = None
 
-    def committed(self, put_away: int, filed: int) -> None:
+    def committed(self, put_away: int, filed: int, first_block: int | None = None) -> None:
+        """`first_block` is the oldest that is left, when some were filed in their order."""
         self.count += put_away - filed
         self.moves += put_away + filed
+        if filed:
+            self._has_filed, self._first_block = True, first_block
+
+    def forget_filed(self) -> None:
+        """Forget keys of what is filed. Not part of a commit: if it fails, that still counts."""
+        if not self._has_filed:
+            return
+        if not self.count:
+            self.keys.forget_all()
+        elif self._first_block is not None:
+            self.keys.sweep(self._first_block)
+        self._has_filed = False

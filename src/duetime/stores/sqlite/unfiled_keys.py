@@ -12,9 +12,6 @@ from duetime.stores.sqlite.blocks import number_of, uuids_in
 NumberedTimers = tuple[int, Sequence[Timer]]
 """Timers whose numbers follow each other from this one on."""
 
-_CACHE_KIB = 24_576
-"""The keys of a million unfiled timers take about as much; what is more goes to a file."""
-
 # Keys are told apart by the first bytes of their timer_uuid, as a number: the quickest to look for.
 _START_BYTES = 6
 _STARTS = 1 << (8 * _START_BYTES)
@@ -29,6 +26,9 @@ _CREATE = """
 _ADD = "INSERT OR {otherwise} INTO unfiled_keys SELECT value, ?2 + rowid - 1 FROM carray(?1)"
 _ADD_OR_FAIL = _ADD.format(otherwise="FAIL")
 _ADD_OR_IGNORE = _ADD.format(otherwise="IGNORE")
+_REMOVE = """
+    DELETE FROM unfiled_keys WHERE uuid_start IN (SELECT value FROM carray(?1)) AND number >= ?2
+"""
 _TAKE_BACK = "DELETE FROM unfiled_keys WHERE number >= ?1"
 _FIND = """
     SELECT json_group_array(number) FROM unfiled_keys
@@ -41,19 +41,18 @@ _decode_numbers = msgspec.json.Decoder(list[int]).decode
 
 
 class UnfiledKeys:
-    """A temporary database of its own, in which nothing can be rolled back: for that SQLite would
-    have to copy a page for nearly every key, which takes longer than all the rest. Who adds keys
-    and does not commit takes them back.
+    """A database of its own in memory, 24 bytes a key, in which nothing can be rolled back: for
+    that SQLite would have to copy a page for nearly every key, which takes longer than all the
+    rest. Who adds keys and does not commit takes them back.
 
-    A timer whose number is taken is filed with its creation, whether the key is the same or,
+    A timer whose start is taken is filed with its creation, whether the key is the same or,
     hardly ever, another one. The keys of what is filed are not taken out at once but swept out in
     their order, some of them at a time.
     """
 
     def __init__(self) -> None:
-        self._connection = apsw.Connection("")
+        self._connection = apsw.Connection(":memory:")
         self._connection.pragma("journal_mode", "off")
-        self._connection.pragma("cache_size", -_CACHE_KIB)
         self._connection.execute(_CREATE)
         self._end_number = 0
         self._swept_up_to = 0
@@ -72,17 +71,21 @@ class UnfiledKeys:
     def add(self, groups: Sequence[NumberedTimers]) -> bool:
         """Add the keys of timers that are to be put away, with numbers that are higher than any
         before. Not if one of the keys is there already."""
-        first_number = groups[0][0]
         try:
             for number, group in groups:
-                self._add(_ADD_OR_FAIL, _starts(timer.timer_uuid for timer in group), number)
+                self._add(_ADD_OR_FAIL, _starts_of(group), number)
         except apsw.ConstraintError:
-            self.take_back(first_number)
+            self.remove(groups)
             return False
         return True
 
+    def remove(self, groups: Sequence[NumberedTimers]) -> None:
+        """Forget keys that were added last."""
+        for number, group in groups:
+            self._connection.execute(_REMOVE, (apsw.carray(_starts_of(group)), number))
+
     def take_back(self, first_number: int) -> None:
-        """Forget the keys that have this number and higher ones."""
+        """Forget the keys that have this number and higher ones. All keys have to be read."""
         if first_number < self._end_number:
             self._connection.execute(_TAKE_BACK, (first_number,))
             self._end_number = first_number
@@ -111,6 +114,10 @@ class UnfiledKeys:
     def _add(self, statement: str, starts: "array[int]", first_number: int) -> None:
         self._end_number = first_number + len(starts)
         self._connection.execute(statement, (apsw.carray(starts), first_number))
+
+
+def _starts_of(timers: Iterable[Timer]) -> "array[int]":
+    return _starts(timer.timer_uuid for timer in timers)
 
 
 def _starts(timer_uuids: Iterable[bytes]) -> "array[int]":

@@ -136,6 +136,7 @@ def _stretches(blocks: Iterable[tuple[int, str, int, bytes, bytes]]) -> Iterator
 
 class _Run(Struct, frozen=True):
     number: int
+    first_block: int
     last_block: int
     timers: int
 
@@ -154,21 +155,18 @@ class ListStatements(Statements):
 
     def unfiled_sources(self, sort: SortField) -> list[Source]:
         """Where the unfiled timers are: in each run."""
-        return self._sources(sort, _STILL_UNFILED)
+        return [_source(sort, run, _STILL_UNFILED) for run in self._runs]
 
     def counted_sources(self) -> list[Source]:
         """The same for counting, when all of a range is read and looking up each timer's block
         would take most of the time."""
         unfiled = {block_id for (block_id,) in self.execute(_UNFILED_BLOCKS)}
-        if not unfiled:
-            return []
-        first = min(unfiled)
-        filed = sorted(set(range(first, self._noted_until + 1)) - unfiled)
-        condition = (
-            f"number >= {number_of(first)} AND number / {BLOCK_TIMERS} NOT IN"
-            f" ({', '.join(map(str, filed))})"
-        )
-        return self._sources(SortField.EXECUTE_AT, condition)
+        sources = []
+        for run in self._runs:
+            filed = sorted(set(range(run.first_block, run.last_block + 1)) - unfiled)
+            condition = f"number / {BLOCK_TIMERS} NOT IN ({', '.join(map(str, filed))})"
+            sources.append(_source(SortField.EXECUTE_AT, run, condition))
+        return sources
 
     def read(self, read: Callable[[Self], Result]) -> Result:
         """All statements of the read see the same state of the file, and have it noted."""
@@ -200,18 +198,6 @@ class ListStatements(Statements):
         self._runs, self._noted_until = self._runs_of(first_block, last_block)
         return first_block is not None and self._noted_until < last_block
 
-    def _sources(self, sort: SortField, condition: str) -> list[Source]:
-        return [
-            Source(
-                _ORDERS[sort],
-                f"run = {run.number} AND {condition}",
-                kind=Kind.UNFILED,
-                column="number",
-                is_ordered=True,
-            )
-            for run in self._runs
-        ]
-
     def _of_each_order(self, statement: str, *values: int) -> None:
         for sort, order in _ORDERS.items():
             self.execute(statement.format(order=order, sort=sort.value), *values)
@@ -239,7 +225,7 @@ class ListStatements(Statements):
             *before, last = runs
         else:
             number = self._runs[-1].number + 1 if self._runs else 1
-            before, last = runs, _Run(number, 0, 0)
+            before, last = runs, _Run(number, since_block, 0, 0)
         for stretch in _stretches(self.execute(_BLOCKS, since_block, until_block)):
             self.execute(
                 _COLLECT,
@@ -252,4 +238,14 @@ class ListStatements(Statements):
         self._of_each_order(_NOTE, last.number)
         (timers,) = self.first(_COUNT_NEW)
         self.execute(_FORGET_NEW)
-        return [*before, _Run(last.number, until_block, last.timers + timers)]
+        return [*before, _Run(last.number, last.first_block, until_block, last.timers + timers)]
+
+
+def _source(sort: SortField, run: _Run, condition: str) -> Source:
+    return Source(
+        _ORDERS[sort],
+        f"run = {run.number} AND {condition}",
+        kind=Kind.UNFILED,
+        column="number",
+        is_ordered=True,
+    )

@@ -109,6 +109,7 @@ class Writer:
             if submissions:
                 answers = self._write(submissions)
                 self._loop.call_soon_threadsafe(_deliver, answers)
+            self._unfiled.forget_filed()
             if any(submission.batch is not find_timers for submission in submissions):
                 self._worked_at = perf_counter()
             elif open_for_business and self._patience() == 0:
@@ -164,7 +165,8 @@ class Writer:
         began_at = perf_counter()
         try:
             self._write_in_one_transaction([])
-        except apsw.Error as error:
+        except Exception as error:
+            # Whatever it is, those who ask for something should not suffer for it.
             _log.warning("sqlite.filing_failed", error=str(error))
             self._worked_at = perf_counter()
         self._filed_at = perf_counter()
