@@ -20,6 +20,10 @@ FIRST_WINDOW = 64
 GROW_AFTER_SECONDS = 0.025
 """A full lane in which nothing was answered for so long is given twice the window."""
 
+MOST_MORE_AT_ONCE = 256
+"""But no more than this: each attempt more opens a connection, and until all of them are under way
+nothing of other lanes is sent."""
+
 
 class Lane:
     """The attempts under way to one endpoint and the claims that wait for their turn.
@@ -129,7 +133,7 @@ class Lane:
             waiting.set_flow(not is_quiet and self._gets_its_turn_soon(waiting, now_seconds))
         if is_quiet:
             if not self.breaker.is_open and self._window < self._slots.limit():
-                self._window *= 2
+                self._window += min(self._window, MOST_MORE_AT_ONCE)
                 self._start_waiting(now_seconds)
             elif quiet_seconds >= self._patience_seconds:
                 self._gave_up = True

@@ -1,6 +1,7 @@
 """One lane and the slots it shares, without an engine around them."""
 
 from collections import Counter
+from itertools import pairwise
 
 from msgspec import UNSET, Raw
 
@@ -10,7 +11,7 @@ from duetime.domain.outcome import Completed
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.breaker import Breaker
-from duetime.engine.lane import FIRST_WINDOW, Lane
+from duetime.engine.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
 from duetime.engine.quota import Quotas
 from duetime.engine.slots import Slots, size_of
 from duetime.engine.waiting_room import MAX_WAITING, MAX_WAITING_BYTES
@@ -83,6 +84,18 @@ def test_a_lane_without_answers_doubles_its_window_up_to_the_endpoints_limit() -
         lane.look_after(step * 0.025)
         in_flight.append(lane.in_flight)
     assert in_flight == [128, 200, 200, 200]
+
+
+def test_a_lane_opens_only_so_many_connections_at_once() -> None:
+    bench = LaneBench(per_endpoint=2_000)
+    lane = bench.lane()
+    bench.fill(lane, 2_000)
+    in_flight = [lane.in_flight]
+    for step in range(1, 6):
+        lane.look_after(step * 0.025)
+        in_flight.append(lane.in_flight)
+    more = [after - before for before, after in pairwise(in_flight)]
+    assert more == [64, 128, MOST_MORE_AT_ONCE, MOST_MORE_AT_ONCE, MOST_MORE_AT_ONCE]
 
 
 def test_a_lane_that_answers_quickly_keeps_its_window() -> None:
