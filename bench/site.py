@@ -36,7 +36,7 @@ class Site(Protocol):
 
 
 class ListTally:
-    """From the totals of the list endpoint, where they are exact."""
+    """From the counts of the namespace, where they are exact."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists

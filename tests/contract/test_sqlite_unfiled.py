@@ -4,6 +4,7 @@ import shutil
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 
 import apsw
 import pytest
@@ -17,6 +18,7 @@ from duetime.ports.store import Existence, PageQuery, Position, ScanQuery, SortF
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import FilingOptions, SqliteStore
 from duetime.stores.sqlite.blocks import number_of
+from duetime.stores.sqlite.unfiled import Unfiled
 from duetime.stores.sqlite.unfiled_keys import UnfiledKeys
 from duetime.testing.store_contract import Store
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
@@ -143,6 +145,21 @@ async def test_lists_follow_what_becomes_of_unfiled_timers(tmp_path: Path, note_
         assert await store.scan(scan) == await model.scan(scan)
         assert await store.count_scan(scan) == await model.count_scan(scan)
     await store.close()
+
+
+def test_noting_waits_for_a_pause_unless_somebody_reads_lists() -> None:
+    filing = FilingOptions(idle_seconds=0.5, note_from=10, note_at_latest=1_000, listed_seconds=60)
+    unfiled = Unfiled(filing)
+    assert unfiled.may_wait_for_notes(perf_counter()) == 10
+    unfiled.committed(put_away=100, filed=0)
+    now = unfiled.put_away_at
+    assert unfiled.may_wait_for_notes(now + 0.4) == 1_000
+    assert unfiled.may_wait_for_notes(now + 0.6) == 10
+    unfiled.listed_at = now - 59
+    assert unfiled.may_wait_for_notes(now + 0.4) == 10
+    unfiled.listed_at = now - 61
+    assert unfiled.may_wait_for_notes(now + 0.4) == 1_000
+    unfiled.keys.close()
 
 
 async def test_many_unfiled_timers_are_counted(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class ListReader:
         behind = unfiled.moves - self._followed
         if self._is_following or not behind:
             return
-        if behind >= unfiled.options.note_from or not unfiled.count:
+        if behind >= unfiled.may_wait_for_notes(perf_counter()) or not unfiled.count:
             self._is_following = True
             self._executor.submit(self._follow)
 

@@ -1,5 +1,8 @@
 """What the process remembers of the timers that are not filed yet: nothing for each of them."""
 
+import math
+from time import perf_counter
+
 from msgspec import Struct
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
@@ -20,7 +23,10 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
 
     Lists note the order of unfiled timers after `note_from` of them were put away or filed, in
     runs of `run_timers`. A list has to note what is left, in a few milliseconds; many at once are
-    noted faster than few.
+    noted faster than few. While timers are put away one after the other, noting would take the
+    processor from them: unless there was a list in the last `listed_seconds` it waits for a pause
+    of `idle_seconds`, or until `note_at_latest` timers are waiting. For those a list takes about
+    a second, once.
     """
 
     from_timers: int = 65
@@ -33,6 +39,8 @@ class FilingOptions(Struct, frozen=True, kw_only=True):
     slice_seconds: float = 0.010
     side_slice: int = 32
     note_from: int = 4_096
+    note_at_latest: int = 262_144
+    listed_seconds: float = 60.0
     run_timers: int = 65_536
 
 
@@ -46,7 +54,8 @@ class Unfiled:
     `count` of zero means that everything whose creation has been answered is filed. `moves`
     counts what was ever put away or filed. `next_block` only grows: the ids of blocks are not
     used again, so that one who has seen a block knows which ones came after it. `listed_at` is
-    when somebody last asked for a list, by `perf_counter`. What is in `set_aside` are blocks that
+    when somebody last asked for a list, `put_away_at` when timers were last put away, both by
+    `perf_counter`. What is in `set_aside` are blocks that
     could not be read: the file is damaged. The others go on without them.
     """
 
@@ -55,7 +64,8 @@ class Unfiled:
         self.keys = UnfiledKeys()
         self.count = 0
         self.moves = 0
-        self.listed_at = 0.0
+        self.listed_at = -math.inf
+        self.put_away_at = -math.inf
         self.next_block = 1
         self.set_aside: set[int] = set()
         self._has_filed = False
@@ -65,8 +75,17 @@ class Unfiled:
         """`first_block` is the oldest that is left, when some were filed in their order."""
         self.count += put_away - filed
         self.moves += put_away + filed
+        if put_away:
+            self.put_away_at = perf_counter()
         if filed:
             self._has_filed, self._first_block = True, first_block
+
+    def may_wait_for_notes(self, now: float) -> int:
+        """How many timers lists need not have noted yet."""
+        options = self.options
+        is_filling = now - self.put_away_at < options.idle_seconds
+        is_listed = now - self.listed_at < options.listed_seconds
+        return options.note_at_latest if is_filling and not is_listed else options.note_from
 
     def forget_filed(self) -> None:
         """Forget keys of what is filed. Not part of a commit: if it fails, that still counts."""
