@@ -28,6 +28,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     import_growth_mb: float = 20.0
     page_p99_ms: float = 20.0
     hanging_p99_ms: float = 1_000.0
+    bus_commands_per_second: int
+    bus_burst_per_second: int = 8_000
+    bus_steady_p99_ms: float = 20.0
 
 
 BOUNDS = {
@@ -40,6 +43,7 @@ BOUNDS = {
         steady_p99_ms=8.0,
         loaded_tolerance=0.20,
         batches_per_second=70_000,
+        bus_commands_per_second=10_000,
     ),
     StoreName.POSTGRESQL: Bounds(
         creates_per_second=10_000,
@@ -52,5 +56,6 @@ BOUNDS = {
         steady_p99_ms=20.0,
         loaded_tolerance=0.25,
         batches_per_second=50_000,
+        bus_commands_per_second=6_000,
     ),
 }

@@ -4,6 +4,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from bench.bounds import BOUNDS, Bounds
+from bench.bus.rows import bus_rows
 from bench.client_limit import ClientFigures
 from bench.footprint import FootprintFigures
 from bench.phase_rows import burst_rows, judged_burst, loaded_rows, store_rows
@@ -55,7 +56,9 @@ def rows_of(results: Results) -> list[Row]:
     if results.books is not None:
         rows.append(books_row(results.books))
     rows += v1_rows(results.v1, bounds)
-    if results.stores or results.nodes or not results.v1.is_empty:
+    rows += bus_rows(results.bus, bounds)
+    has_doors = not (results.v1.is_empty and results.bus.is_empty)
+    if results.stores or results.nodes or has_doors:
         rows.append(
             Row(
                 "lost, early, repeated",

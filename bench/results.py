@@ -3,6 +3,7 @@
 import msgspec
 
 from bench.books import Books
+from bench.bus.figures import BusFigures
 from bench.client_limit import ClientFigures
 from bench.creates import CreatesFigures
 from bench.database_limit import DatabaseLimit
@@ -78,6 +79,7 @@ class Results(msgspec.Struct, kw_only=True):
     lists: list[ListFigures] = []
     books: Books | None = None
     v1: V1Figures = msgspec.field(default_factory=V1Figures)
+    bus: BusFigures = msgspec.field(default_factory=BusFigures)
     seconds: float = 0.0
 
     @property
@@ -93,4 +95,5 @@ class Results(msgspec.Struct, kw_only=True):
             *(self.nodes.faults if self.nodes else []),
             *(self.books.faults if self.books else []),
             *self.v1.faults,
+            *self.bus.faults,
         ]

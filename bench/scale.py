@@ -26,6 +26,16 @@ class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
     retried_timers: int
 
 
+class BusScale(msgspec.Struct, frozen=True, kw_only=True):
+    """Of what is measured of the bus, on either store."""
+
+    commands: int
+    burst: int
+    burst_rounds: int
+    steady_per_second: int
+    steady_seconds: int
+
+
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     creates: int
     warm_up: int
@@ -44,6 +54,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     node_timers_per_second: int = 1
     list_requests: int = 0
     v1: V1Scale
+    bus: BusScale
 
     @property
     def stored(self) -> int:
@@ -71,6 +82,21 @@ QUICK_V1 = V1Scale(
     retried_timers=1_000,
 )
 
+FULL_BUS = BusScale(
+    commands=100_000,
+    burst=10_000,
+    burst_rounds=3,
+    steady_per_second=500,
+    steady_seconds=20,
+)
+QUICK_BUS = BusScale(
+    commands=10_000,
+    burst=1_000,
+    burst_rounds=3,
+    steady_per_second=500,
+    steady_seconds=2,
+)
+
 FULL = {
     StoreName.SQLITE: Scale(
         creates=60_000,
@@ -84,6 +110,7 @@ FULL = {
         sizes=(1_000_000,),
         idle_seconds=5.0,
         v1=FULL_V1,
+        bus=FULL_BUS,
     ),
     StoreName.POSTGRESQL: Scale(
         creates=60_000,
@@ -101,6 +128,7 @@ FULL = {
         node_timers_per_second=5_000,
         list_requests=50,
         v1=FULL_V1,
+        bus=FULL_BUS,
     ),
 }
 
@@ -117,6 +145,7 @@ QUICK = {
         sizes=(50_000,),
         idle_seconds=2.0,
         v1=QUICK_V1,
+        bus=QUICK_BUS,
     ),
     StoreName.POSTGRESQL: Scale(
         creates=6_000,
@@ -134,6 +163,7 @@ QUICK = {
         node_timers_per_second=2_500,
         list_requests=10,
         v1=QUICK_V1,
+        bus=QUICK_BUS,
     ),
 }
 

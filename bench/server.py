@@ -36,7 +36,14 @@ class NamespaceAnswer(msgspec.Struct, frozen=True):
 class Server:
     """`duetime serve` on a free port of the loopback, with the store of a site."""
 
-    def __init__(self, site: Site, *, workers: int = 1, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        site: Site,
+        *,
+        workers: int = 1,
+        namespaces: Sequence[str] = (),
+        broker_url: str | None = None,
+    ) -> None:
         self.api_key = secrets.token_urlsafe(32)
         self.port = free_port()
         self._site = site
@@ -50,6 +57,8 @@ class Server:
         }
         if namespaces:
             environment["NAMESPACES"] = ",".join(namespaces)
+        if broker_url is not None:
+            environment["TIMER_BROKER_URL"] = broker_url
         # A single worker is started as it always is, without the option.
         options = ["--workers", str(workers)] if workers > 1 else []
         started = time.perf_counter()

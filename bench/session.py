@@ -8,6 +8,7 @@ import time
 import psutil
 
 from bench.books import audit_books
+from bench.bus.session import BUS_MEASURES, measure_bus
 from bench.client_limit import measure_clients
 from bench.creates import measure_creates
 from bench.database_limit import Rows, measure_database
@@ -34,8 +35,22 @@ MEASURES = ("creates", "burst", "steady")
 ON_THE_LARGEST = ("footprint", "lists", "audit")
 ON_SHARED_STORES = ("limit", "workers", "nodes")
 NAMES = {
-    StoreName.SQLITE: (*MEASURES, "loaded", "footprint", "clients", *V1_MEASURES),
-    StoreName.POSTGRESQL: (*MEASURES, *ON_SHARED_STORES, "loaded", *ON_THE_LARGEST, *V1_MEASURES),
+    StoreName.SQLITE: (
+        *MEASURES,
+        "loaded",
+        "footprint",
+        "clients",
+        *V1_MEASURES,
+        *BUS_MEASURES,
+    ),
+    StoreName.POSTGRESQL: (
+        *MEASURES,
+        *ON_SHARED_STORES,
+        "loaded",
+        *ON_THE_LARGEST,
+        *V1_MEASURES,
+        *BUS_MEASURES,
+    ),
 }
 WORKERS = 2
 
@@ -57,7 +72,9 @@ def most_stored(names: set[str], scale: Scale) -> int:
     paged = scale.v1.paged if "pages" in names else 0
     # The import has its lines in a file, and its rows once more in the table of the limit.
     imported = 2 * scale.v1.import_timers if "import" in names else 0
-    return max(2 * stored, 2 * paged, imported)
+    # Commands come twice: all at once, and then while they are published.
+    commanded = 2 * scale.bus.commands if "bus-commands" in names else 0
+    return max(2 * stored, 2 * paged, imported, commanded)
 
 
 class Session:
@@ -86,6 +103,7 @@ class Session:
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )
+        measure_bus(self._names, self._scale.bus, self._stores, self._steps, results.bus)
 
     def _on_empty_store(self, site: Site, results: Results) -> None:
         with Server(site) as server:

@@ -2,7 +2,14 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.e2e.databases", "tests.postgres.fixtures", "tests.solitude"]
+pytest_plugins = [
+    "tests.brokers.nats_fixtures",
+    "tests.brokers.running_broker",
+    "tests.brokers.valkey_fixtures",
+    "tests.e2e.databases",
+    "tests.postgres.fixtures",
+    "tests.solitude",
+]
 
 # How long an example takes on a busy machine is not what any property is about.
 settings.register_profile("duetime", deadline=None)

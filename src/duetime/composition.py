@@ -5,24 +5,30 @@ import os
 import secrets
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.types import ASGIApp
 
 from duetime import __version__
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
-from duetime.api.platform_types import ClusterStatus
+from duetime.api.platform_types import BusStatus, ClusterStatus
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.bus.asyncapi import asyncapi_document
+from duetime.bus.door import BusDoor
+from duetime.bus.event_destination import EventDestination
 from duetime.clock import SystemClock
 from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
-from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
+from duetime.domain.retry import UNTIL_DELIVERED
 from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
+from duetime.ports.bus import Bus
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.service.create_batcher import CreateBatcher
@@ -30,10 +36,16 @@ from duetime.service.namespace_refresher import NamespaceRefresher
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.rules import TimerRules
+from duetime.service.scheduling import Scheduling
 from duetime.service.timer_service import TimerService
 from duetime.settings import (
+    BrokerSettings,
+    MemoryBrokerSettings,
     MemoryStoreSettings,
+    NatsBrokerSettings,
+    NatsSettings,
     PostgresStoreSettings,
+    RedisBrokerSettings,
     Settings,
     SqliteStoreSettings,
 )
@@ -41,6 +53,8 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from duetime.delivery.nats.connection import NatsConnection
+    from duetime.delivery.nats.options import NatsOptions
     from duetime.stores.postgres import PostgresOptions, PostgresStore
 
 _log = structlog.get_logger()
@@ -66,8 +80,13 @@ class Duetime:
         self._settings = settings
         self._clock = SystemClock()
         self._store = _store(settings)
-        self._destination = _destination(self._clock, settings)
         self._options = _engine_options(settings, self._clock)
+        self._nats = _nats(settings)
+        self._bus = (
+            None if settings.broker is None else bus_of(settings.broker, self._options.owner)
+        )
+        self._events = None if self._bus is None else EventDestination(self._bus, self._clock)
+        self._destination = self._make_destination()
         self._namespaces = Namespaces(self._store)
         self._engine = Engine(
             self._store,
@@ -80,6 +99,8 @@ class Duetime:
         )
         self._namespaces.on_added = self._engine.own_new_shards
         self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
+        self._creates = CreateBatcher(self._store, self._engine)
+        self._door = self._make_door()
         self.app: ASGIApp = create_app(
             services=self._services(),
             store=self._store,
@@ -87,6 +108,7 @@ class Duetime:
             health=self._engine_health,
             endpoints=lambda: NodeEndpoints(self._engine.node, self._engine.endpoints()),
             api_key=settings.api_key,
+            asyncapi=asyncapi_document(),
             rules=ApiRules(
                 max_body_bytes=settings.max_body_bytes,
                 callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
@@ -94,28 +116,73 @@ class Duetime:
         )
 
     async def start(self) -> None:
-        """Store, namespaces, engine, in this order. What fails is undone before it is raised."""
+        """Store, NATS, namespaces, bus, engine, in this order. What fails is undone before it is
+        raised."""
         _tune_interpreter()
         await self._store.open()
         _log.info("store.opened", database=_name_of(self._settings))
         try:
+            if self._nats is not None:
+                await self._nats.connect()
             await self._namespaces.add_all(self._settings.namespaces)
+            if self._door is not None:
+                await self._door.open()
             await self._engine.start()
         except BaseException:
-            await self._store.close()
+            await self._close()
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+        if self._door is not None:
+            self._door.start()
 
     async def stop(self) -> None:
+        if self._door is not None:
+            await self._door.stop()
         await self._namespace_refresher.stop()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
+        await self._close()
+
+    async def _close(self) -> None:
         await self._destination.close()
+        if self._door is not None:
+            await self._door.close()
         await self._store.close()
+
+    def _make_door(self) -> BusDoor | None:
+        if self._bus is None or self._events is None:
+            return None
+        rules = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+        scheduling = Scheduling(
+            self._store,
+            self._clock,
+            self._engine,
+            self._destination,
+            self._namespaces,
+            rules,
+            creates=self._creates,
+        )
+        return BusDoor(self._bus, self._events, scheduling, self._clock)
+
+    def _make_destination(self) -> Destination:
+        timeout_ms = round(self._settings.callback_timeout_seconds * 1_000)
+        destinations: dict[type[Callback], Destination] = {
+            HttpCallback: HttpDestination(HttpClient(), self._clock, timeout_ms)
+        }
+        if self._nats is not None:
+            from duetime.delivery.nats.destination import NatsDestination
+
+            destinations[NatsCallback] = NatsDestination(self._nats, self._clock, timeout_ms)
+        if self._events is not None:
+            destinations[BusCallback] = self._events
+        unavailable: dict[type[Callback], str] = {
+            NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
+            BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
+        }
+        return DestinationByType(destinations, unavailable, self._clock)
 
     def _services(self) -> Services:
         settings = self._settings
-        creates = CreateBatcher(self._store, self._engine)
         platform = TimerRules(
             min_delay_ms=round(settings.min_delay_seconds * 1_000),
             callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
@@ -131,7 +198,7 @@ class Duetime:
                 self._destination,
                 self._namespaces,
                 rules,
-                creates=creates,
+                creates=self._creates,
             )
 
         return Services(
@@ -149,7 +216,13 @@ class Duetime:
             lateness_ms=self._engine.lateness_ms(99),
             in_flight=self._engine.in_flight,
             cluster=self._cluster_health(),
+            bus=self._bus_health(),
         )
+
+    def _bus_health(self) -> BusStatus | None:
+        if self._door is None:
+            return None
+        return BusStatus(**asdict(self._door.health()))
 
     def _cluster_health(self) -> ClusterStatus | None:
         engine = self._engine
@@ -237,15 +310,48 @@ def _name_of(settings: Settings) -> str:
             assert_never(unreachable)
 
 
-def _destination(clock: SystemClock, settings: Settings) -> Destination:
-    timeout_ms = round(settings.callback_timeout_seconds * 1_000)
-    return DestinationByType(
-        {HttpCallback: HttpDestination(HttpClient(), clock, timeout_ms)},
-        {
-            NatsCallback: "'nats' is not available: this release delivers over HTTP only",
-            BusCallback: "'bus' is not available: this release delivers over HTTP only",
-        },
-        clock,
+def bus_of(broker: BrokerSettings, node: str) -> Bus:
+    """The adapter for the broker, not connected yet. `node` is the name of this process there."""
+    # Imported here, so that those who use one broker, or none, do not wait for the others.
+    match broker:
+        case NatsBrokerSettings(nats=nats):
+            from duetime.bus.nats_jetstream import JetStreamBus
+
+            return JetStreamBus(nats_options(nats))
+        case RedisBrokerSettings(url=url):
+            from duetime.bus.redis_streams import RedisBus
+
+            return RedisBus(url, node)
+        case MemoryBrokerSettings():
+            from duetime.bus.memory import MemoryBus
+
+            return MemoryBus()
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _nats(settings: Settings) -> "NatsConnection | None":
+    if settings.nats is None:
+        return None
+    from duetime.delivery.nats.connection import NatsConnection
+
+    return NatsConnection(nats_options(settings.nats))
+
+
+def nats_options(nats: NatsSettings) -> "NatsOptions":
+    from duetime.delivery.nats.options import NatsOptions
+
+    def text(path: Path | None) -> str | None:
+        return None if path is None else str(path)
+
+    return NatsOptions(
+        url=nats.url,
+        user=nats.user,
+        password=nats.password,
+        credentials_file=text(nats.credentials_file),
+        tls_ca_file=text(nats.tls_ca_file),
+        tls_cert_file=text(nats.tls_cert_file),
+        tls_key_file=text(nats.tls_key_file),
     )
 
 

@@ -21,6 +21,7 @@ PAGES = [
 # Read by the command line as a client, not by the service.
 CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY"}
 TEST_VARIABLES = {"DUETIME_SEED", "DUETIME_SEEDS", "DUETIME_TEST_POSTGRES_URL"}
+STREAM_NAMES = {"TIMER_COMMANDS", "TIMER_EVENTS", "TIMER_REJECTED"}
 ERROR_CODES = {"METHOD_NOT_ALLOWED", "NOT_FOUND", *(code for _, code in STATUS_AND_ERROR.values())}
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -88,7 +89,8 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 def test_variables_are_settings(page: Path) -> None:
     named = set(_VARIABLE.findall(page.read_text(encoding="utf-8")))
-    assert named <= SETTINGS.keys() | CLIENT_VARIABLES | TEST_VARIABLES | ERROR_CODES
+    known = SETTINGS.keys() | CLIENT_VARIABLES | TEST_VARIABLES | ERROR_CODES | STREAM_NAMES
+    assert named <= known
 
 
 def test_commands_and_their_options_exist(page: Path) -> None:

@@ -10,7 +10,6 @@ from duetime.settings import (
     LogFormat,
     LogLevel,
     MemoryStoreSettings,
-    NatsSettings,
     Settings,
     SqliteStoreSettings,
     load_settings,
@@ -39,7 +38,7 @@ def test_only_the_api_key_is_needed() -> None:
         namespaces=(WantedNamespace("default"),),
         store=SqliteStoreSettings(Path("duetime.db")),
         nats=None,
-        broker_url=None,
+        broker=None,
         min_delay_seconds=5,
         max_body_bytes=1024 * 1024,
         max_payload_bytes=256 * 1024,
@@ -197,29 +196,6 @@ def test_several_processes_need_a_store_they_can_share(url: str) -> None:
 def test_a_store_that_cannot_be_read_is_the_only_problem_of_several_processes() -> None:
     (line,) = problems(DATABASE_URL="postgresql://host", WORKERS="2")
     assert line.startswith("DATABASE_URL=")
-
-
-@pytest.mark.parametrize(
-    ("env", "nats"),
-    [
-        ({"NATS_HOST": "broker"}, NatsSettings(url="nats://broker:4222")),
-        ({"NATS_PORT": "4222", "NATS_USER": "u"}, None),
-        (
-            {"NATS_HOST": "::1", "NATS_PORT": "1", "NATS_USER": "u", "NATS_PASSWORD": "p"},
-            NatsSettings(url="nats://[::1]:1", user="u", password="p"),
-        ),
-        (
-            {"NATS_URL": "tls://u:p%40@broker:1", "NATS_HOST": "other"},
-            NatsSettings(url="tls://broker:1", user="u", password="p@"),
-        ),
-        (
-            {"NATS_URL": "nats://broker", "NATS_USER": "u", "NATS_PASSWORD": "p"},
-            NatsSettings(url="nats://broker:4222", user="u", password="p"),
-        ),
-    ],
-)
-def test_nats_is_named_by_url_or_parts(env: dict[str, str], nats: NatsSettings | None) -> None:
-    assert load(**env).nats == nats
 
 
 def test_the_log_level_has_two_names() -> None:

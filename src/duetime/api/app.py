@@ -58,8 +58,10 @@ def create_app(
     endpoints: Callable[[], NodeEndpoints],
     api_key: str | None,
     rules: ApiRules,
+    asyncapi: bytes,
 ) -> ASGIApp:
-    """The application, ready to be served. Without an `api_key` everyone is let in."""
+    """The application, ready to be served. Without an `api_key` everyone is let in. `asyncapi` is
+    what describes the bus, of which nothing else is known here."""
     guard = ApiKeyGuard(api_key)
     service = services.platform
     platform = Platform(service, guard, rules.max_body_bytes)
@@ -72,6 +74,9 @@ def create_app(
     async def openapi(scope: Scope, receive: Receive) -> Answer:
         return openapi_answer()
 
+    async def bus_description(scope: Scope, receive: Receive) -> Answer:
+        return Answer(200, asyncapi)
+
     async def docs(scope: Scope, receive: Receive) -> Answer:
         return docs_answer(scope, clock.now())
 
@@ -83,6 +88,7 @@ def create_app(
         _route("/timers/{id}", GET=platform.get, PUT=platform.update, DELETE=platform.cancel),
         _route("/healthz", GET=healthz),
         _route("/openapi.json", GET=openapi),
+        _route("/asyncapi.json", GET=bus_description),
         _route("/docs", GET=docs),
         _route("/", GET=home),
     ]

@@ -63,7 +63,8 @@ def _page() -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title><style>{STYLE}</style></head><body>"
         f"<nav><strong>{escape(info['title'])}</strong> <small>{escape(info['version'])}</small>"
-        f'{"".join(links)}<b>More</b><a href="/openapi.json">OpenAPI document</a></nav>'
+        f'{"".join(links)}<b>More</b><a href="/openapi.json">OpenAPI document</a>'
+        '<a href="/asyncapi.json">AsyncAPI document of the bus</a></nav>'
         f"<main><header><h1>{escape(info['title'])} API</h1>"
         f"<p class=lead>{escape(info['summary'])}</p><p>{prose(info['description'])}</p>"
         "<p>Send your key with every request: <code>X-API-Key: $API_KEY</code>. "

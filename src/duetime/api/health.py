@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from duetime.api.answers import Answer, answer
 from duetime.api.errors import Code
-from duetime.api.platform_types import ClusterStatus, EngineStatus, HealthStatus
+from duetime.api.platform_types import BusStatus, ClusterStatus, EngineStatus, HealthStatus
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import format_instant
 from duetime.ports.clock import Clock
@@ -24,6 +24,8 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     in_flight: int
     cluster: ClusterStatus | None = None
     """None when the store serves this process alone."""
+    bus: BusStatus | None = None
+    """None when no broker is configured."""
 
 
 class Health:
@@ -56,6 +58,7 @@ class Health:
                 in_flight=engine.in_flight,
             ),
             cluster=engine.cluster or UNSET,
+            bus=engine.bus or UNSET,
         )
         if healthy:
             return answer(200, Code.SUCCESS, "healthy", data)

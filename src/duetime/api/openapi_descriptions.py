@@ -8,7 +8,7 @@ _TIMER = {
     "created_at": "When it was created.",
     "updated_at": "When it was last changed, by a request or by an attempt.",
     "execute_at": "The instant it is meant for.",
-    "callback_type": "Types other than `http` are not available in this release.",
+    "callback_type": "How the callback is made; `bus`: as an event on the message bus.",
     "callback_config": "The callback as it was given.",
     "status": "Where it stands. The last three are final.",
     "last_error": "Why the latest attempt failed; null if it did not.",
@@ -45,10 +45,13 @@ _MEMBERS: Mapping[str, Mapping[str, str]] = {
         "shards": "Parts into which all timers are divided.",
         "clock_skewed": "Whether the clocks differ by more than `CLOCK_SKEW_LIMIT_MS`.",
     },
-}
-_SCHEMAS = {
-    "NatsCallbackConfig": "Not available in this release.",
-    "BusCallbackConfig": "Not available in this release.",
+    "BusStatus": {
+        "broker": "Where the broker is.",
+        "connected": "Whether it could be spoken to when that was last tried.",
+        "commands_received": "Commands that were done with, whatever became of them.",
+        "commands_rejected": "Those of them that could not be accepted.",
+        "events_published": "Timers that were announced.",
+    },
 }
 _GENERAL = "ISO 8601 in UTC."
 
@@ -72,6 +75,3 @@ def describe_answers(schemas: dict[str, Any]) -> None:
         for member, choices in _CHOICES.items():
             if member in schemas[name]["properties"]:
                 schemas[name]["properties"][member]["enum"] = choices
-    for name, text in _SCHEMAS.items():
-        if name in schemas:
-            schemas[name].setdefault("description", text)

@@ -26,6 +26,18 @@ CREATE = {
     "idempotency_key": "order-456-reminder",
 }
 
+CREATE_NATS = {
+    "execute_at": "2030-01-01T12:00:00Z",
+    "callback": {
+        "type": "nats",
+        "topic": "events.timer.triggered",
+        "key": "user123",
+        "headers": {"source": "timers"},
+        "payload": PAYLOAD,
+        "ack": True,
+    },
+}
+
 CREATED = {"code": 0, "message": "timer created successfully", "data": SUMMARY}
 
 EXISTING = {"code": 0, "message": "timer already exists", "data": SUMMARY}
@@ -108,6 +120,14 @@ HEALTHY = {
             "shards": 48,
             "clock_offset_ms": -0.4,
             "clock_skewed": False,
+        },
+        "bus": {
+            "broker": "nats://bus.example.com:4222",
+            "connected": True,
+            "commands_received": 1200,
+            "commands_rejected": 1,
+            "commands_ignored": 2,
+            "events_published": 1143,
         },
     },
 }

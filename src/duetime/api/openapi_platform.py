@@ -88,7 +88,10 @@ def _create() -> Json:
         "summary": "Create a timer",
         "description": "Answered once the timer is durable. `execute_at` must be at least "
         "`MIN_DELAY_SECONDS` (5 unless configured) and at most 100 years ahead.",
-        "requestBody": json_body("CreateTimerBody", {"HTTP callback": examples.CREATE}),
+        "requestBody": json_body(
+            "CreateTimerBody",
+            {"HTTP callback": examples.CREATE, "NATS callback": examples.CREATE_NATS},
+        ),
         "responses": {
             "201": _success(
                 "The timer was created.", "TimerSummary", examples.CREATED, links=_LINKS

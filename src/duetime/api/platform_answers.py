@@ -86,6 +86,7 @@ def callback_config_of(callback: Callback) -> CallbackConfig:
                 key=UNSET if callback.key is None else callback.key,
                 headers=UNSET if callback.headers is None else callback.headers,
                 payload=callback.payload,
+                ack=True if callback.ack else UNSET,
             )
         case BusCallback():
             return BusCallbackConfig()

@@ -40,7 +40,11 @@ def callback_of(body: CallbackBody) -> Callback:
             return HttpCallback(url=body.url, headers=body.headers, payload=body.payload)
         case NatsCallbackBody():
             return NatsCallback(
-                topic=body.topic, key=body.key, headers=body.headers, payload=body.payload
+                topic=body.topic,
+                key=body.key,
+                headers=body.headers,
+                payload=body.payload,
+                ack=body.ack,
             )
         case _ as unreachable:
             assert_never(unreachable)

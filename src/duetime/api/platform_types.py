@@ -76,12 +76,29 @@ class HttpCallbackBody(
 class NatsCallbackBody(
     Struct, frozen=True, tag="nats", tag_field="type", forbid_unknown_fields=True
 ):
-    """A message published on a NATS subject. Not available in this release: a 400."""
+    """A message published on a NATS subject. The timer is completed once the server has it. A 400
+    if the service is set to no NATS server."""
 
-    topic: Annotated[str, Meta(description="The subject.", examples=["events.timer.triggered"])]
-    key: Annotated[str | None, Meta(description="If given, the subject is `topic.key`.")] = None
+    topic: Annotated[
+        str,
+        Meta(
+            description="The subject: words with dots between them, no spaces and no wildcards.",
+            examples=["events.timer.triggered"],
+        ),
+    ]
+    key: Annotated[
+        str | None,
+        Meta(description="If given, the subject is `topic.key`.", examples=["user123"]),
+    ] = None
     headers: CallbackHeaders = None
     payload: Payload = UNSET
+    ack: Annotated[
+        bool,
+        Meta(
+            description="Whether a JetStream stream must have stored the message: if none does, "
+            "the attempt failed. False unless given."
+        ),
+    ] = False
 
 
 CallbackBody = HttpCallbackBody | NatsCallbackBody
@@ -227,10 +244,16 @@ class HttpCallbackConfig(Struct, frozen=True, tag="http", tag_field="type"):
 
 
 class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
+    """A message at NATS, on `topic`, or on `topic.key`."""
+
     topic: str
     key: str | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
     payload: Raw | UnsetType = UNSET
+    ack: Annotated[
+        bool | UnsetType,
+        Meta(description="There, and true, when a JetStream stream must store the message."),
+    ] = UNSET
 
 
 class BusCallbackConfig(Struct, frozen=True, tag="bus", tag_field="type"):
@@ -307,9 +330,23 @@ class ClusterStatus(Struct, frozen=True):
     clock_skewed: bool
 
 
+class BusStatus(Struct, frozen=True):
+    """The message bus, as this process sees it. Counts are since its start."""
+
+    broker: str
+    connected: bool
+    commands_received: int
+    commands_rejected: int
+    commands_ignored: Annotated[
+        int, Meta(description="Commands for timers that had fired or were canceled.")
+    ]
+    events_published: int
+
+
 class HealthStatus(Struct, frozen=True):
     status: Annotated[str, Meta(extra_json_schema={"enum": ["up", "degraded"]})]
     database: Annotated[str, Meta(extra_json_schema={"enum": ["connected", "disconnected"]})]
     timestamp: InstantText
     engine: EngineStatus
     cluster: ClusterStatus | UnsetType = UNSET
+    bus: BusStatus | UnsetType = UNSET

@@ -43,7 +43,17 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
 def create(
-    url: Annotated[str, typer.Option(help="Where the callback is POSTed to.")],
+    url: Annotated[str | None, typer.Option(help="Where the callback is POSTed to.")] = None,
+    nats_topic: Annotated[
+        str | None,
+        typer.Option(metavar="SUBJECT", help="Publish at NATS instead, on this subject."),
+    ] = None,
+    nats_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The subject is SUBJECT.KEY.")
+    ] = None,
+    ack: Annotated[
+        bool, typer.Option("--ack", help="A JetStream stream must have stored the message.")
+    ] = False,
     at: AtOption = None,
     after: InOption = None,
     payload: PayloadOption = None,
@@ -76,18 +86,21 @@ def create(
     With `--id` the timer is created by the v1 API: the callback says which timer it is, the
     namespace's retry policy applies, and the same command again creates no second timer.
 
+    With `--nats-topic` the callback is a message at the NATS server that the service is set to.
+
     Examples:
 
     * `duetime create --url http://127.0.0.1:9000/hello --in 10s`
     * `duetime create --url https://example.com/hook --at 2030-01-31T12:00:00Z --payload @body.json`
     * `duetime create --url http://127.0.0.1:9000 --in 1h30m --max-retries 5 --initial-interval 1s`
+    * `duetime create --nats-topic events.timer --nats-key user-7 --in 10s --ack`
     * `duetime create --namespace orders --id order-17 --url https://example.com/hook --in 1h`
     """
     refuse_both_payloads(payload, no_payload)
+    callback = _callback(url, nats_topic, nats_key, ack)
     execute_at = read_instant(at, after)
     if execute_at is None:
         refuse("--at / --in", "one of them is needed")
-    callback: dict[str, object] = {"type": "http", "url": url}
     if header:
         callback["headers"] = read_headers(header)
     if payload is not None:
@@ -117,7 +130,28 @@ def create(
     else:
         if id is None:
             refuse("--id", "is needed with --namespace")
+        if nats_topic is not None:
+            refuse("--nats-topic", "is not for timers of the v1 API, which calls back over HTTP")
         refuse_members_of_platform(body)
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
         client = V1Client(server, api_key)
     show_timer("Timer created.", client.request("POST", "/timers", body=body), as_json=as_json)
+
+
+def _callback(
+    url: str | None, nats_topic: str | None, nats_key: str | None, ack: bool
+) -> dict[str, object]:
+    """Where to; what it carries is added later."""
+    if (url is None) == (nats_topic is None):
+        refuse("--url / --nats-topic", "one of them is needed" if url is None else "give one")
+    if url is not None:
+        for option, given in (("--nats-key", nats_key is not None), ("--ack", ack)):
+            if given:
+                refuse(option, "is for callbacks at NATS: give --nats-topic instead of --url")
+        return {"type": "http", "url": url}
+    callback: dict[str, object] = {"type": "nats", "topic": nats_topic}
+    if nats_key is not None:
+        callback["key"] = nats_key
+    if ack:
+        callback["ack"] = True
+    return callback

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TypeVar
 
 ResultT = TypeVar("ResultT")
@@ -34,3 +35,14 @@ def stop_signal() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     return stopped
+
+
+async def until_stopped(main: Coroutine[None, None, None]) -> None:
+    """Run to the end, which SIGINT and SIGTERM bring early."""
+    working = asyncio.ensure_future(main)
+    stopping = asyncio.ensure_future(stop_signal().wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working

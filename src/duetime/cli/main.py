@@ -8,6 +8,7 @@ import typer
 
 from duetime import __version__
 from duetime.cli.audit import audit
+from duetime.cli.bus import bus
 from duetime.cli.cancel import cancel
 from duetime.cli.cluster import cluster
 from duetime.cli.create import create
@@ -38,6 +39,7 @@ app = typer.Typer(
 
 _RUN = "Run"
 _TIMERS = "Timers (talk to a running server)"
+_BUS = "Message bus (talk to the broker)"
 _STORE = "Store (read it directly, with the settings of serve)"
 
 app.command(rich_help_panel=_RUN)(dev)
@@ -54,6 +56,7 @@ app.command(rich_help_panel=_TIMERS)(export)
 app.add_typer(namespaces, name="namespaces", rich_help_panel=_TIMERS)
 app.command(rich_help_panel=_TIMERS)(endpoints)
 app.command(rich_help_panel=_TIMERS)(health)
+app.add_typer(bus, name="bus", rich_help_panel=_BUS)
 app.command(rich_help_panel=_STORE)(migrate)
 app.command(rich_help_panel=_STORE)(cluster)
 app.command(rich_help_panel=_STORE)(audit)

@@ -22,7 +22,9 @@ def in_platform_names(timer: TimerData) -> dict[str, object]:
         if name in _CALLBACK:
             # It is shown where the first of its parts is.
             shown["callback_config"] = callback
-            callback[_CALLBACK[name]] = value
+            # Without a URL it is not made over HTTP, and what it lacks need not be told.
+            if value is not None or timer["callbackUrl"] is not None:
+                callback[_CALLBACK[name]] = value
         elif name == "attempts":
             shown[name] = [_snake_case(attempt) for attempt in cast(list[TimerData], value)]
         elif name == "retry_policy" and isinstance(value, dict):

@@ -40,13 +40,19 @@ class HttpCallback(
 class NatsCallback(
     Struct, frozen=True, kw_only=True, tag="nats", tag_field="type", omit_defaults=True
 ):
-    """A message published on `topic`, or on `topic.key` when there is a key."""
+    """A message published on `topic`, or on `topic.key` when there is a key. With `ack` it has
+    to be stored by a JetStream stream."""
 
     topic: str
     key: str | None = None
     headers: dict[str, str] | None = None
     payload: Payload = UNSET
     timeout_ms: int | None = None
+    ack: bool = False
+
+    @property
+    def subject(self) -> str:
+        return self.topic if self.key is None else f"{self.topic}.{self.key}"
 
 
 class BusCallback(

@@ -88,14 +88,27 @@ class TimerConflict(DuetimeError):
     kind = ErrorKind.TIMER_CONFLICT
 
 
-class StoreUnavailable(DuetimeError):
+class Unavailable(DuetimeError):
+    """Something that we depend on could not do its work now. `what` it is, in a word."""
+
+    kind = ErrorKind.UNAVAILABLE
+    what: str
+
+
+class BusUnavailable(Unavailable):
+    """The bus could not do its work now. What was to be published may have been or not."""
+
+    what = "bus"
+
+
+class StoreUnavailable(Unavailable):
     """The store could not do its work now. What was to be written may have been written or
     not, but never in part.
 
     `told` is what callers of an API are told, where the message is for operators only.
     """
 
-    kind = ErrorKind.UNAVAILABLE
+    what = "store"
 
     def __init__(self, message: str, *, told: str | None = None) -> None:
         super().__init__(message)

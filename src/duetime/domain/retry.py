@@ -39,3 +39,12 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if retry_after_ms is not None:
             interval = max(interval, min(retry_after_ms, self.max_interval_ms))
         return interval * (1 + JITTER * chance)
+
+
+UNTIL_DELIVERED = RetryPolicy(
+    max_retries=1_000_000_000,
+    max_duration_ms=100 * 365 * 86_400_000,
+    initial_interval_ms=100,
+    max_interval_ms=5_000,
+)
+"""For what may not be given up: events of the bus, whose broker is expected to come back."""

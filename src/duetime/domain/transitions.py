@@ -66,6 +66,7 @@ class Change(Struct, frozen=True, kw_only=True):
     callback: Callback | UnsetType = UNSET
     metadata: Raw | UnsetType | None = UNSET
     retry_policy: RetryPolicy | UnsetType | None = UNSET
+    correlation_id: str | UnsetType | None = UNSET
 
 
 class Redrive(Struct, frozen=True, kw_only=True):
@@ -204,6 +205,8 @@ def changed(timer: Timer, change: Change) -> Timer:
         result = replace(result, metadata=change.metadata)
     if change.retry_policy is not UNSET:
         result = replace(result, retry_policy=change.retry_policy)
+    if change.correlation_id is not UNSET:
+        result = replace(result, correlation_id=change.correlation_id)
     if change.execute_at is UNSET and change.callback is UNSET:
         return result
     execute_at = timer.execute_at if change.execute_at is UNSET else change.execute_at

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import structlog
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import Unavailable
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
@@ -21,8 +21,8 @@ class BackgroundLoop(ABC):
     """A loop that takes one step after the other until it is stopped.
 
     A step that fails is logged and taken again after a pause that grows up to a second: a
-    store that is away for a while must not end the engine. `stop` never interrupts a step, so
-    that no answer of the store is lost between the store and the loop.
+    store or a bus that is away for a while must not end the service. `stop` never interrupts a
+    step, so that no answer of the store is lost between the store and the loop.
     """
 
     name: str
@@ -35,6 +35,7 @@ class BackgroundLoop(ABC):
         self._pause_seconds = FIRST_PAUSE_SECONDS
         self._failing_since_seconds: float | None = None
         self._told_at_seconds: float | None = None
+        self._absent = ""
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
@@ -82,7 +83,7 @@ class BackgroundLoop(ABC):
         while not self._stopping:
             try:
                 await self.step()
-            except StoreUnavailable as error:
+            except Unavailable as error:
                 self._tell_of_absence(error)
                 await self._pause()
             except Exception:
@@ -94,19 +95,20 @@ class BackgroundLoop(ABC):
                     self._tell_of_return()
                 self._failing_since_seconds = None
 
-    def _tell_of_absence(self, error: StoreUnavailable) -> None:
-        """Once, and then now and then: the store may be away for hours."""
+    def _tell_of_absence(self, error: Unavailable) -> None:
+        """Once, and then now and then: the store, or the bus, may be away for hours."""
         now_seconds = self._clock.monotonic()
         told_at = self._told_at_seconds
         if told_at is None or now_seconds - told_at >= REMIND_SECONDS:
             self._told_at_seconds = now_seconds
-            _log.warning("store.unavailable", loop=self.name, error=error.message)
+            self._absent = error.what
+            _log.warning(f"{error.what}.unavailable", loop=self.name, error=error.message)
 
     def _tell_of_return(self) -> None:
         self._told_at_seconds = None
         if self._failing_since_seconds is not None:
             away_seconds = round(self._clock.monotonic() - self._failing_since_seconds, 1)
-            _log.info("store.available", loop=self.name, away_seconds=away_seconds)
+            _log.info(f"{self._absent}.available", loop=self.name, away_seconds=away_seconds)
 
     async def _pause(self) -> None:
         if self._failing_since_seconds is None:

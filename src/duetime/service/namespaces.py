@@ -1,7 +1,7 @@
 """The namespaces this service accepts timers for."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
 from duetime.domain.errors import InvalidInput, NamespaceNotFound, SettingsError
 from duetime.domain.namespace import (
@@ -94,6 +94,19 @@ class Namespaces:
                 await self._store.change_namespace(name, changed.options)
                 self._by_name[name] = changed
             return changed
+
+    async def provide(self, names: Collection[str]) -> None:
+        """Create those of the namespaces that are not there, for doors at which nobody has to ask
+        for one first. Their names have been checked."""
+        if all(name in self._by_name for name in names):
+            return
+        async with self._reading:
+            await self._read()
+            missing = [name for name in names if name not in self._by_name]
+            for name in missing:
+                await self._store.add_namespace(Namespace(name, DEFAULT_SHARDS))
+            if missing:
+                await self._read()
 
     async def add_all(self, configured: Iterable[WantedNamespace]) -> None:
         """What is configured comes to exist, at start-up, before the engine starts.

@@ -1,13 +1,12 @@
 """From sources to checked settings, or to everything that is wrong with them at once."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from duetime.domain.errors import SettingsError
 from duetime.settings import table
+from duetime.settings.brokers import NatsAccess
 from duetime.settings.namespaces import read_namespaces
-from duetime.settings.readers import host_in_url
 from duetime.settings.sources import gather
 from duetime.settings.store import read_store
 from duetime.settings.table import Auth
@@ -15,7 +14,6 @@ from duetime.settings.texts import Texts
 from duetime.settings.values import (
     LogLevel,
     MemoryStoreSettings,
-    NatsSettings,
     Settings,
     SqliteStoreSettings,
 )
@@ -36,6 +34,7 @@ def load_settings(
     given, namespace_tables = gather(environ, dotenv_path, toml_path, problems)
     texts = Texts(given, problems)
     store = read_store(texts)
+    nats = NatsAccess(texts)
     settings = Settings(
         api_key=_api_key(texts),
         host=texts.value(table.HOST),
@@ -43,8 +42,8 @@ def load_settings(
         workers=texts.value(table.WORKERS),
         namespaces=read_namespaces(texts, namespace_tables, problems),
         store=store or MemoryStoreSettings(),
-        nats=_nats(texts),
-        broker_url=texts.optional(table.TIMER_BROKER_URL),
+        nats=nats.server(),
+        broker=nats.broker(),
         min_delay_seconds=texts.value(table.MIN_DELAY_SECONDS),
         max_body_bytes=texts.value(table.MAX_BODY_BYTES),
         max_payload_bytes=texts.value(table.MAX_PAYLOAD_BYTES),
@@ -89,16 +88,3 @@ def _log_level(texts: Texts) -> LogLevel:
     if rust_log is not None and not texts.has(table.LOG_LEVEL):
         return rust_log
     return texts.value(table.LOG_LEVEL)
-
-
-def _nats(texts: Texts) -> NatsSettings | None:
-    by_url = texts.optional(table.NATS_URL)
-    host = texts.optional(table.NATS_HOST)
-    port = texts.value(table.NATS_PORT)
-    user = texts.optional(table.NATS_USER)
-    password = texts.optional(table.NATS_PASSWORD)
-    if by_url is not None:
-        return by_url if by_url.user else replace(by_url, user=user, password=password)
-    if host is None:
-        return None
-    return NatsSettings(url=f"nats://{host_in_url(host)}:{port}", user=user, password=password)

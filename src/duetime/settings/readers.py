@@ -10,19 +10,12 @@ from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
-from duetime.settings.values import (
-    LogLevel,
-    MemoryStoreSettings,
-    NatsSettings,
-    SqliteStoreSettings,
-)
+from duetime.settings.values import LogLevel, MemoryStoreSettings, SqliteStoreSettings
 
 MIN_API_KEY_CHARACTERS = 32
-DEFAULT_NATS_PORT = 4222
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
@@ -61,6 +54,16 @@ def file_path(text: str) -> Path:
     if "\0" in text:
         raise ValueError("the path of a file")
     return Path(text)
+
+
+def readable_file(text: str) -> Path:
+    path = file_path(text)
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise ValueError(f"the path of a file that can be read: {error.strerror}") from None
+    return path
 
 
 def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
@@ -143,32 +146,3 @@ def text_without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("a text without NUL characters")
     return text
-
-
-def nats_url(text: str) -> NatsSettings:
-    try:
-        parts = urlsplit(text)
-        port = parts.port or DEFAULT_NATS_PORT
-    except ValueError:
-        raise ValueError(_NATS_URL_ACCEPTED) from None
-    if parts.scheme not in ("nats", "tls") or not parts.hostname or parts.path.strip("/"):
-        raise ValueError(_NATS_URL_ACCEPTED)
-    if parts.query or parts.fragment or not parts.hostname.isprintable():
-        raise ValueError(_NATS_URL_ACCEPTED)
-    return NatsSettings(
-        url=f"{parts.scheme}://{host_in_url(parts.hostname)}:{port}",
-        user=unquote(parts.username) if parts.username else None,
-        password=unquote(parts.password) if parts.password else None,
-    )
-
-
-def broker_url(text: str) -> str:
-    nats_url(text)
-    return text
-
-
-def host_in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-_NATS_URL_ACCEPTED = "nats://host:port or tls://host:port, with user:password@ if needed"

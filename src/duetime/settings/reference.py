@@ -58,7 +58,8 @@ _PAGE_TAIL = """\
 ## The command line as a client
 
 `duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces` and
-`health` talk to a server. They read these from the environment or `.env`:
+`health` talk to a server (`duetime bus` talks to the broker of `TIMER_BROKER_URL`). They read these
+from the environment or `.env`:
 
 | Name | Default | Meaning |
 |---|---|---|

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from duetime.settings.broker_address import broker_url, nats_url
 from duetime.settings.namespace_list import namespace_list
 from duetime.settings.readers import (
     any_text,
     api_key,
-    broker_url,
     choice,
     file_path,
     log_level,
-    nats_url,
     number,
     one_word,
     postgres_hosts,
+    readable_file,
     schema_name,
     store_url,
     text_without_nul,
@@ -244,21 +244,60 @@ NATS_URL = Setting(
     nats_url,
     None,
     "url",
-    "NATS server, in one piece; goes before NATS_HOST. NATS callbacks are not supported yet.",
+    "NATS server of NATS callbacks, as nats://user:password@host:port or tls://...; goes before "
+    "NATS_HOST.",
     url=True,
 )
 NATS_HOST = Setting(
-    "NATS_HOST", one_word, None, "address", "NATS server. NATS callbacks are not supported yet."
+    "NATS_HOST", one_word, None, "address", "NATS server of NATS callbacks, without NATS_URL."
 )
 NATS_PORT = Setting("NATS_PORT", whole_number(1, 65535), "4222", "port", "NATS port.")
-NATS_USER = Setting("NATS_USER", any_text, None, "text", "NATS user.")
-NATS_PASSWORD = Setting("NATS_PASSWORD", any_text, None, "secret", "NATS password.", secret=True)
+NATS_USER = Setting(
+    "NATS_USER",
+    any_text,
+    None,
+    "text",
+    "NATS user, where the URL names none. This and what follows holds for a NATS broker, too.",
+)
+NATS_PASSWORD = Setting(
+    "NATS_PASSWORD",
+    any_text,
+    None,
+    "secret",
+    "NATS password, as it is: nothing in it needs to be escaped.",
+    secret=True,
+)
+NATS_CREDENTIALS_FILE = Setting(
+    "NATS_CREDENTIALS_FILE",
+    readable_file,
+    None,
+    "path",
+    "A .creds file with the user's JWT and key, instead of user and password.",
+)
+NATS_TLS_CA_FILE = Setting(
+    "NATS_TLS_CA_FILE",
+    readable_file,
+    None,
+    "path",
+    "The certificates to trust, in PEM; the system's unless given.",
+)
+NATS_TLS_CERT_FILE = Setting(
+    "NATS_TLS_CERT_FILE",
+    readable_file,
+    None,
+    "path",
+    "The certificate to show to the server, in PEM; together with NATS_TLS_KEY_FILE.",
+)
+NATS_TLS_KEY_FILE = Setting(
+    "NATS_TLS_KEY_FILE", readable_file, None, "path", "The key of that certificate, in PEM."
+)
 TIMER_BROKER_URL = Setting(
     "TIMER_BROKER_URL",
     broker_url,
     None,
     "url",
-    "The broker of timer commands and events. Not used by this release yet.",
+    "The broker of timer commands and events: nats://host:port, tls://host:port, "
+    "redis://host:port/database, rediss://host:port/database or memory:.",
     url=True,
 )
 
@@ -319,7 +358,18 @@ GROUPS: dict[str, tuple[Setting[object], ...]] = {
         LEASE_SECONDS,
         CLOCK_SKEW_LIMIT_MS,
     ),
-    "NATS": (NATS_URL, NATS_HOST, NATS_PORT, NATS_USER, NATS_PASSWORD, TIMER_BROKER_URL),
+    "Bus": (TIMER_BROKER_URL,),
+    "NATS": (
+        NATS_URL,
+        NATS_HOST,
+        NATS_PORT,
+        NATS_USER,
+        NATS_PASSWORD,
+        NATS_CREDENTIALS_FILE,
+        NATS_TLS_CA_FILE,
+        NATS_TLS_CERT_FILE,
+        NATS_TLS_KEY_FILE,
+    ),
     "Logs": (LOG_LEVEL, RUST_LOG, LOG_FORMAT),
     "Configuration file": (CONFIG_FILE,),
 }

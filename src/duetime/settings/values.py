@@ -47,11 +47,39 @@ StoreSettings = SqliteStoreSettings | MemoryStoreSettings | PostgresStoreSetting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NatsSettings:
-    """`url` carries neither user nor password."""
+    """One server. `url` carries neither user nor password. The files are there and can be read;
+    `tls_cert_file` and `tls_key_file` come together."""
 
     url: str
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    credentials_file: Path | None = None
+    tls_ca_file: Path | None = None
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NatsBrokerSettings:
+    """NATS with JetStream."""
+
+    nats: NatsSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisBrokerSettings:
+    """`url` may carry a password; `name` names the server and never does."""
+
+    url: str = field(repr=False)
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBrokerSettings:
+    """Nobody but the process itself can reach it. For tests and demonstrations."""
+
+
+BrokerSettings = NatsBrokerSettings | RedisBrokerSettings | MemoryBrokerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +98,7 @@ class Settings:
     namespaces: tuple[WantedNamespace, ...]
     store: StoreSettings
     nats: NatsSettings | None
-    broker_url: str | None = field(repr=False)
+    broker: BrokerSettings | None
     min_delay_seconds: float
     max_body_bytes: int
     max_payload_bytes: int

@@ -114,6 +114,7 @@ class ApiBench(ServiceBench):
             endpoints=lambda: NodeEndpoints("node-1", self.endpoints),
             api_key=api_key,
             rules=api_rules or ApiRules(),
+            asyncapi=b'{"asyncapi": "3.0.0"}',
         )
 
     async def request(self, method: str, path: str, body: object = b"") -> Reply:

@@ -79,9 +79,16 @@ class TestRouting:
         assert reply.error == (405, 2, f"method not allowed: this path takes {allowed}")
         assert reply.headers["allow"] == allowed
 
-    @pytest.mark.parametrize("path", ["/timers", "/healthz", "/docs", "/openapi.json"])
+    @pytest.mark.parametrize(
+        "path", ["/timers", "/healthz", "/docs", "/openapi.json", "/asyncapi.json"]
+    )
     async def test_head_is_answered_like_get(self, api: ApiBench, path: str) -> None:
         assert (await api.request("HEAD", path)).status == 200
+
+    async def test_the_bus_is_described_to_everyone(self, api: ApiBench) -> None:
+        reply = await call(api.app, "GET", "/asyncapi.json")
+        assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+        assert reply.json["asyncapi"] == "3.0.0"
 
     async def test_the_front_page_leads_to_the_docs(self, api: ApiBench) -> None:
         reply = await call(api.app, "GET", "/")

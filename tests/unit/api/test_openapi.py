@@ -4,13 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from duetime.api.openapi import openapi_document
-from duetime.api.openapi_examples import CREATE, UPDATE
-from duetime.api.platform_types import ClusterStatus
+from duetime.api.openapi_examples import CREATE, CREATE_NATS, UPDATE
+from duetime.api.platform_requests import decode_create, new_timer_of
+from duetime.api.platform_types import BusStatus, ClusterStatus
 from duetime.api.v1 import openapi_examples as v1
+from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 from tests.unit.api.asgi_client import ApiBench, call
@@ -135,10 +138,20 @@ async def test_the_examples_of_the_platform_api_are_accepted(api: ApiBench) -> N
     assert (await api.request("PUT", f"/timers/{created.data['id']}", UPDATE)).status == 200
 
 
+async def test_the_nats_example_is_read_as_it_is_meant(api: ApiBench) -> None:
+    callback = new_timer_of(decode_create(msgspec.json.encode(CREATE_NATS))).callback
+    assert isinstance(callback, NatsCallback)
+    assert (callback.subject, callback.ack) == ("events.timer.triggered.user123", True)
+
+
 async def test_the_examples_have_the_members_of_real_answers(api: ApiBench) -> None:
     created = await api.request("POST", "/timers", CREATE)
     path = f"/timers/{created.data['id']}"
-    api.engine = replace(api.engine, cluster=ClusterStatus("node", 1, 16, 0.1, False))
+    api.engine = replace(
+        api.engine,
+        cluster=ClusterStatus("node", 1, 16, 0.1, False),
+        bus=BusStatus("nats://broker:4222", True, 0, 0, 0, 0),
+    )
     real = {
         ("/timers", "post", "201"): created,
         ("/timers", "get", "200"): await api.request("GET", "/timers"),

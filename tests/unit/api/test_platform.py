@@ -177,16 +177,21 @@ class TestGet:
         ]
 
     async def test_timers_of_other_doors_are_shown_too(self, api: ApiBench) -> None:
-        ids = [f"01977f3e-7a10-7cc2-9d53-00000000000{number}" for number in range(2)]
-        callbacks: list[Callback] = [NatsCallback(topic="a.b", key="k"), BusCallback()]
+        ids = [f"01977f3e-7a10-7cc2-9d53-00000000000{number}" for number in range(3)]
+        callbacks: list[Callback] = [
+            NatsCallback(topic="a.b", key="k"),
+            NatsCallback(topic="a", ack=True),
+            BusCallback(),
+        ]
         await api.store.create(
             [
                 CreateRequest(make_timer(timer_id, callback=callback), OnExisting.KEEP)
                 for timer_id, callback in zip(ids, callbacks, strict=True)
             ]
         )
-        nats, bus = [(await api.request("GET", f"/timers/{timer_id}")).data for timer_id in ids]
+        nats, stored, bus = [(await api.request("GET", f"/timers/{each}")).data for each in ids]
         assert nats["callback_config"] == {"type": "nats", "topic": "a.b", "key": "k"}
+        assert stored["callback_config"] == {"type": "nats", "topic": "a", "ack": True}
         assert (bus["callback_type"], bus["callback_config"]) == ("bus", {"type": "bus"})
 
 

@@ -16,7 +16,7 @@ from duetime.settings.table import SETTINGS
 COMMANDS = [
     *("dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"),
     *("redrive", "import", "export"),
-    *("namespaces", "endpoints", "migrate", "cluster", "audit"),
+    *("namespaces", "endpoints", "bus", "migrate", "cluster", "audit"),
 ]
 NOBODY = "http://127.0.0.1:1"
 ID = "01980000-0000-7000-8000-000000000000"
@@ -84,6 +84,22 @@ def test_every_command_explains_itself(command: str) -> None:
 )
 def test_create_refuses_what_cannot_be_meant(arguments: list[str], line: str) -> None:
     code, told = refused("create", "--url", "http://127.0.0.1/", *arguments, stdin="")
+    assert code == 2
+    assert told.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "--url / --nats-topic: one of them is needed"),
+        (["--url", "http://x", "--nats-topic", "a"], "--url / --nats-topic: give one"),
+        (["--url", "http://x", "--nats-key", "k"], "--nats-key: is for callbacks at NATS"),
+        (["--url", "http://x", "--ack"], "--ack: is for callbacks at NATS"),
+        (["--nats-topic", "a", "--id", "b"], "--nats-topic: is not for timers of the v1 API"),
+    ],
+)
+def test_a_callback_goes_to_one_place(arguments: list[str], line: str) -> None:
+    code, told = refused("create", *arguments, "--in", "1h")
     assert code == 2
     assert told.startswith(line)
 

@@ -184,3 +184,23 @@ def test_names_lead_there_and_back() -> None:
     there = in_platform_names(timer())
     assert in_platform_names(there) == there
     assert in_v1_names({"retry_policy": there["retry_policy"]}) == {"retryPolicy": POLICY}
+
+
+def test_a_callback_can_go_to_nats(server: ScriptedServer) -> None:
+    server.answer("POST", "/timers", {"code": 0, "message": "", "data": {"id": UUID}}, status=201)
+    at = ("--at", "2030-01-01T12:00:00Z", "--no-payload")
+    invoke("create", "--nats-topic", "events.timer", "--nats-key", "user-7", "--ack", *at)
+    invoke("create", "--nats-topic", "events.timer", "--header", "a=b", *at)
+    bodies = [msgspec.convert(body, dict) for body in server.bodies("POST", "/timers")]
+    assert [body["callback"] for body in bodies] == [
+        {"type": "nats", "topic": "events.timer", "key": "user-7", "ack": True},
+        {"type": "nats", "topic": "events.timer", "headers": {"a": "b"}},
+    ]
+
+
+def test_a_timer_of_the_bus_is_shown_as_one(server: ScriptedServer) -> None:
+    server.answer("GET", ORDER, timer(callbackUrl=None, callbackType="bus", payload=None))
+    shown = invoke("get", "order-17", "--namespace", "orders").stdout
+    assert "callback_type: bus" in shown.splitlines()
+    assert "callback.url" not in shown
+    assert "callback.payload" not in shown

@@ -142,3 +142,12 @@ def _attempts() -> list[dict[str, object]]:
     detail: Any = DETAIL["data"]
     attempts: list[dict[str, object]] = detail["attempts"]
     return attempts
+
+
+def test_callbacks_that_are_not_made_over_http_are_shown(piped: Show) -> None:
+    nats = {"type": "nats", "topic": "events.timer", "key": "user-7", "ack": True}
+    lines = piped(timer(callback_type="nats", callback_config=nats)).splitlines()
+    for line in ("callback_type: nats", "callback.topic: events.timer", "callback.ack: true"):
+        assert line in lines
+    of_bus = piped(timer(callback_type="bus", callback_config={"type": "bus"})).splitlines()
+    assert "callback_type: bus" in of_bus

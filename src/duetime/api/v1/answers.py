@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType, json
 
 from duetime.api.answers import Answer
 from duetime.api.v1.types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
-from duetime.domain.callback import BusCallback, HttpCallback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.instants import Instant, format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
@@ -40,6 +40,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         namespace=timer.key.namespace,
         execute_at=format_instant(timer.execute_at),
         callback_url=None if http is None else http.url,
+        callback_type=UNSET if http is not None else _other_type(callback),
         callback_protocol=UNSET if http is None else http.protocol.value,
         callback_headers=_headers(http),
         payload=(
@@ -76,6 +77,10 @@ def retry_policy_answer(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
 
 
 _duration = lru_cache(1_024)(format_duration)
+
+
+def _other_type(callback: Callback) -> Literal["nats", "bus"]:
+    return "bus" if isinstance(callback, BusCallback) else "nats"
 
 
 def _headers(callback: HttpCallback | None) -> dict[str, str] | UnsetType:

@@ -46,6 +46,7 @@ _TIMER = {
     "namespace": "The namespace it is in.",
     "executeAt": "The instant it is meant for.",
     "callbackUrl": "Null when the callback is not made over HTTP.",
+    "callbackType": "How it is made then: a message at NATS, or an event on the bus.",
     "callbackProtocol": "What the callback says, and which answers complete the timer.",
     "callbackHeaders": "As they were given; absent without any.",
     "payload": "As it was given; null without one.",

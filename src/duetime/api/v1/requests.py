@@ -145,7 +145,8 @@ def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetT
     ):
         return UNSET
     if not isinstance(before, HttpCallback):
-        raise InvalidInput("callback_url", "cannot be changed: the callback is not made over HTTP")
+        problem = "cannot be changed: the callback is not made over HTTP"
+        raise InvalidInput(_changed_part(body), problem)
     after = before
     if body.callback_url is not UNSET:
         after = replace(after, url=body.callback_url)
@@ -156,6 +157,12 @@ def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetT
     if body.callback_protocol is not UNSET:
         after = replace(after, protocol=_PROTOCOLS[body.callback_protocol])
     return after if timeout_ms is None else replace(after, timeout_ms=timeout_ms)
+
+
+def _changed_part(body: ChangeMembers) -> str:
+    """The first member that asks for another callback."""
+    parts = ("callback_url", "payload", "callback_headers", "callback_protocol")
+    return next((part for part in parts if getattr(body, part) is not UNSET), "callback_timeout")
 
 
 def changed_policy(

@@ -220,6 +220,7 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     execute_at: InstantText
     callback_url: str | None
+    callback_type: Literal["nats", "bus"] | UnsetType = UNSET
     callback_protocol: Literal["answer", "status"] | UnsetType = UNSET
     callback_headers: dict[str, str] | UnsetType = UNSET
     payload: Raw | None

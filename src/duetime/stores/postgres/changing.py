@@ -29,7 +29,7 @@ from duetime.stores.postgres.rows import (
 _MAX_TRIES = 10
 """How often a timer may go away and come back while we look before we give up."""
 
-# Each of $5, $7, $9 and $11 says whether the value after it is to be taken.
+# Each of $5, $7, $9, $11 and $14 says whether the value after it is to be taken.
 CHANGE = f"""
     UPDATE pending_timers
     SET updated_at = $3,
@@ -40,7 +40,8 @@ CHANGE = f"""
         attempt = CASE WHEN $5 OR $7 THEN 0 ELSE attempt END,
         failures = CASE WHEN $5 OR $7 THEN 0 ELSE failures END,
         metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
-        retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END
+        retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END,
+        correlation_id = CASE WHEN $14 THEN $15 ELSE correlation_id END
     WHERE ($13::text IS NULL OR delivery_id = $13) AND {HAS_KEY}
     RETURNING {PENDING_AS_TIMER}
 """
@@ -78,6 +79,8 @@ async def change_if_pending(
     else:
         values += (True, retry_policy_text(change.retry_policy))
     values.append(change.only_firing)
+    new_correlation = change.correlation_id
+    values += (False, None) if new_correlation is UNSET else (True, new_correlation)
     return await _apply(
         connections,
         key,

@@ -38,6 +38,8 @@ CHANGES = [
     Change(updated_at=at(3), delivery_id="second", metadata=None),
     Change(updated_at=at(3), delivery_id="second", retry_policy=RetryPolicy(max_retries=9)),
     Change(updated_at=at(3), delivery_id="second", retry_policy=None),
+    Change(updated_at=at(3), delivery_id="second", correlation_id="new"),
+    Change(updated_at=at(3), delivery_id="second", correlation_id=None),
     Change(
         updated_at=at(3),
         delivery_id="second",
@@ -45,6 +47,7 @@ CHANGES = [
         callback=HttpCallback(url="https://example.com/2"),
         metadata=Raw(b"1"),
         retry_policy=None,
+        correlation_id="new",
     ),
 ]
 
@@ -53,7 +56,9 @@ CHANGES = [
 class ChangingContract:
     @pytest.mark.parametrize("change", CHANGES)
     async def test_a_change_applies_to_a_pending_timer(self, store: Store, change: Change) -> None:
-        timer = make_timer(metadata=Raw(b'"old"'), retry_policy=RetryPolicy())
+        timer = make_timer(
+            metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old"
+        )
         await create(store, timer)
         expected = transitions.changed(timer, change)
         result = await store.change_if_pending(timer.key, change)
@@ -65,7 +70,9 @@ class ChangingContract:
         self, store: Store, change: Change
     ) -> None:
         leases = await own_shards(store)
-        timer = make_timer(metadata=Raw(b'"old"'), retry_policy=RetryPolicy())
+        timer = make_timer(
+            metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old"
+        )
         await create(store, timer)
         (claimed,) = await claim(store, leases)
         retry = failure(claimed)

@@ -1,0 +1,261 @@
+"""The AsyncAPI document of the bus and the JSON Schemas of its messages, made from their types.
+
+`python -m duetime.bus.asyncapi` rewrites the files below `docs/reference` in the working directory.
+"""
+
+from base64 import b64encode
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, json
+
+from duetime import __version__
+from duetime.bus.messages import (
+    MAX_COMMAND_BYTES,
+    CommandRejectedEnvelope,
+    DueTimeReachedEnvelope,
+    ScheduleTimerEnvelope,
+)
+from duetime.ports.bus import Channel
+
+DOCUMENT_PATH = Path("docs/reference/asyncapi.json")
+SCHEMAS_PATH = Path("docs/reference/schemas")
+
+# AsyncAPI is JSON of many shapes, like OpenAPI.
+Json = dict[str, Any]
+
+ENVELOPES: dict[str, type[Struct]] = {
+    "ScheduleTimer": ScheduleTimerEnvelope,
+    "DueTimeReached": DueTimeReachedEnvelope,
+    "CommandRejected": CommandRejectedEnvelope,
+}
+
+_COMMAND = {
+    "id": "01920f6e-7a3b-7cc1-8f2e-5d4c3b2a1908",
+    "type": "ScheduleTimer",
+    "tenantId": "acme",
+    "timestampMs": 1_767_225_600_000,
+    "correlationId": "req-7f3a",
+    "payload": {
+        "tenantId": "acme",
+        "serviceCallId": "call-42",
+        "dueAt": "2026-01-01T12:00:00Z",
+    },
+}
+_EVENT = {
+    "id": "01920f6e-7a41-7d08-b1c3-9a8b7c6d5e4f",
+    "type": "DueTimeReached",
+    "tenantId": "acme",
+    "aggregateId": "call-42",
+    "timestampMs": 1_767_268_800_001,
+    "correlationId": "req-7f3a",
+    "payload": {
+        "tenantId": "acme",
+        "serviceCallId": "call-42",
+        "reachedAt": "2026-01-01T12:00:00.001Z",
+    },
+}
+_REJECTION = {
+    "id": "5b0c2f4e-93d1-4a7e-8f26-0c1d2e3f4a5b",
+    "type": "CommandRejected",
+    "tenantId": "acme",
+    "timestampMs": 1_767_225_600_004,
+    "correlationId": "req-7f3a",
+    "causationId": "01920f6e-7a3b-7cc1-8f2e-5d4c3b2a1908",
+    "payload": {
+        "reason": "payload.dueAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
+        "command": b64encode(
+            b'{"id":"01920f6e-7a3b-7cc1-8f2e-5d4c3b2a1908","type":"ScheduleTimer",...'
+        ).decode(),
+    },
+}
+EXAMPLES: dict[str, Json] = {
+    "ScheduleTimer": _COMMAND,
+    "DueTimeReached": _EVENT,
+    "CommandRejected": _REJECTION,
+}
+
+_DESCRIPTION = (
+    "Send a `ScheduleTimer` command, and a `DueTimeReached` event comes when its instant has. "
+    "Messages are JSON envelopes. Everything is delivered at least once: a repeat has the same "
+    "`id`. Messages of one `tenantId.serviceCallId` keep their order."
+)
+_SUMMARIES = {
+    "ScheduleTimer": "A call is to be announced at an instant.",
+    "DueTimeReached": "The instant of a call has come.",
+    "CommandRejected": "A command could not be accepted.",
+}
+_MEMBERS = {
+    "aggregateId": "The call, as `payload.serviceCallId` has it; nothing depends on it.",
+    "correlationId": "What the sender of the command traces it by, carried through.",
+    "causationId": "The `id` of the message that led to this one, if there is one.",
+}
+_CHANNELS: dict[Channel, tuple[str, str]] = {
+    Channel.COMMANDS: (
+        "ScheduleTimer",
+        "Commands for the service. One is acknowledged once its timer is durable. It may have "
+        f"{MAX_COMMAND_BYTES} bytes.",
+    ),
+    Channel.EVENTS: ("DueTimeReached", "Timers of the bus whose instant has come."),
+    Channel.REJECTED: (
+        "CommandRejected",
+        "Commands that could not be accepted, each with the reason.",
+    ),
+}
+_OPERATIONS: dict[str, tuple[str, Channel, str]] = {
+    "receiveScheduleTimer": (
+        "receive",
+        Channel.COMMANDS,
+        "Takes the place of an earlier command for the same call while that is pending; ignored "
+        "once it has fired. An instant that has passed is announced at once.",
+    ),
+    "sendDueTimeReached": (
+        "send",
+        Channel.EVENTS,
+        "Published, then marked: whoever dies in between publishes again, with the same id.",
+    ),
+    "sendCommandRejected": (
+        "send",
+        Channel.REJECTED,
+        "Nothing is retried: who sent the command corrects it and sends another.",
+    ),
+}
+_CARRIERS = (
+    "At NATS the subject is the name of the channel, and the headers `Nats-Msg-Id` (the `id` of "
+    "the envelope, by which JetStream drops repeats) and `Partition-Key` (`tenantId."
+    "serviceCallId`) come with the message. At Redis the stream is the name of the channel, and "
+    "an entry has the fields `id`, `key` (`tenantId.serviceCallId`) and `data` (the envelope)."
+)
+
+
+@cache
+def asyncapi_document() -> bytes:
+    return _encoded(document())
+
+
+def document() -> Json:
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Duetime",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "servers": {
+            "nats": _server("nats", "bus.example.com:4222", "NATS with JetStream."),
+            "redis": _server("redis", "bus.example.com:6379", "Redis or Valkey, by its streams."),
+        },
+        "channels": {
+            _reference_name(channel): _channel(channel, message, description)
+            for channel, (message, description) in _CHANNELS.items()
+        },
+        "operations": {
+            name: _operation(action, channel, description)
+            for name, (action, channel, description) in _OPERATIONS.items()
+        },
+        "components": {
+            "messages": {name: _message(name) for name in ENVELOPES},
+            "schemas": _components("#/components/schemas/", *ENVELOPES.values()),
+        },
+    }
+
+
+def json_schema(name: str) -> Json:
+    """The envelope on its own: a schema that refers to nothing outside of it."""
+    components = _components("#/$defs/", ENVELOPES[name])
+    envelope = components.pop(ENVELOPES[name].__name__)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **envelope,
+        "title": name,
+        "examples": [EXAMPLES[name]],
+        "$defs": components,
+    }
+
+
+def files() -> dict[Path, bytes]:
+    """What there is to be read by those who have no server at hand."""
+    schemas = {SCHEMAS_PATH / f"{name}.json": _encoded(json_schema(name)) for name in ENVELOPES}
+    return {DOCUMENT_PATH: asyncapi_document(), **schemas}
+
+
+def write_files(root: Path) -> None:
+    for path, content in files().items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+
+
+def _server(protocol: str, host: str, description: str) -> Json:
+    return {"host": host, "protocol": protocol, "description": description}
+
+
+def _channel(channel: Channel, message: str, description: str) -> Json:
+    return {
+        "address": channel.value,
+        "title": channel.value,
+        "description": f"{description} {_CARRIERS}",
+        "servers": [{"$ref": "#/servers/nats"}, {"$ref": "#/servers/redis"}],
+        "messages": {message: {"$ref": f"#/components/messages/{message}"}},
+    }
+
+
+def _operation(action: str, channel: Channel, description: str) -> Json:
+    name = _reference_name(channel)
+    message = _CHANNELS[channel][0]
+    return {
+        "action": action,
+        "title": f"{action.capitalize()} {message}",
+        "channel": {"$ref": f"#/channels/{name}"},
+        "summary": _SUMMARIES[message],
+        "description": description,
+        "messages": [{"$ref": f"#/channels/{name}/messages/{message}"}],
+    }
+
+
+def _message(name: str) -> Json:
+    return {
+        "name": name,
+        "title": name,
+        "summary": _SUMMARIES[name],
+        "contentType": "application/json",
+        "correlationId": {"location": "$message.payload#/correlationId"},
+        "headers": {
+            "type": "object",
+            "properties": {
+                "Nats-Msg-Id": {"type": "string", "description": "At NATS: the envelope's `id`."},
+                "Partition-Key": {
+                    "type": "string",
+                    "description": "At NATS: `tenantId.serviceCallId`.",
+                },
+            },
+        },
+        "payload": {"$ref": f"#/components/schemas/{ENVELOPES[name].__name__}"},
+        "examples": [{"name": name, "payload": EXAMPLES[name]}],
+    }
+
+
+def _components(prefix: str, *envelopes: type[Struct]) -> Json:
+    _, components = json.schema_components(list(envelopes), ref_template=prefix + "{name}")
+    for schema in components.values():
+        schema["description"] = " ".join(schema["description"].split())
+        for member, description in _MEMBERS.items():
+            if member in schema["properties"]:
+                schema["properties"][member]["description"] = description
+    return components
+
+
+def _reference_name(channel: Channel) -> str:
+    """AsyncAPI refers to channels by names; dots in them would read like a path."""
+    first, *others = channel.value.split(".")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _encoded(content: Json) -> bytes:
+    return json.format(json.encode(content), indent=2) + b"\n"
+
+
+if __name__ == "__main__":
+    write_files(Path.cwd())

@@ -1,0 +1,155 @@
+"""Takes commands from the bus and makes timers of them."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from msgspec import Struct
+
+from duetime.bus.commands import Rejection, read_command, reason_of, rejection_message
+from duetime.domain.errors import BusUnavailable, DuetimeError, InvalidInput, StoreUnavailable
+from duetime.engine.background import BackgroundLoop
+from duetime.ports.bus import Bus, ReceivedCommand
+from duetime.ports.clock import Clock
+from duetime.service.scheduling import Schedule, Scheduled, Scheduling
+
+_log = structlog.get_logger()
+
+MAX_BATCH = 1_000
+WAIT_SECONDS = 0.25
+"""How long a node that has nothing to do waits for a command before it asks again. It is also how
+long it may take to stop."""
+
+
+class CommandCounts(Struct):
+    """Since the start of this process."""
+
+    received: int = 0
+    scheduled: int = 0
+    unchanged: int = 0
+    too_late: int = 0
+    rejected: int = 0
+
+
+class CommandConsumer(BackgroundLoop):
+    """A command is acknowledged when its timer is durable, and not before: who dies in between
+    gets it again, which changes nothing.
+
+    While one batch is written the next is received. What cannot be accepted is put on the channel
+    for rejected commands, and then is done with.
+    """
+
+    name = "bus-commands"
+
+    def __init__(self, bus: Bus, scheduling: Scheduling, clock: Clock) -> None:
+        super().__init__(clock)
+        self._bus = bus
+        self._scheduling = scheduling
+        self._is_open = False
+        self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
+        self.counts = CommandCounts()
+
+    async def step(self) -> None:
+        try:
+            if not self._is_open:
+                await self._bus.open()
+                self._is_open = True
+            commands = await self._next()
+            if commands and not self._stopping:
+                self._receiving = asyncio.ensure_future(self._receive())
+            await self._handle(commands)
+        except BusUnavailable:
+            self._is_open = False
+            raise
+
+    async def stop(self) -> None:
+        """Finish the batch that is being written; what was received beyond it is given back."""
+        await super().stop()
+        if self._receiving is not None:
+            await asyncio.wait({self._receiving})
+            if self._receiving.exception() is None:
+                await self._give_back(self._receiving.result())
+            self._receiving = None
+
+    async def _next(self) -> Sequence[ReceivedCommand]:
+        receiving, self._receiving = self._receiving, None
+        return await (self._receive() if receiving is None else receiving)
+
+    async def _receive(self) -> Sequence[ReceivedCommand]:
+        return await self._bus.receive(MAX_BATCH, WAIT_SECONDS)
+
+    async def _handle(self, commands: Sequence[ReceivedCommand]) -> None:
+        if not commands:
+            return
+        accepted: list[ReceivedCommand] = []
+        schedules: list[Schedule] = []
+        rejected: list[tuple[ReceivedCommand, str]] = []
+        for command in commands:
+            try:
+                schedules.append(read_command(command))
+            except Rejection as rejection:
+                rejected.append((command, str(rejection)))
+            else:
+                accepted.append(command)
+        try:
+            answers = await self._scheduling.schedule_all(schedules)
+        except StoreUnavailable:
+            await self._give_back(commands)
+            raise
+        done = []
+        for command, answer in zip(accepted, answers, strict=True):
+            if isinstance(answer, DuetimeError):
+                rejected.append((command, _reason(answer)))
+            else:
+                done.append(command)
+                self._count(answer)
+        done += await self._reject(rejected)
+        await self._bus.acknowledge(done)
+        self.counts.received += len(done)
+
+    async def _reject(
+        self, rejected: Sequence[tuple[ReceivedCommand, str]]
+    ) -> list[ReceivedCommand]:
+        """Those whose rejection is on the bus. The others come again, but not at once: they would
+        take up the time of those that can be accepted."""
+        now = self._clock.now()
+        told = await asyncio.gather(
+            *(self._bus.publish(rejection_message(*each, now)) for each in rejected),
+            return_exceptions=True,
+        )
+        done, untold = [], 0
+        for (command, reason), problem in zip(rejected, told, strict=True):
+            if problem is None:
+                done.append(command)
+                self.counts.rejected += 1
+                _log.debug("bus.command_rejected", reason=reason)
+            elif isinstance(problem, BusUnavailable):
+                untold += 1
+            else:
+                raise problem
+        if done:
+            # One line for all of them: there may be thousands a second.
+            _log.warning("bus.commands_rejected", count=len(done), first=rejected[0][1])
+        if untold:
+            _log.warning("bus.rejections_not_told", count=untold)
+        return done
+
+    async def _give_back(self, commands: Sequence[ReceivedCommand]) -> None:
+        try:
+            await self._bus.give_back(commands)
+        except BusUnavailable as error:
+            # The broker will find out by itself that nobody acknowledges them.
+            _log.debug("bus.not_given_back", count=len(commands), error=error.message)
+
+    def _count(self, answer: Scheduled) -> None:
+        match answer:
+            case Scheduled.CREATED | Scheduled.CHANGED:
+                self.counts.scheduled += 1
+            case Scheduled.UNCHANGED:
+                self.counts.unchanged += 1
+            case Scheduled.TOO_LATE:
+                self.counts.too_late += 1
+
+
+def _reason(error: DuetimeError) -> str:
+    return reason_of(error) if isinstance(error, InvalidInput) else error.message

@@ -1,0 +1,69 @@
+"""Timers that are announced on the bus: `DueTimeReached`."""
+
+from msgspec import UNSET
+
+from duetime.bus.messages import (
+    DUE_TIME_REACHED,
+    DueTimeReached,
+    DueTimeReachedEnvelope,
+    encode,
+    key_of,
+)
+from duetime.domain.callback import BusCallback, Callback
+from duetime.domain.errors import BusUnavailable
+from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
+from duetime.domain.outcome import Completed, Failed, Outcome
+from duetime.domain.timer import Claim
+from duetime.ports.bus import Bus, Channel, OutgoingMessage
+from duetime.ports.clock import Clock
+
+
+class EventDestination:
+    """Publishes, and only when the broker has stored the event the timer is completed.
+
+    Who dies in between publishes again. The event then has the same id, which is that of the
+    firing, and so the broker or its consumer can drop it.
+    """
+
+    def __init__(self, bus: Bus, clock: Clock) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._endpoint = f"bus {bus.name}"
+        self.published = 0
+
+    def check(self, callback: Callback) -> None:
+        assert isinstance(callback, BusCallback)
+
+    def endpoint_of(self, claim: Claim) -> str:
+        return self._endpoint
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        sent_at = self._clock.now()
+        envelope = DueTimeReachedEnvelope(
+            id=claim.delivery_id,
+            type=DUE_TIME_REACHED,
+            tenant_id=claim.namespace,
+            aggregate_id=claim.id,
+            timestamp_ms=sent_at // MICROSECONDS_PER_MS,
+            payload=DueTimeReached(
+                tenant_id=claim.namespace,
+                service_call_id=claim.id,
+                reached_at=format_instant(sent_at),
+            ),
+            correlation_id=UNSET if claim.correlation_id is None else claim.correlation_id,
+        )
+        message = OutgoingMessage(
+            channel=Channel.EVENTS,
+            id=envelope.id,
+            key=key_of(claim.namespace, claim.id),
+            data=encode(envelope),
+        )
+        try:
+            await self._bus.publish(message)
+        except BusUnavailable as error:
+            return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=error.message)
+        self.published += 1
+        return Completed(sent_at=sent_at, answered_at=self._clock.now())
+
+    async def close(self) -> None:
+        """The bus is closed by who opened it."""

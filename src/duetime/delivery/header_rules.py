@@ -1,0 +1,33 @@
+"""Which headers a client may ask for, whatever carries them."""
+
+import re
+
+from duetime.domain.errors import InvalidInput, TooLarge
+
+FIELD = "callback.headers"
+MAX_HEADERS = 64
+MAX_HEADER_BYTES = 16_384
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UNSAFE_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def check_safe(headers: dict[str, str], encoding: str, characters: str) -> None:
+    """Refuse what could not be sent, or could be read as something else than a header. Values
+    are sent in `encoding`, which has those `characters` only."""
+    if len(headers) > MAX_HEADERS:
+        raise InvalidInput(FIELD, f"must not have more than {MAX_HEADERS} entries")
+    size = 0
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name):
+            raise InvalidInput(FIELD, f"has an entry {name[:64]!r} that is not a valid header name")
+        if _UNSAFE_VALUE.search(value):
+            raise InvalidInput(f"{FIELD}.{name}", "must not contain control characters")
+        try:
+            size += len(name) + len(value.encode(encoding)) + 4
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"{FIELD}.{name}", f"must contain characters of {characters} only"
+            ) from None
+    if size > MAX_HEADER_BYTES:
+        raise TooLarge(FIELD, f"must not be larger than {MAX_HEADER_BYTES} bytes in all")

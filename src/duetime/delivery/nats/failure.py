@@ -1,0 +1,49 @@
+"""Why a NATS server did not do what it was asked for, in words for people."""
+
+import socket
+
+from nats.errors import Error, StaleConnectionError, UnexpectedEOF
+
+from duetime.delivery.http_client.failures import connect_failure, format_seconds, resolve_failure
+from duetime.domain.errors import Unavailable
+
+
+class NatsFailure(Unavailable):
+    """`message` is the whole explanation. `blames_server` is False when the server is evidently
+    alive and refuses this request only."""
+
+    what = "nats"
+
+    def __init__(self, message: str, *, blames_server: bool = True) -> None:
+        super().__init__(message)
+        self.blames_server = blames_server
+
+
+def timed_out(server: str, timeout_seconds: float) -> NatsFailure:
+    return NatsFailure(f"no answer from {server} within {format_seconds(timeout_seconds)}")
+
+
+def connecting_problem(error: Exception, host: str, *, uses_tls: bool, seconds: float) -> str:
+    """Why no connection came about."""
+    if isinstance(error, NatsFailure):
+        return error.message
+    if isinstance(error, TimeoutError):
+        return f"timed out after {format_seconds(seconds)}"
+    if isinstance(error, Error):
+        return ending_problem(error)
+    if isinstance(error, OSError):
+        if isinstance(error, socket.gaierror):
+            return str(resolve_failure(error, host))
+        return str(connect_failure(error, "https" if uses_tls else "http"))
+    return str(error) or type(error).__name__
+
+
+def ending_problem(error: Exception | None) -> str:
+    """Why a connection ended."""
+    if error is None or isinstance(error, UnexpectedEOF):
+        return "connection closed by the server"
+    if isinstance(error, StaleConnectionError):
+        return "the server has stopped to answer"
+    if isinstance(error, OSError):
+        return "connection reset"
+    return str(error).removeprefix("nats: ").strip("' ").lower()

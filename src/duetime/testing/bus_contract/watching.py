@@ -1,0 +1,82 @@
+"""Looking at a channel without taking part in it."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from duetime.domain.errors import BusUnavailable
+from duetime.ports.bus import Bus, Channel
+from duetime.testing.bus_contract.nodes import AnotherBus
+from duetime.testing.bus_contract.steps import (
+    PATIENCE_SECONDS,
+    SHORT_SECONDS,
+    contents,
+    publish,
+    see,
+    see_until,
+    take,
+    watching,
+)
+
+
+@pytest.mark.asyncio
+class WatchingContract:
+    @pytest.mark.parametrize("channel", list(Channel))
+    async def test_what_is_published_can_be_watched(
+        self, bus: Bus, another_bus: AnotherBus, channel: Channel
+    ) -> None:
+        other = await another_bus()
+        async with watching(other, channel) as watch:
+            await publish(bus, "first", "second", channel=channel)
+            assert await see(watch, 2) == ["first", "second"]
+            await publish(bus, "third", channel=channel)
+            assert await see(watch, 1) == ["third"]
+
+    async def test_only_what_comes_later_is_seen(self, bus: Bus) -> None:
+        await publish(bus, "earlier", channel=Channel.EVENTS)
+        async with aclosing(bus.watch(Channel.EVENTS)) as watch:
+            first = asyncio.ensure_future(anext(watch))
+            await asyncio.wait({first}, timeout=4 * SHORT_SECONDS)
+            assert not first.done()
+            await publish(bus, "later", channel=Channel.EVENTS)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert await first == b"later"
+
+    async def test_only_the_channel_that_is_watched_is_seen(self, bus: Bus) -> None:
+        async with watching(bus, Channel.REJECTED) as watch:
+            await publish(bus, "command")
+            await publish(bus, "event", channel=Channel.EVENTS)
+            await publish(bus, "rejection", channel=Channel.REJECTED)
+            assert await see(watch, 1) == ["rejection"]
+
+    async def test_watching_takes_nothing_away(self, bus: Bus) -> None:
+        async with watching(bus, Channel.COMMANDS) as watch:
+            await publish(bus, "for both")
+            assert await see(watch, 1) == ["for both"]
+        # Before it comes what told that the watch had begun.
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while contents(await take(bus, 1)) != ["for both"]:
+                pass
+
+    async def test_everybody_who_watches_sees_everything(
+        self, bus: Bus, another_bus: AnotherBus
+    ) -> None:
+        other = await another_bus()
+        async with (
+            watching(bus, Channel.EVENTS) as one_watch,
+            watching(other, Channel.EVENTS) as other_watch,
+        ):
+            await publish(bus, "for all", channel=Channel.EVENTS)
+            assert await see(other_watch, 1) == ["for all"]
+            # It also saw what told that the other one had begun.
+            await see_until(one_watch, "for all")
+
+    async def test_a_watch_of_a_closed_bus_ends(self, bus: Bus) -> None:
+        async with watching(bus, Channel.EVENTS) as watch:
+            waiting = asyncio.ensure_future(anext(watch))
+            await asyncio.wait({waiting}, timeout=SHORT_SECONDS)
+            await bus.close()
+            with pytest.raises((BusUnavailable, StopAsyncIteration)):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await waiting

@@ -1,0 +1,78 @@
+"""The broker of a server under test. A test runs with NATS, or with every broker:
+
+    @on_every_broker
+    async def test_x(broker: RunningBroker) -> None: ...
+
+It then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and `test_x[sqlite-redis]`, each
+time with a broker of its own that holds nothing yet.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.brokers.broker_process import BrokerProcess
+from tests.brokers.bus_client import PATIENCE_SECONDS, BusClient, Json
+from tests.brokers.nats_bus_client import NatsBusClient
+from tests.brokers.redis_bus_client import RedisBusClient
+
+if TYPE_CHECKING:
+    # They are plugins of pytest, which wants to be the first to import them.
+    from tests.brokers.nats_fixtures import MakeNats
+    from tests.brokers.valkey_fixtures import MakeValkey
+
+on_every_broker = pytest.mark.parametrize(
+    ("database", "broker"),
+    [("sqlite", "nats"), ("postgresql", "nats"), ("sqlite", "redis")],
+    indirect=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    """`process` may be stopped, killed and started again."""
+
+    url: str
+    process: BrokerProcess
+    client: Callable[[], BusClient]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What tells a server to use this broker."""
+        return {"TIMER_BROKER_URL": self.url}
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest) -> RunningBroker:
+    """NATS with JetStream, unless the test is marked to run with others."""
+    if getattr(request, "param", "nats") == "nats":
+        make_nats: MakeNats = request.getfixturevalue("make_nats")
+        nats = make_nats()
+        return RunningBroker(nats.url, nats.process, lambda: NatsBusClient(nats.url))
+    make_valkey: MakeValkey = request.getfixturevalue("make_valkey")
+    valkey = make_valkey()
+    return RunningBroker(valkey.url, valkey.process, lambda: RedisBusClient(valkey.url))
+
+
+async def bus_health(api: httpx.AsyncClient) -> Json:
+    """What the server tells of the bus."""
+    bus: Json = (await api.get("/healthz")).json()["data"]["bus"]
+    return bus
+
+
+async def wait_for_bus(api: httpx.AsyncClient, matches: Callable[[Json], bool]) -> Json:
+    """What the server tells of the bus, once it is that."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            health = await bus_health(api)
+            if matches(health):
+                return health
+
+
+async def wait_until_taken(api: httpx.AsyncClient, count: int) -> None:
+    """Wait until the server has acknowledged so many commands since its start."""
+    await wait_for_bus(api, lambda bus: bus["commands_received"] >= count)

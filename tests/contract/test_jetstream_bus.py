@@ -1,0 +1,256 @@
+"""The bus on NATS JetStream: what the contract does not say for every broker."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+
+from duetime.bus.nats_jetstream import JetStreamBus
+from duetime.delivery.nats import NatsOptions
+from duetime.domain.errors import BusUnavailable
+from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from tests.brokers.nats_fixtures import MakeNats
+from tests.brokers.nats_server import NatsServer
+
+pytestmark = pytest.mark.e2e
+
+PATIENCE_SECONDS = 10.0
+
+OpenBus = Callable[[], Awaitable[JetStreamBus]]
+
+
+@pytest.fixture
+def server(make_nats: MakeNats) -> NatsServer:
+    return make_nats()
+
+
+@pytest.fixture
+async def client(server: NatsServer) -> AsyncIterator[Client]:
+    """Somebody else who uses the server."""
+    client = await nats.connect(server.url, allow_reconnect=False)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
+    opened: list[JetStreamBus] = []
+
+    async def open_another() -> JetStreamBus:
+        bus = JetStreamBus(NatsOptions(url=server.url, connect_timeout_seconds=2))
+        opened.append(bus)
+        await bus.open()
+        return bus
+
+    yield open_another
+    for bus in opened:
+        await bus.close()
+
+
+def command(id: str, data: bytes = b"{}", key: str = "acme.call-1") -> OutgoingMessage:
+    return OutgoingMessage(channel=Channel.COMMANDS, id=id, key=key, data=data)
+
+
+def event(id: str, data: bytes = b"{}", key: str = "acme.call-1") -> OutgoingMessage:
+    return OutgoingMessage(channel=Channel.EVENTS, id=id, key=key, data=data)
+
+
+async def take(bus: JetStreamBus, wanted: int) -> list[ReceivedCommand]:
+    taken: list[ReceivedCommand] = []
+    while len(taken) < wanted:
+        received = await bus.receive(wanted - len(taken), PATIENCE_SECONDS)
+        assert received, f"only {len(taken)} of {wanted} commands came"
+        taken += received
+    return taken
+
+
+async def open_again(bus: JetStreamBus) -> None:
+    """The bus may not have noticed yet that the server was away."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            with contextlib.suppress(BusUnavailable):
+                return await bus.open()
+
+
+async def test_missing_streams_and_the_consumer_are_created(
+    open_bus: OpenBus, client: Client
+) -> None:
+    await open_bus()
+
+    streams = {info.config.name: info.config for info in await client.jsm().streams_info()}
+
+    assert {name: config.subjects for name, config in streams.items()} == {
+        "TIMER_COMMANDS": ["timer.commands"],
+        "TIMER_EVENTS": ["timer.events"],
+        "TIMER_REJECTED": ["timer.commands.rejected"],
+    }
+    assert all(config.storage == StorageType.FILE for config in streams.values())
+    assert streams["TIMER_COMMANDS"].retention == RetentionPolicy.WORK_QUEUE
+    for name in ("TIMER_EVENTS", "TIMER_REJECTED"):
+        assert streams[name].retention == RetentionPolicy.LIMITS
+        assert streams[name].max_age == 7 * 86_400
+        assert streams[name].duplicate_window == 120
+    consumer = (await client.jsm().consumer_info("TIMER_COMMANDS", "duetime")).config
+    assert consumer.ack_policy == AckPolicy.EXPLICIT
+    assert consumer.ack_wait == 30
+    assert consumer.max_ack_pending == 4_096
+    assert consumer.deliver_subject is None
+
+
+async def test_streams_and_consumer_that_exist_are_used_as_they_are(
+    open_bus: OpenBus, client: Client
+) -> None:
+    manager = client.jsm()
+    own = StreamConfig(
+        name="EVERYTHING", subjects=["timer.>"], storage=StorageType.MEMORY, max_msgs=500
+    )
+    await manager.add_stream(own)
+    await manager.add_consumer(
+        "EVERYTHING",
+        ConsumerConfig(
+            durable_name="duetime",
+            filter_subject="timer.commands",
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=7,
+            max_ack_pending=11,
+        ),
+    )
+
+    bus = await open_bus()
+    await bus.publish(command("one", b"content"))
+    await bus.publish(event("two"))
+
+    assert [each.data for each in await take(bus, 1)] == [b"content"]
+    (stream,) = await manager.streams_info()
+    assert stream.config.name == "EVERYTHING"
+    assert stream.config.max_msgs == 500
+    assert stream.state.messages == 2
+    consumer = (await manager.consumer_info("EVERYTHING", "duetime")).config
+    assert (consumer.ack_wait, consumer.max_ack_pending) == (7, 11)
+
+
+async def test_a_repeat_of_a_message_id_is_dropped(open_bus: OpenBus, client: Client) -> None:
+    bus = await open_bus()
+
+    for id in ("same", "same", "other"):
+        await bus.publish(event(id))
+
+    assert (await client.jsm().stream_info("TIMER_EVENTS")).state.messages == 2
+
+
+async def test_key_and_id_travel_as_headers_whatever_they_contain(
+    open_bus: OpenBus, client: Client
+) -> None:
+    bus = await open_bus()
+
+    await bus.publish(event("id 1", key="tenänt.call 1\r\n100%"))
+
+    stored = await client.jsm().get_msg("TIMER_EVENTS", 1)
+    assert stored.headers == {
+        "Nats-Msg-Id": "id%201",
+        "Partition-Key": "ten%C3%A4nt.call%201%0D%0A100%25",
+    }
+
+
+async def test_what_was_published_and_not_acknowledged_survives_a_crash_of_the_server(
+    open_bus: OpenBus, server: NatsServer
+) -> None:
+    bus = await open_bus()
+    for number in range(20):
+        await bus.publish(command(f"{number}", str(number).encode()))
+    done = await take(bus, 5)
+    await bus.acknowledge(done)
+    await bus.give_back(await take(bus, 5))
+
+    server.kill()
+    with pytest.raises(BusUnavailable):
+        await bus.publish(event("not now"))
+    server.start()
+    await open_again(bus)
+
+    await bus.publish(event("again"))
+    rest = {each.data for each in await take(bus, 15)}
+    assert rest == {str(number).encode() for number in range(5, 20)}
+
+
+async def test_who_waits_for_commands_goes_on_waiting_over_a_restart(
+    open_bus: OpenBus, server: NatsServer, client: Client
+) -> None:
+    bus = await open_bus()
+    assert not await bus.receive(10, 0.05)
+
+    server.restart()
+    await open_again(bus)
+    sender = JetStreamBus(NatsOptions(url=server.url))
+    await sender.open()
+    await sender.publish(command("late", b"late"))
+    await sender.close()
+
+    assert [each.data for each in await take(bus, 1)] == [b"late"]
+
+
+async def test_a_consumer_that_was_deleted_is_told_and_made_again(
+    open_bus: OpenBus, client: Client
+) -> None:
+    bus = await open_bus()
+    await client.jsm().delete_consumer("TIMER_COMMANDS", "duetime")
+
+    with pytest.raises(BusUnavailable, match="consumer duetime of TIMER_COMMANDS"):
+        await bus.receive(10, PATIENCE_SECONDS)
+
+    await bus.open()
+    await bus.publish(command("one", b"one"))
+    assert [each.data for each in await take(bus, 1)] == [b"one"]
+
+
+async def test_a_stream_that_was_deleted_is_made_again(open_bus: OpenBus, client: Client) -> None:
+    bus = await open_bus()
+    await client.jsm().delete_stream("TIMER_EVENTS")
+
+    with pytest.raises(BusUnavailable, match=r"no stream stores timer\.events"):
+        await bus.publish(event("one"))
+
+    await bus.open()
+    await bus.publish(event("one"))
+
+
+async def test_a_full_stream_says_so(open_bus: OpenBus, client: Client) -> None:
+    await client.jsm().add_stream(
+        StreamConfig(name="SMALL", subjects=["timer.events"], max_msgs=1, discard=DiscardPolicy.NEW)
+    )
+    bus = await open_bus()
+    await bus.publish(event("one"))
+
+    with pytest.raises(BusUnavailable, match="maximum messages exceeded"):
+        await bus.publish(event("two"))
+
+
+async def test_a_server_without_jetstream_says_what_to_do(make_nats: MakeNats) -> None:
+    bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False).url))
+
+    with pytest.raises(BusUnavailable, match=r"JetStream is not enabled at .*'-js'"):
+        await bus.open()
+
+    await bus.close()
+
+
+async def test_a_server_that_is_away_is_told_at_once(make_nats: MakeNats) -> None:
+    server = make_nats()
+    server.kill()
+    bus = JetStreamBus(NatsOptions(url=server.url))
+
+    with pytest.raises(BusUnavailable, match=r"cannot connect to nats://.*: connection refused"):
+        await bus.open()
+
+    await bus.close()

@@ -1,0 +1,38 @@
+"""A database that can be read, and whose writers have to wait."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import asyncpg
+
+from tests.e2e.databases import Database, PostgresDatabase, SqliteDatabase
+
+
+@asynccontextmanager
+async def writes_held(database: Database) -> AsyncIterator[None]:
+    """No write of a server gets through meanwhile, and those of one that died never do."""
+    if isinstance(database, SqliteDatabase):
+        with closing(sqlite3.connect(database.path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    assert isinstance(database, PostgresDatabase)
+    held = await asyncpg.connect(database.url)
+    other = await asyncpg.connect(database.url)
+    try:
+        async with held.transaction():
+            schema = database.schema
+            await held.execute(
+                f"LOCK TABLE {schema}.shard_fences, {schema}.pending_timers IN EXCLUSIVE MODE"
+            )
+            yield
+            # Whose client has died would otherwise write as soon as it may.
+            await other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = $1 AND wait_event_type = 'Lock'",
+                f"duetime ({schema})",
+            )
+    finally:
+        await held.close()
+        await other.close()

@@ -1,0 +1,197 @@
+"""From the bus to durable timers, whatever the store and the broker do."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from duetime.bus.command_consumer import CommandConsumer
+from duetime.bus.event_destination import EventDestination
+from duetime.bus.memory import MemoryBroker, MemoryBus
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import format_instant, plus_ms
+from duetime.domain.keys import TimerKey
+from duetime.domain.retry import UNTIL_DELIVERED
+from duetime.domain.timer import TimerStatus
+from duetime.ports.bus import Channel, OutgoingMessage
+from duetime.ports.store import CreateRequest, CreateResult
+from duetime.service.create_batcher import CreateBatcher
+from duetime.service.namespaces import Namespaces
+from duetime.service.rules import TimerRules
+from duetime.service.scheduling import Scheduling
+from duetime.stores.memory import MemoryStore
+from duetime.testing import LoopClock, on_virtual_time
+from duetime.testing.virtual_clock import START_AT
+from tests.unit.service.service_bench import RecordingWakeUps
+
+RULES = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+DUE_AT = plus_ms(START_AT, 60_000)
+
+
+class UnsteadyStore(MemoryStore):
+    """Fails as often as it is told to before it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures_left = 0
+        self.first_create = asyncio.Event()
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        self.first_create.set()
+        if self.failures_left:
+            self.failures_left -= 1
+            raise StoreUnavailable("the store is away")
+        return await super().create(requests)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.broker = MemoryBroker(redeliver_after_seconds=30)
+        self.bus = MemoryBus(self.broker)
+        self.clock = LoopClock()
+        self.store = UnsteadyStore()
+        wakeups = RecordingWakeUps()
+        self.scheduling = Scheduling(
+            self.store,
+            self.clock,
+            wakeups,
+            EventDestination(self.bus, self.clock),
+            Namespaces(self.store),
+            RULES,
+            creates=CreateBatcher(self.store, wakeups),
+        )
+        self.consumer = CommandConsumer(self.bus, self.scheduling, self.clock)
+        self.sender = MemoryBus(self.broker)
+
+    async def send(self, *commands: bytes) -> None:
+        await self.sender.open()
+        for number, data in enumerate(commands):
+            message_id = f"{number}-{hash(data)}"
+            await self.sender.publish(
+                OutgoingMessage(channel=Channel.COMMANDS, id=message_id, key="k", data=data)
+            )
+
+    async def run(self, seconds: float = 10) -> None:
+        """Let the consumer do its work for so long."""
+        self.consumer.start()
+        await self.clock.sleep(seconds)
+
+    async def pending(self) -> int:
+        return (await self.store.counts(None)).get(TimerStatus.PENDING, 0)
+
+    def reasons(self) -> list[str]:
+        rejected = self.broker.messages(Channel.REJECTED)
+        return [json.loads(data)["payload"]["reason"] for data in rejected]
+
+    @property
+    def unacknowledged(self) -> int:
+        return len(self.broker.messages(Channel.COMMANDS))
+
+
+def command(call: str, tenant: str = "acme") -> bytes:
+    return json.dumps(
+        {
+            "id": f"envelope-of-{call}",
+            "type": "ScheduleTimer",
+            "tenantId": tenant,
+            "timestampMs": 1,
+            "payload": {
+                "tenantId": tenant,
+                "serviceCallId": call,
+                "dueAt": format_instant(DUE_AT),
+            },
+        }
+    ).encode()
+
+
+@on_virtual_time
+async def test_commands_become_timers_and_are_acknowledged() -> None:
+    bench = Bench()
+    await bench.send(*(command(f"call-{n}", f"tenant-{n % 3}") for n in range(2_500)))
+    await bench.run()
+    assert bench.unacknowledged == 0
+    assert bench.consumer.counts.scheduled == bench.consumer.counts.received == 2_500
+    assert await bench.pending() == 2_500
+    timer = await bench.store.get(TimerKey("tenant-1", "call-2200"))
+    assert timer is not None
+    assert timer.execute_at == DUE_AT
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_nothing_is_acknowledged_before_it_is_durable() -> None:
+    bench = Bench()
+    bench.store.failures_left = 3
+    await bench.send(*(command(f"call-{n}") for n in range(10)))
+    bench.consumer.start()
+    await bench.clock.sleep(0.01)
+    assert (bench.unacknowledged, await bench.pending()) == (10, 0)
+    await bench.clock.sleep(10)
+    assert (bench.unacknowledged, await bench.pending()) == (0, 10)
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_what_cannot_be_accepted_is_told_and_holds_nothing_up() -> None:
+    bench = Bench()
+    await bench.send(b"{", command("good"), command("late", tenant="x" * 256), b"[]")
+    await bench.run()
+    assert (bench.unacknowledged, await bench.pending()) == (0, 1)
+    assert bench.reasons() == [
+        "the command is not JSON in UTF-8, or is nested too deeply",
+        "tenantId: expected `str` of length <= 255",
+        "the command: expected `object`, got `array`",
+    ]
+    counts = bench.consumer.counts
+    assert (counts.received, counts.rejected, counts.scheduled) == (4, 3, 1)
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_what_only_the_service_can_refuse_is_told_too() -> None:
+    bench = Bench()
+    await bench.send(command("a\0b"))
+    await bench.run()
+    assert bench.unacknowledged == 0
+    assert bench.reasons() == ["payload.serviceCallId must not contain the character NUL"]
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_a_rejection_whose_answer_got_lost_is_told_again_under_its_name() -> None:
+    bench = Bench()
+    await bench.send(b"bad", command("good"))
+    bench.broker.lose_answers_with("no answer")
+    await bench.run()
+    assert (bench.unacknowledged, bench.consumer.counts.scheduled) == (1, 1)
+    bench.broker.lose_answers_with(None)
+    await bench.clock.sleep(40)
+    assert (bench.unacknowledged, len(bench.reasons())) == (0, 1)
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_a_broker_that_is_away_is_waited_for() -> None:
+    bench = Bench()
+    await bench.send(command("call"))
+    bench.broker.fail_with("away")
+    await bench.run(60)
+    assert await bench.pending() == 0
+    bench.broker.fail_with(None)
+    await bench.clock.sleep(5)
+    assert (bench.unacknowledged, await bench.pending()) == (0, 1)
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_what_was_received_and_not_handled_is_given_back_at_the_end() -> None:
+    bench = Bench()
+    await bench.send(*(command(f"call-{n}") for n in range(3_000)))
+    bench.consumer.start()
+    await bench.store.first_create.wait()
+    await bench.consumer.stop()
+    left = bench.unacknowledged
+    assert 0 < left < 3_000
+    other = MemoryBus(bench.broker)
+    await other.open()
+    assert len(await other.receive(10_000, 0)) == left
+    assert await bench.pending() + left == 3_000

@@ -1,0 +1,154 @@
+"""Commands as they come from anywhere, and what is wrong with those that are not accepted."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from duetime.bus.commands import Rejection, read_command, reason_of, rejection_message
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import parse_instant
+from duetime.ports.bus import Channel, ReceivedCommand
+from duetime.service.scheduling import Schedule
+
+NOW = parse_instant("2030-01-01T00:00:00Z")
+
+PAYLOAD: dict[str, Any] = {
+    "tenantId": "acme",
+    "serviceCallId": "call-1",
+    "dueAt": "2030-01-01T12:00:00.250+01:00",
+}
+ENVELOPE: dict[str, Any] = {
+    "id": "01920f6e-7a3b-7cc1-8f2e-5d4c3b2a1908",
+    "type": "ScheduleTimer",
+    "tenantId": "acme",
+    "timestampMs": 1_893_456_000_000,
+    "payload": PAYLOAD,
+}
+
+
+def command(data: object, order: int = 7) -> ReceivedCommand:
+    encoded = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return ReceivedCommand(data=encoded, order=order)
+
+
+def without(document: dict[str, Any], field: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != field}
+
+
+def with_payload(**fields: object) -> dict[str, Any]:
+    return {**ENVELOPE, "payload": {**PAYLOAD, **fields}}
+
+
+def test_a_command_says_what_is_to_be_announced_when() -> None:
+    assert read_command(command({**ENVELOPE, "correlationId": "req-1"})) == Schedule(
+        namespace="acme",
+        id="call-1",
+        due_at=parse_instant("2030-01-01T11:00:00.25Z"),
+        correlation_id="req-1",
+        order=7,
+    )
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"aggregateId": "call-1", "causationId": "x"},
+        {"aggregateId": None, "causationId": None, "correlationId": None},
+        {"somethingNew": {"deep": [1, 2]}},
+    ],
+)
+def test_what_may_be_there_and_what_is_new_are_accepted(extra: dict[str, Any]) -> None:
+    schedule = read_command(command({**ENVELOPE, **extra}))
+    assert (schedule.id, schedule.correlation_id) == ("call-1", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the command is not JSON in UTF-8, or is nested too deeply"),
+        (b"hello", "the command is not JSON in UTF-8, or is nested too deeply"),
+        (b"\xff\xfe", "the command is not JSON in UTF-8, or is nested too deeply"),
+        (b'{"id": NaN}', "the command is not JSON in UTF-8, or is nested too deeply"),
+        (b'{"a":' * 10_000, "the command is not JSON in UTF-8, or is nested too deeply"),
+        (b"x" * 65_537, "the command must not be larger than 65536 bytes"),
+        ([], "the command: expected `object`, got `array`"),
+        ({}, "the command: object missing required field `id`"),
+        (
+            {**ENVELOPE, "type": "CancelTimer"},
+            "type is 'CancelTimer'; only 'ScheduleTimer' is known",
+        ),
+        (without(ENVELOPE, "type"), "the command: object missing required field `type`"),
+        ({**ENVELOPE, "type": 3}, "type: expected `str`, got `int`"),
+        ({**ENVELOPE, "id": ""}, "id: expected `str` of length >= 1"),
+        ({**ENVELOPE, "id": "x" * 256}, "id: expected `str` of length <= 255"),
+        ({**ENVELOPE, "timestampMs": "now"}, "timestampMs: expected `int`, got `str`"),
+        ({**ENVELOPE, "timestampMs": -1}, "timestampMs: expected `int` >= 0"),
+        (without(ENVELOPE, "payload"), "the command: object missing required field `payload`"),
+        (
+            {**ENVELOPE, "payload": without(PAYLOAD, "dueAt")},
+            "payload: object missing required field `dueAt`",
+        ),
+        (with_payload(tenantId=None), "payload.tenantId: expected `str`, got `null`"),
+        (with_payload(serviceCallId=""), "payload.serviceCallId: expected `str` of length >= 1"),
+        (with_payload(tenantId="other"), "payload.tenantId must be the same as tenantId"),
+        (
+            with_payload(dueAt="tomorrow"),
+            "payload.dueAt must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z",
+        ),
+        (
+            with_payload(dueAt="2030-01-01T12:00:00"),
+            "payload.dueAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
+        ),
+        (with_payload(dueAt=1_893_456_000_000), "payload.dueAt: expected `str`, got `int`"),
+        (
+            {**ENVELOPE, "correlationId": "x" * 1_025},
+            "correlationId: expected `str` of length <= 1024",
+        ),
+    ],
+)
+def test_what_cannot_be_accepted_is_told_with_its_field(data: object, reason: str) -> None:
+    with pytest.raises(Rejection) as refused:
+        read_command(command(data))
+    assert str(refused.value) == reason
+
+
+def test_a_rejection_repeats_what_could_be_read_of_the_command() -> None:
+    bad = command({**with_payload(dueAt="?"), "correlationId": "req-1"})
+    message = rejection_message(bad, "payload.dueAt is bad", NOW)
+    assert message.channel is Channel.REJECTED
+    envelope = json.loads(message.data)
+    assert b64decode(envelope["payload"].pop("command")) == bad.data
+    assert envelope == {
+        "id": message.id,
+        "type": "CommandRejected",
+        "tenantId": "acme",
+        "timestampMs": NOW // 1_000,
+        "correlationId": "req-1",
+        "causationId": ENVELOPE["id"],
+        "payload": {"reason": "payload.dueAt is bad"},
+    }
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"[1]", b'{"id": 3, "tenantId": {}}', b""])
+def test_a_rejection_leaves_out_what_could_not_be_read(data: bytes) -> None:
+    envelope = json.loads(rejection_message(command(data), "why", NOW).data)
+    assert envelope.keys() == {"id", "type", "timestampMs", "payload"}
+
+
+def test_the_rejection_of_a_command_that_comes_again_has_the_same_id() -> None:
+    first = rejection_message(command(b"bad", 7), "why", NOW)
+    again = rejection_message(command(b"bad", 7), "why", NOW)
+    other = rejection_message(command(b"bad", 8), "why", NOW)
+    assert first.id == again.id != other.id
+
+
+def test_a_very_long_command_is_quoted_from_its_beginning() -> None:
+    envelope = json.loads(rejection_message(command(b"x" * 100_000), "why", NOW).data)
+    assert b64decode(envelope["payload"]["command"]) == b"x" * 16_384
+
+
+def test_the_fields_of_the_service_are_spelt_as_on_the_bus() -> None:
+    assert reason_of(InvalidInput("execute_at", "is too far")) == "payload.dueAt is too far"
+    assert reason_of(InvalidInput("id", "is bad")) == "payload.serviceCallId is bad"

@@ -1,0 +1,123 @@
+"""Announcements: stored first, recorded then, and repeated under the same name."""
+
+import json
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+
+from duetime.bus.event_destination import EventDestination
+from duetime.bus.memory import MemoryBroker, MemoryBus
+from duetime.domain.callback import BusCallback
+from duetime.domain.instants import Instant, format_instant, plus_ms
+from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import Namespace
+from duetime.domain.retry import UNTIL_DELIVERED
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.ports.bus import Channel
+from duetime.ports.store import CreateRequest, OnExisting
+from duetime.service.timer_service import new_uuid7
+from duetime.stores.memory import MemoryStore
+from duetime.testing import ManualEngine, VirtualClock
+from duetime.testing.timers import make_timer
+from duetime.testing.virtual_clock import START_AT
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.broker = MemoryBroker()
+        self.bus = MemoryBus(self.broker)
+        self.store = MemoryStore()
+        self.events = EventDestination(self.bus, self.clock)
+        self.engine = ManualEngine(self.store, self.events, self.clock)
+
+    async def create(self, call: str, correlation_id: str | None = None) -> Timer:
+        timer = make_timer(
+            call,
+            namespace="acme",
+            execute_at=START_AT,
+            callback=BusCallback(),
+            delivery_id=new_uuid7(),
+            retry_policy=UNTIL_DELIVERED,
+            correlation_id=correlation_id,
+        )
+        await self.store.create([CreateRequest(timer, OnExisting.KEEP)])
+        return timer
+
+    async def status(self, call: str) -> TimerStatus:
+        timer = await self.store.get(TimerKey("acme", call))
+        assert timer is not None
+        return timer.status
+
+    def announced(self) -> list[dict[str, object]]:
+        return [json.loads(data) for data in self.broker.messages(Channel.EVENTS)]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.bus.open()
+    await bench.store.open()
+    await bench.store.add_namespace(Namespace("acme", 16))
+    yield bench
+    await bench.bus.close()
+
+
+async def test_an_event_has_all_that_the_contract_says(bench: Bench) -> None:
+    timer = await bench.create("call-1", "req-1")
+    bench.clock.advance(0.25)
+    await bench.engine.tick()
+    now = Instant(plus_ms(START_AT, 250))
+    assert bench.announced() == [
+        {
+            "id": timer.delivery_id,
+            "type": "DueTimeReached",
+            "tenantId": "acme",
+            "aggregateId": "call-1",
+            "timestampMs": now // 1_000,
+            "correlationId": "req-1",
+            "payload": {
+                "tenantId": "acme",
+                "serviceCallId": "call-1",
+                "reachedAt": format_instant(now),
+            },
+        }
+    ]
+    assert UUID(timer.delivery_id).version == 7
+    assert await bench.status("call-1") is TimerStatus.COMPLETED
+    assert bench.events.published == 1
+
+
+async def test_without_a_correlation_there_is_none(bench: Bench) -> None:
+    await bench.create("call-1")
+    await bench.engine.tick()
+    (event,) = bench.announced()
+    assert "correlationId" not in event
+    assert "causationId" not in event
+
+
+async def test_while_the_broker_is_away_the_timer_is_tried_again(bench: Bench) -> None:
+    timer = await bench.create("call-1")
+    bench.broker.fail_with("away")
+    for _ in range(200):
+        await bench.engine.tick()
+        bench.clock.advance(6)
+    assert await bench.status("call-1") is TimerStatus.PENDING
+    bench.broker.fail_with(None)
+    await bench.engine.tick()
+    assert await bench.status("call-1") is TimerStatus.COMPLETED
+    assert [event["id"] for event in bench.announced()] == [timer.delivery_id]
+
+
+async def test_an_event_whose_answer_got_lost_is_repeated_under_its_name(bench: Bench) -> None:
+    timer = await bench.create("call-1")
+    bench.broker.lose_answers_with("no answer")
+    await bench.engine.tick()
+    assert await bench.status("call-1") is TimerStatus.PENDING
+    bench.broker.lose_answers_with(None)
+    bench.clock.advance(6)
+    await bench.engine.tick()
+    assert await bench.status("call-1") is TimerStatus.COMPLETED
+    # The broker knows the name, and drops the repeat.
+    assert [event["id"] for event in bench.announced()] == [timer.delivery_id]

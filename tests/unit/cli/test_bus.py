@@ -1,0 +1,248 @@
+"""`duetime bus` with a broker that does as told."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from duetime import composition
+from duetime.bus.commands import read_command, rejection_message
+from duetime.cli.main import app
+from duetime.domain.errors import BusUnavailable
+from duetime.domain.instants import Instant, parse_instant
+from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.settings import BrokerSettings, RedisBrokerSettings
+from duetime.settings.table import SETTINGS
+
+NOON = "2030-01-01T12:00:00Z"
+URL = "nats://broker:4222"
+
+
+class ScriptedBus:
+    """Shows what it was given, and remembers what was published."""
+
+    name = URL
+
+    def __init__(self) -> None:
+        self.shown: list[bytes] = []
+        self.watched: list[Channel] = []
+        self.published: list[OutgoingMessage] = []
+        self.failure: BusUnavailable | None = None
+        self.is_closed = False
+
+    async def open(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        self.published.append(message)
+
+    async def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
+        self.watched.append(channel)
+        for data in self.shown:
+            yield data
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ScriptedBus:
+    monkeypatch.chdir(tmp_path)
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    bus = ScriptedBus()
+    monkeypatch.setattr(composition, "bus_of", lambda settings, node: bus)
+    return bus
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["bus", *arguments])
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """Exit status and the single line on standard error."""
+    result = invoke(*arguments)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return result.exit_code, line
+
+
+def envelope(message_type: str, payload: object, **members: object) -> bytes:
+    return msgspec.json.encode(
+        {"id": "m-1", "type": message_type, "timestampMs": 1, "payload": payload, **members}
+    )
+
+
+def due_time_reached(tenant: str = "acme", call: str = "call-1") -> bytes:
+    return envelope(
+        "DueTimeReached",
+        {"tenantId": tenant, "serviceCallId": call, "reachedAt": NOON},
+        tenantId=tenant,
+        correlationId="req-7",
+    )
+
+
+def lines_of(result: Result) -> list[str]:
+    """What was shown below the greeting, without the time of arrival."""
+    assert result.exit_code == 0, result.output
+    return [line.partition("Z  ")[2] for line in result.stdout.splitlines()[1:]]
+
+
+def test_a_command_is_published_as_a_server_takes_it(broker: ScriptedBus) -> None:
+    arguments = ("call-42", "--tenant", "acme", "--at", NOON, "--correlation", "req-7")
+    result = invoke("schedule", *arguments, "--broker", URL)
+    assert result.exit_code == 0, result.output
+    (message,) = broker.published
+    assert (message.channel, message.key) == (Channel.COMMANDS, "acme.call-42")
+    schedule = read_command(ReceivedCommand(data=message.data, order=1))
+    assert (schedule.namespace, schedule.id) == ("acme", "call-42")
+    assert schedule.due_at == parse_instant(NOON)
+    assert schedule.correlation_id == "req-7"
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f"ScheduleTimer {message.id} published: acme/call-42 is due {NOON[:-1]}")
+    assert broker.is_closed
+
+
+def test_the_envelope_can_be_had_as_json(broker: ScriptedBus) -> None:
+    result = invoke("schedule", "c", "--tenant", "t", "--in", "10s", "--broker", URL, "--json")
+    printed = msgspec.json.decode(result.stdout)
+    assert printed == msgspec.json.decode(broker.published[0].data)
+    assert printed["id"] == broker.published[0].id
+    assert "correlationId" not in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["c", "--tenant", "t"], "--at / --in: one of them is needed"),
+        (["c", "--tenant", "t", "--in", "x"], "--in: must be a duration"),
+        (["x" * 256, "--tenant", "t", "--in", "1s"], "such a command is not accepted: aggregateId"),
+        (["c", "--tenant", "", "--in", "1s"], "such a command is not accepted: tenantId"),
+    ],
+)
+def test_what_no_server_would_accept_is_not_published(
+    broker: ScriptedBus, arguments: list[str], line: str
+) -> None:
+    code, told = refused("schedule", *arguments, "--broker", URL)
+    assert code == 2
+    assert told.startswith(line)
+    assert not broker.published
+
+
+def test_events_are_shown_one_line_each(broker: ScriptedBus) -> None:
+    broker.shown = [due_time_reached(), due_time_reached(call="call-2")]
+    assert lines_of(invoke("tail", "--broker", URL)) == [
+        f"DueTimeReached  acme/call-1  reached {NOON}  correlation req-7",
+        f"DueTimeReached  acme/call-2  reached {NOON}  correlation req-7",
+    ]
+    assert broker.watched == [Channel.EVENTS]
+
+
+def test_commands_are_shown_even_if_they_are_none(broker: ScriptedBus) -> None:
+    payload = {"tenantId": "acme", "serviceCallId": "c", "dueAt": NOON}
+    broker.shown = [
+        envelope("ScheduleTimer", payload, tenantId="acme"),
+        envelope("ScheduleTimer", {"dueAt": 5}, tenantId="acme"),
+        envelope("Unknown", payload, tenantId="acme"),
+        b"\x1b[31mnot json",
+        b"",
+    ]
+    due, wrong_payload, unknown, unreadable, empty = lines_of(
+        invoke("tail", "--channel", "commands", "--broker", URL)
+    )
+    assert due == f"ScheduleTimer  acme/c  due {NOON}"
+    assert wrong_payload.startswith("ScheduleTimer  acme  {")
+    assert unknown.startswith("Unknown  acme  {")
+    assert unreadable == "unreadable  -  \\x1b[31mnot json"
+    assert empty == "unreadable  -  (empty)"
+
+
+def test_a_rejected_command_is_shown_with_the_reason_and_its_beginning(
+    broker: ScriptedBus,
+) -> None:
+    command = ReceivedCommand(data=b'{"tenantId": "acme", "type":\n 5}', order=1)
+    broker.shown = [
+        rejection_message(command, "type: expected `str`", Instant(0)).data,
+        envelope("CommandRejected", {"reason": "bad\x1b", "command": "no base64"}),
+        envelope("CommandRejected", {"reason": "bad", "command": b64encode(b"\xff\x00").decode()}),
+    ]
+    assert lines_of(invoke("tail", "--channel", "rejected", "--broker", URL)) == [
+        'CommandRejected  acme  type: expected `str`  {"tenantId": "acme", "type":\\n 5}',
+        "CommandRejected  -  bad\\x1b  no base64",
+        "CommandRejected  -  bad  �\\x00",
+    ]
+
+
+def test_only_one_tenant_and_only_so_many(broker: ScriptedBus) -> None:
+    broker.shown = [due_time_reached(tenant, call) for call in "123" for tenant in ("a", "b")]
+    shown = lines_of(invoke("tail", "--tenant", "b", "--count", "2", "--broker", URL))
+    assert [line.split()[1] for line in shown] == ["b/1", "b/2"]
+    assert broker.is_closed
+
+
+def test_as_json_there_is_one_line_for_each_message(broker: ScriptedBus) -> None:
+    broker.shown = [msgspec.json.format(due_time_reached(), indent=2), b"nothing\nof ours"]
+    result = invoke("tail", "--json", "--broker", URL)
+    first, second = result.stdout.splitlines()
+    assert msgspec.json.decode(first) == msgspec.json.decode(due_time_reached())
+    assert msgspec.json.decode(second) == "nothing\nof ours"
+    assert result.stderr.startswith("Watching timer.events at nats://broker:4222")
+
+
+def test_the_broker_is_that_of_the_settings_and_needs_no_others(
+    broker: ScriptedBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[BrokerSettings] = []
+
+    def bus_of(settings: BrokerSettings, node: str) -> ScriptedBus:
+        asked.append(settings)
+        return broker
+
+    monkeypatch.setattr(composition, "bus_of", bus_of)
+    Path(".env").write_text("TIMER_BROKER_URL=redis://broker/1\nPORT=nonsense\n")
+    assert invoke("tail").exit_code == 0
+    Path(".env").unlink()
+    Path("duetime.toml").write_text('timer_broker_url = "redis://other"\n')
+    assert invoke("tail", "--config", "duetime.toml").exit_code == 0
+    names = [each.name for each in asked if isinstance(each, RedisBrokerSettings)]
+    assert names == ["redis://broker:6379/1", "redis://other:6379"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "no broker: use --broker, or set TIMER_BROKER_URL"),
+        (["--broker", "memory:"], "--broker: a broker in memory can be reached by nobody but"),
+        (["--broker", "kafka://x"], "--broker: must be nats://host:port or tls://"),
+    ],
+)
+def test_a_broker_that_cannot_be_meant_is_refused(
+    broker: ScriptedBus, arguments: list[str], line: str
+) -> None:
+    code, told = refused("tail", *arguments)
+    assert code == 2
+    assert told.startswith(line)
+
+
+def test_a_broker_that_cannot_be_reached_is_told_in_one_line(broker: ScriptedBus) -> None:
+    broker.failure = BusUnavailable("no NATS server at nats://broker:4222: connection refused")
+    for command in (("tail",), ("schedule", "c", "--tenant", "t", "--in", "1s")):
+        assert refused(*command, "--broker", URL) == (3, broker.failure.message)
+        assert broker.is_closed
+
+
+def test_a_broker_that_does_not_answer_is_not_waited_for_long(
+    broker: ScriptedBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("duetime.cli.bus_access.OPEN_SECONDS", 0.01)
+    monkeypatch.setattr(broker, "open", never)
+    assert refused("tail", "--broker", URL) == (3, f"{URL} did not answer within 0.01 s")
+    assert broker.is_closed

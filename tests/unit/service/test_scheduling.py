@@ -1,0 +1,232 @@
+"""Timers that the bus asks for, by key, and maybe more than once."""
+
+import pytest
+from msgspec import Raw
+
+from duetime.bus.event_destination import EventDestination
+from duetime.bus.memory import MemoryBus
+from duetime.domain.callback import BusCallback
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.keys import TimerKey
+from duetime.domain.outcome import Outcome
+from duetime.domain.retry import UNTIL_DELIVERED
+from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.ports.store import CreateRequest, OnExisting
+from duetime.service.create_batcher import CreateBatcher
+from duetime.service.namespaces import Namespaces
+from duetime.service.rules import TimerRules
+from duetime.service.scheduling import Schedule, Scheduled, Scheduling
+from duetime.stores.memory import MemoryStore
+from duetime.testing import ManualEngine, VirtualClock
+from duetime.testing.store_contract.steps import own_shards
+from duetime.testing.timers import make_timer
+from duetime.testing.virtual_clock import START_AT
+from tests.unit.service.service_bench import RecordingWakeUps
+
+RULES = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+
+
+def at(seconds: float) -> Instant:
+    return plus_ms(START_AT, seconds * 1_000)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.clock = VirtualClock()
+        self.wakeups = RecordingWakeUps()
+        self.namespaces = Namespaces(self.store)
+        self.bus = MemoryBus()
+        self.events = EventDestination(self.bus, self.clock)
+        self.scheduling = Scheduling(
+            self.store,
+            self.clock,
+            self.wakeups,
+            self.events,
+            self.namespaces,
+            RULES,
+            creates=CreateBatcher(self.store, self.wakeups),
+        )
+        self._order = 0
+
+    async def schedule(
+        self,
+        call: str = "call",
+        *,
+        due_at: Instant,
+        tenant: str = "acme",
+        order: int | None = None,
+        correlation: str | None = None,
+    ) -> Scheduled:
+        (answer,) = await self.scheduling.schedule_all(
+            [self.wanted(call, due_at=due_at, tenant=tenant, order=order, correlation=correlation)]
+        )
+        assert isinstance(answer, Scheduled)
+        return answer
+
+    def wanted(
+        self,
+        call: str = "call",
+        *,
+        due_at: Instant,
+        tenant: str = "acme",
+        order: int | None = None,
+        correlation: str | None = None,
+    ) -> Schedule:
+        self._order += 1
+        return Schedule(
+            namespace=tenant,
+            id=call,
+            due_at=due_at,
+            correlation_id=correlation,
+            order=self._order if order is None else order,
+        )
+
+    async def timer(self, call: str = "call", tenant: str = "acme") -> Timer:
+        timer = await self.store.get(TimerKey(tenant, call))
+        assert timer is not None
+        return timer
+
+    async def claim_all(self) -> None:
+        leases = await own_shards(self.store)
+        now = self.clock.now()
+        await self.store.claim_due(leases, now=now, until_inclusive=now, limit=100)
+
+    async def fire(self) -> list[tuple[Claim, Outcome]]:
+        return await ManualEngine(self.store, self.events, self.clock).tick()
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    bench = Bench()
+    await bench.bus.open()
+    return bench
+
+
+async def test_a_tenant_that_nobody_has_heard_of_has_its_timer(bench: Bench) -> None:
+    assert await bench.schedule(due_at=at(5), correlation="req-1") is Scheduled.CREATED
+    timer = await bench.timer()
+    assert timer.execute_at == at(5)
+    assert timer.callback == BusCallback()
+    assert timer.correlation_id == "req-1"
+    assert timer.retry_policy == UNTIL_DELIVERED
+    assert (timer.shard, at(5)) in bench.wakeups.announced
+
+
+async def test_a_pending_timer_is_moved_by_a_later_command(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), correlation="req-1")
+    before = await bench.timer()
+    assert await bench.schedule(due_at=at(2), correlation="req-2") is Scheduled.CHANGED
+    after = await bench.timer()
+    assert (after.execute_at, after.due_at, after.correlation_id) == (at(2), at(2), "req-2")
+    assert after.delivery_id != before.delivery_id
+    assert bench.wakeups.announced[-1] == (after.shard, at(2))
+
+
+async def test_a_command_that_comes_again_changes_nothing(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), order=7)
+    before = await bench.timer()
+    assert await bench.schedule(due_at=at(5), order=7) is Scheduled.UNCHANGED
+    assert await bench.timer() == before
+
+
+async def test_an_earlier_command_that_comes_late_changes_nothing(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), order=7)
+    await bench.schedule(due_at=at(9), order=8)
+    assert await bench.schedule(due_at=at(5), order=7) is Scheduled.UNCHANGED
+    assert (await bench.timer()).execute_at == at(9)
+
+
+async def test_a_new_command_for_the_same_instant_keeps_the_firing(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), order=7)
+    before = await bench.timer()
+    assert await bench.schedule(due_at=at(5), order=9) is Scheduled.UNCHANGED
+    assert (await bench.timer()).delivery_id == before.delivery_id
+    # It is the newest all the same: what was sent before it comes too late.
+    assert await bench.schedule(due_at=at(6), order=8) is Scheduled.UNCHANGED
+    assert (await bench.timer()).execute_at == at(5)
+
+
+@pytest.mark.parametrize("orders", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
+async def test_of_the_commands_in_a_batch_the_last_one_counts(
+    bench: Bench, orders: tuple[int, ...]
+) -> None:
+    answers = await bench.scheduling.schedule_all(
+        [bench.wanted(due_at=at(order), order=order) for order in orders]
+    )
+    assert sorted(str(answer) for answer in answers) == [
+        "Scheduled.CREATED",
+        "Scheduled.UNCHANGED",
+        "Scheduled.UNCHANGED",
+    ]
+    assert (await bench.timer()).execute_at == at(3)
+
+
+async def test_a_bad_command_does_not_hide_a_good_one_before_it(bench: Bench) -> None:
+    far = Instant(at(0) + 200 * 365 * 86_400 * 1_000_000)
+    good, bad = await bench.scheduling.schedule_all(
+        [bench.wanted(due_at=at(5)), bench.wanted(due_at=far)]
+    )
+    assert good is Scheduled.CREATED
+    assert isinstance(bad, InvalidInput)
+    assert bad.field == "execute_at"
+
+
+async def test_what_is_wrong_with_one_does_not_sink_the_others(bench: Bench) -> None:
+    answers = await bench.scheduling.schedule_all(
+        [
+            bench.wanted("a", due_at=at(5)),
+            bench.wanted("b", due_at=at(5), tenant=""),
+            bench.wanted("", due_at=at(5)),
+            bench.wanted("c", due_at=Instant(-1)),
+            bench.wanted("d", due_at=at(5), correlation="a\0b"),
+            bench.wanted("e", due_at=at(5), tenant="other"),
+        ]
+    )
+    fields = [answer.field if isinstance(answer, InvalidInput) else answer for answer in answers]
+    assert fields == [
+        Scheduled.CREATED,
+        "namespace",
+        "id",
+        "execute_at",
+        "correlation_id",
+        Scheduled.CREATED,
+    ]
+    assert {each.name for each in await bench.store.namespaces()} == {"acme", "other"}
+
+
+async def test_what_is_due_already_is_accepted_and_due(bench: Bench) -> None:
+    assert await bench.schedule(due_at=at(-60)) is Scheduled.CREATED
+    assert (await bench.timer()).due_at == at(-60)
+
+
+async def test_a_timer_that_fires_or_has_fired_is_left_alone(bench: Bench) -> None:
+    await bench.schedule(due_at=at(0))
+    await bench.claim_all()
+    assert await bench.schedule(due_at=at(5)) is Scheduled.TOO_LATE
+    assert (await bench.timer()).status is TimerStatus.EXECUTING
+    await bench.schedule("other", due_at=at(0))
+    await bench.fire()
+    assert await bench.schedule("other", due_at=at(5)) is Scheduled.TOO_LATE
+    assert (await bench.timer("other")).status is TimerStatus.COMPLETED
+
+
+async def test_a_timer_of_another_door_is_announced_on_the_bus_from_now_on(bench: Bench) -> None:
+    await bench.namespaces.provide(["acme"])
+    timer = make_timer("call", namespace="acme", execute_at=at(5), metadata=Raw(b'"mine"'))
+    await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
+    assert await bench.schedule(due_at=at(5)) is Scheduled.CHANGED
+    assert (await bench.timer()).callback == BusCallback()
+
+
+async def test_a_firing_that_was_announced_and_not_recorded_keeps_its_name(bench: Bench) -> None:
+    """The command comes again as well: nobody lived to acknowledge it."""
+    await bench.schedule(due_at=at(0), order=7)
+    before = await bench.timer()
+    await bench.claim_all()
+    leases = await own_shards(bench.store)
+    await bench.store.recover(leases, limit=10)
+    assert (await bench.timer()).status is TimerStatus.PENDING
+    assert await bench.schedule(due_at=at(0), order=7) is Scheduled.UNCHANGED
+    assert (await bench.timer()).delivery_id == before.delivery_id
