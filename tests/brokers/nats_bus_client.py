@@ -21,6 +21,8 @@ from tests.brokers.bus_client import PATIENCE_SECONDS, Command, EventBook, Json
 MOST_AT_ONCE = 256
 TRY_SECONDS = 1.0
 BATCH = 500
+ACK_WAIT_SECONDS = 2.0
+"""What the broker was about to hand over when it died comes again after that."""
 
 
 class NatsBusClient:
@@ -127,6 +129,7 @@ class NatsBusClient:
                         Channel.EVENTS,
                         durable=self._durable,
                         stream=await self._stream(Channel.EVENTS),
+                        config=ConsumerConfig(ack_wait=ACK_WAIT_SECONDS),
                     )
 
     async def _read(self, subscription: JetStreamContext.PullSubscription) -> None:

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.e2e
 
 HOUR_MS = 3_600_000
 MALFORMED = 1_000
-STREAM = 4_000
 
 
 @pytest.fixture
@@ -213,24 +212,36 @@ async def test_a_broker_that_is_away_at_the_start_is_waited_for(
 async def test_a_stop_amid_commands_loses_nothing_and_repeats_nothing(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
-    calls = [f"call-{number}" for number in range(STREAM)]
     chance = random.Random(7)
-    commands = [schedule_timer(call, in_ms(chance.uniform(0, 2_000))) for call in calls]
+    calls: list[str] = []
     async with server, broker.client() as bus:
-        sending = asyncio.create_task(bus.send(commands))
+
+        async def send_some() -> None:
+            more = [f"call-{len(calls) + number}" for number in range(100)]
+            calls.extend(more)
+            await bus.send([schedule_timer(call, in_ms(chance.uniform(0, 1_000))) for call in more])
+
+        async def keep_sending() -> None:
+            while not stopped:
+                await send_some()
+
+        stopped = False
+        sending = asyncio.create_task(keep_sending())
         async with server.client() as api:
-            await wait_until_taken(api, 200)
+            await wait_until_taken(api, 500)
         assert await server.stop() == 0
+        stopped = True
         await sending
+        await send_some()
         left = await bus.unacknowledged()
-        assert 0 < left < STREAM, "the server was meant to stop in the middle"
+        assert 0 < left < len(calls), "the server was meant to stop in the middle"
         await server.start()
         async with server.client() as api:
             await bus.book.wait_for_calls(calls)
             health = await wait_for_bus(api, lambda bus: bus["commands_received"] >= left)
             assert health["commands_received"] == left, "what was acknowledged came again"
             assert await bus.unacknowledged() == 0
-            for call in calls[::20]:
+            for call in calls[::50]:
                 timer = await wait_for_v1(api, call, "completed", namespace=TENANT)
                 assert len(timer["attempts"]) == 1
         assert bus.book.times_by_call() == dict.fromkeys(calls, 1)

@@ -21,6 +21,11 @@ WAIT_SECONDS = 0.25
 long it may take to stop."""
 
 
+LOOK_AGAIN_SECONDS = 10.0
+"""How often it is made sure that all channels are there. Without one for events nothing could be
+announced, and commands would come as if nothing had happened."""
+
+
 class CommandCounts(Struct):
     """Since the start of this process."""
 
@@ -45,21 +50,21 @@ class CommandConsumer(BackgroundLoop):
         super().__init__(clock)
         self._bus = bus
         self._scheduling = scheduling
-        self._is_open = False
+        self._open_until_seconds = 0.0
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
         self.counts = CommandCounts()
 
     async def step(self) -> None:
         try:
-            if not self._is_open:
+            if self._clock.monotonic() >= self._open_until_seconds:
                 await self._bus.open()
-                self._is_open = True
+                self._open_until_seconds = self._clock.monotonic() + LOOK_AGAIN_SECONDS
             commands = await self._next()
             if commands and not self._stopping:
                 self._receiving = asyncio.ensure_future(self._receive())
             await self._handle(commands)
         except BusUnavailable:
-            self._is_open = False
+            self._open_until_seconds = 0.0
             raise
 
     async def stop(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from duetime.bus.command_consumer import CommandConsumer
+from duetime.bus.command_consumer import LOOK_AGAIN_SECONDS, CommandConsumer
 from duetime.bus.event_destination import EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.errors import StoreUnavailable
@@ -180,6 +180,27 @@ async def test_a_broker_that_is_away_is_waited_for() -> None:
     await bench.clock.sleep(5)
     assert (bench.unacknowledged, await bench.pending()) == (0, 1)
     await bench.consumer.stop()
+
+
+class CountingBus(MemoryBus):
+    """Counts how often it is opened."""
+
+    opened = 0
+
+    async def open(self) -> None:
+        self.opened += 1
+        await super().open()
+
+
+@on_virtual_time
+async def test_channels_that_somebody_removed_are_looked_for_now_and_then() -> None:
+    bench = Bench()
+    bus = CountingBus(bench.broker)
+    consumer = CommandConsumer(bus, bench.scheduling, bench.clock)
+    consumer.start()
+    await bench.clock.sleep(3.5 * LOOK_AGAIN_SECONDS)
+    await consumer.stop()
+    assert bus.opened == 4
 
 
 @on_virtual_time
