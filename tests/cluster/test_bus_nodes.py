@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.ports.bus import Channel
-from tests.brokers.bus_client import Command, schedule_timer
+from tests.brokers.bus_client import Command
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import RunningBroker, bus_health
 from tests.cluster.nodes import Nodes, running_nodes
-from tests.e2e.timer_requests import in_ms, wait_until_dry
+from tests.crash.announcements import (
+    check_all_completed,
+    check_each_is_stored_once,
+    command_of,
+)
+from tests.e2e.timer_requests import in_ms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -34,12 +37,11 @@ async def test_commands_are_shared_and_events_published_once(
         await bus.send(list(commands.values()))
         await bus.book.wait_for_calls(commands)
         async with nodes[0].client() as api:
-            counts = await wait_until_dry(api)
-        assert (counts["completed"], counts["failed"]) == (TIMERS, 0)
+            await check_all_completed(api, TIMERS)
         received, published = await _totals(nodes)
         assert min(received) > 0, f"one node took all commands: {received}"
         assert (sum(received), sum(published)) == (TIMERS, TIMERS)
-        await _check_each_is_stored_once(bus, commands)
+        await check_each_is_stored_once(bus, commands)
         assert await bus.unacknowledged() == 0
         await nodes.audit()
 
@@ -65,9 +67,8 @@ async def test_a_node_killed_in_the_middle_loses_nothing(
         await sending
         await bus.book.wait_for_calls(commands)
         async with survivor.client() as api:
-            counts = await wait_until_dry(api)
-        assert (counts["completed"], counts["failed"]) == (TIMERS, 0)
-        await _check_each_is_stored_once(bus, commands)
+            await check_all_completed(api, TIMERS)
+        await check_each_is_stored_once(bus, commands)
         await nodes.audit()
 
 
@@ -82,16 +83,10 @@ async def _totals(nodes: Nodes) -> tuple[list[int], list[int]]:
     return received, published
 
 
-async def _check_each_is_stored_once(bus: NatsBusClient, commands: dict[str, Command]) -> None:
-    assert len(await bus.stored(Channel.EVENTS)) == len(commands)
-    assert bus.book.times_by_call() == dict.fromkeys(commands, 1)
-    assert len({event.id for event in bus.book.events}) == len(commands)
-
-
 def _commands(chance: random.Random) -> dict[str, Command]:
     """By call; due one after the other, evenly enough for a kill to hit the middle."""
     span_ms = max(2_000, TIMERS / 2)
     return {
-        call: schedule_timer(call, in_ms(chance.uniform(0, span_ms)), tenant=DEFAULT_NAMESPACE)
+        call: command_of(call, in_ms(chance.uniform(0, span_ms)))
         for call in (f"call-{number}" for number in range(TIMERS))
     }

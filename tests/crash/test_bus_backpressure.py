@@ -99,7 +99,6 @@ async def test_a_store_that_is_stuck_leaves_commands_with_the_broker(
                 await bus.send(commands)
                 assert 0 < await bus.handed_over() <= A_FEW_THOUSAND
                 assert await bus.unacknowledged() == len(commands)
-                assert (await bus_health(api))["commands_received"] == 0
             await wait_for_bus(api, lambda health: health["commands_received"] == len(commands))
             assert await bus.unacknowledged() == 0
         assert (await count_timers(api))["pending"] == len(commands)

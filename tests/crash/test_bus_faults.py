@@ -12,17 +12,20 @@ from pathlib import Path
 import httpx
 import pytest
 
-from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.transitions import INTERRUPTED
-from duetime.ports.bus import Channel
-from tests.brokers.bus_client import PATIENCE_SECONDS, Command, schedule_timer
+from tests.brokers.bus_client import PATIENCE_SECONDS
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import RunningBroker, wait_until_taken
+from tests.crash.announcements import (
+    check_all_completed,
+    check_each_is_stored_once,
+    command_of,
+)
 from tests.crash.held_writes import writes_held
 from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import in_ms, wait_until_dry
+from tests.e2e.timer_requests import in_ms
 from tests.e2e.v1_requests import wait_for_v1
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
@@ -54,15 +57,15 @@ async def test_a_broker_killed_amid_a_burst(
     calls = _calls(BURST)
     async with server, NatsBusClient(broker.url) as bus, server.client() as api:
         due_at = in_ms(800)
-        await bus.send([_command(call, due_at) for call in calls])
+        await bus.send([command_of(call, due_at) for call in calls])
         for _ in range(2):
             await bus.book.wait_for_total(len(bus.book.events) + chance.randint(1, BURST // 3))
             broker.process.kill()
             broker.process.start()
         await bus.book.wait_for_calls(calls)
-        await _check_all_completed(api, BURST)
+        await check_all_completed(api, BURST)
         assert min(event.reached_at for event in bus.book.events) >= due_at
-        await _check_each_is_stored_once(bus, calls)
+        await check_each_is_stored_once(bus, calls)
     assert not any("Traceback" in line for line in server.output)
 
 
@@ -73,7 +76,7 @@ async def test_a_service_killed_between_publish_and_mark_repeats_what_the_broker
     calls = _calls(IN_FLIGHT)
     async with server, NatsBusClient(broker.url) as bus:
         async with server.client() as api:
-            await bus.send([_command(call, in_ms(1_000)) for call in calls])
+            await bus.send([command_of(call, in_ms(1_000)) for call in calls])
             await wait_until_taken(api, len(calls))
             broker.process.pause()
             # Claimed and sent; the broker says nothing.
@@ -89,7 +92,7 @@ async def test_a_service_killed_between_publish_and_mark_repeats_what_the_broker
                 timer = await wait_for_v1(api, call, "completed", namespace=DEFAULT_NAMESPACE)
                 assert [attempt["error"] for attempt in timer["attempts"]] == [INTERRUPTED, None]
                 assert timer["deliveryId"] == first_ids[call], "the repeat has the same id"
-        await _check_each_is_stored_once(bus, calls)
+        await check_each_is_stored_once(bus, calls)
 
 
 @pytest.mark.timeout(300)
@@ -102,7 +105,7 @@ async def test_broker_and_service_killed_again_and_again(
     async with NatsBusClient(broker.url, reads=False) as preparing:
         await preparing.prepare_commands(ack_wait_seconds=ACK_WAIT_SECONDS)
     async with server, NatsBusClient(broker.url) as bus:
-        commands = [_command(call, in_ms(chance.uniform(0, span_ms))) for call in calls]
+        commands = [command_of(call, in_ms(chance.uniform(0, span_ms))) for call in calls]
         sending = asyncio.create_task(bus.send(commands))
         for _ in range(KILLS):
             await _wait_for_more(bus, chance.randint(1, TIMERS_IN_ALL // 8))
@@ -117,8 +120,8 @@ async def test_broker_and_service_killed_again_and_again(
         await sending
         await bus.book.wait_for_calls(calls)
         async with server.client() as api:
-            await _check_all_completed(api, len(calls))
-        await _check_each_is_stored_once(bus, calls)
+            await check_all_completed(api, len(calls))
+        await check_each_is_stored_once(bus, calls)
         recovered = [entry for entry in server.logs if entry["event"] == "timers.recovered"]
         sys.stdout.write(f"recovered {[entry['count'] for entry in recovered]}\n")
 
@@ -132,24 +135,6 @@ async def _wait_until_in_flight(api: httpx.AsyncClient, count: int) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (await api.get("/healthz")).json()["data"]["engine"]["in_flight"] < count:
             pass
-
-
-async def _check_all_completed(api: httpx.AsyncClient, count: int) -> None:
-    counts = await wait_until_dry(api)
-    assert (counts["completed"], counts["failed"]) == (count, 0)
-
-
-async def _check_each_is_stored_once(bus: NatsBusClient, calls: list[str]) -> None:
-    """Asked of the stream itself: what it holds is what any consumer gets."""
-    stored = await bus.stored(Channel.EVENTS)
-    assert len(stored) == len(calls) == len({message.data for message in stored})
-    assert bus.book.times_by_call() == dict.fromkeys(calls, 1)
-    assert len({event.id for event in bus.book.events}) == len(calls)
-
-
-def _command(call: str, due_at: Instant) -> Command:
-    """In the namespace of which the Platform API tells how many timers there are."""
-    return schedule_timer(call, due_at, tenant=DEFAULT_NAMESPACE)
 
 
 def _calls(count: int) -> list[str]:

@@ -56,9 +56,7 @@ CHANGES = [
 class ChangingContract:
     @pytest.mark.parametrize("change", CHANGES)
     async def test_a_change_applies_to_a_pending_timer(self, store: Store, change: Change) -> None:
-        timer = make_timer(
-            metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old"
-        )
+        timer = make_timer(metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old")
         await create(store, timer)
         expected = transitions.changed(timer, change)
         result = await store.change_if_pending(timer.key, change)
@@ -70,9 +68,7 @@ class ChangingContract:
         self, store: Store, change: Change
     ) -> None:
         leases = await own_shards(store)
-        timer = make_timer(
-            metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old"
-        )
+        timer = make_timer(metadata=Raw(b'"old"'), retry_policy=RetryPolicy(), correlation_id="old")
         await create(store, timer)
         (claimed,) = await claim(store, leases)
         retry = failure(claimed)
