@@ -76,3 +76,10 @@ async def wait_for_bus(api: httpx.AsyncClient, matches: Callable[[Json], bool]) 
 async def wait_until_taken(api: httpx.AsyncClient, count: int) -> None:
     """Wait until the server has acknowledged so many commands since its start."""
     await wait_for_bus(api, lambda bus: bus["commands_received"] >= count)
+
+
+async def wait_until_all_acknowledged(bus: BusClient) -> None:
+    """A broker takes its time to see to what was acknowledged."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await bus.unacknowledged() > 0:
+            pass

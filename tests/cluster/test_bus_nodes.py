@@ -10,7 +10,7 @@ import pytest
 
 from tests.brokers.bus_client import Command
 from tests.brokers.nats_bus_client import NatsBusClient
-from tests.brokers.running_broker import RunningBroker, bus_health
+from tests.brokers.running_broker import RunningBroker, bus_health, wait_until_all_acknowledged
 from tests.cluster.nodes import Nodes, running_nodes
 from tests.crash.announcements import (
     check_all_completed,
@@ -42,7 +42,7 @@ async def test_commands_are_shared_and_events_published_once(
         assert min(received) > 0, f"one node took all commands: {received}"
         assert (sum(received), sum(published)) == (TIMERS, TIMERS)
         await check_each_is_stored_once(bus, commands)
-        assert await bus.unacknowledged() == 0
+        await wait_until_all_acknowledged(bus)
         await nodes.audit()
 
 

@@ -16,7 +16,13 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.bus import Channel
 from tests.brokers.bus_client import PATIENCE_SECONDS, schedule_timer
 from tests.brokers.nats_bus_client import NatsBusClient
-from tests.brokers.running_broker import RunningBroker, bus_health, wait_for_bus, wait_until_taken
+from tests.brokers.running_broker import (
+    RunningBroker,
+    bus_health,
+    wait_for_bus,
+    wait_until_all_acknowledged,
+    wait_until_taken,
+)
 from tests.crash.held_writes import writes_held
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import Database, on_every_database
@@ -100,7 +106,7 @@ async def test_a_store_that_is_stuck_leaves_commands_with_the_broker(
                 assert 0 < await bus.handed_over() <= A_FEW_THOUSAND
                 assert await bus.unacknowledged() == len(commands)
             await wait_for_bus(api, lambda health: health["commands_received"] == len(commands))
-            assert await bus.unacknowledged() == 0
+            await wait_until_all_acknowledged(bus)
         assert (await count_timers(api))["pending"] == len(commands)
 
 

@@ -104,9 +104,9 @@ async def test_a_dead_server_is_a_failure_and_with_a_policy_a_delay(
     subscription = await listener.core.subscribe("orders.>")
     await listener.core.flush()
     broker.process.kill()
-    failing = await _create(api, in_ms(100), {"topic": "orders.failing"})
+    failing = await _create(api, in_ms(200), {"topic": "orders.failing"})
     patient = await _create(
-        api, in_ms(100), {"topic": "orders.patient"}, retry_policy=PATIENT_POLICY
+        api, in_ms(200), {"topic": "orders.patient"}, retry_policy=PATIENT_POLICY
     )
     failed = await wait_for_status(api, failing, "failed", "completed")
     assert failed["status"] == "failed"
@@ -117,7 +117,7 @@ async def test_a_dead_server_is_a_failure_and_with_a_policy_a_delay(
     assert completed["status"] == "completed"
     assert completed["attempt"] > 1
     # The listener connects again by itself; a message of its own shows that it has.
-    after = await _create(api, in_ms(100), {"topic": "orders.after"}, retry_policy=PATIENT_POLICY)
+    after = await _create(api, in_ms(200), {"topic": "orders.after"}, retry_policy=PATIENT_POLICY)
     await wait_for_status(api, after, "completed")
     await subscription.unsubscribe()
 
@@ -125,14 +125,14 @@ async def test_a_dead_server_is_a_failure_and_with_a_policy_a_delay(
 async def test_with_ack_a_timer_is_completed_when_a_stream_has_the_message(
     api: httpx.AsyncClient, listener: NatsBusClient
 ) -> None:
-    homeless = await _create(api, in_ms(50), {"topic": "orders.early", "ack": True})
+    homeless = await _create(api, in_ms(200), {"topic": "orders.early", "ack": True})
     failed = await wait_for_status(api, homeless, "failed", "completed")
     assert failed["status"] == "failed"
     assert "no stream" in failed["last_error"]
 
     await listener.streams.add_stream(name="ORDERS", subjects=["orders.>"])
     callback = {"topic": "orders.stored", "ack": True, "payload": {"n": 1}}
-    timer_id = await _create(api, in_ms(50), callback)
+    timer_id = await _create(api, in_ms(200), callback)
     assert (await wait_for_status(api, timer_id, "completed", "failed"))["status"] == "completed"
     stored = await listener.streams.get_last_msg("ORDERS", "orders.stored")
     assert stored.data is not None
