@@ -5,7 +5,6 @@ import os
 import secrets
 import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
@@ -15,8 +14,9 @@ from starlette.types import ASGIApp
 from duetime import __version__
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.health import EngineHealth
-from duetime.api.platform_types import BusStatus, ClusterStatus
+from duetime.api.platform_types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.brokers import bus_of, nats_connection
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.door import BusDoor
 from duetime.bus.event_destination import EventDestination
@@ -25,10 +25,9 @@ from duetime.delivery.by_type import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
-from duetime.domain.retry import UNTIL_DELIVERED
+from duetime.domain.errors import Unavailable
 from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
-from duetime.ports.bus import Bus
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.service.create_batcher import CreateBatcher
@@ -39,13 +38,8 @@ from duetime.service.rules import TimerRules
 from duetime.service.scheduling import Scheduling
 from duetime.service.timer_service import TimerService
 from duetime.settings import (
-    BrokerSettings,
-    MemoryBrokerSettings,
     MemoryStoreSettings,
-    NatsBrokerSettings,
-    NatsSettings,
     PostgresStoreSettings,
-    RedisBrokerSettings,
     Settings,
     SqliteStoreSettings,
 )
@@ -53,8 +47,6 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from duetime.delivery.nats.connection import NatsConnection
-    from duetime.delivery.nats.options import NatsOptions
     from duetime.stores.postgres import PostgresOptions, PostgresStore
 
 _log = structlog.get_logger()
@@ -81,7 +73,7 @@ class Duetime:
         self._clock = SystemClock()
         self._store = _store(settings)
         self._options = _engine_options(settings, self._clock)
-        self._nats = _nats(settings)
+        self._nats = None if settings.nats is None else nats_connection(settings.nats)
         self._bus = (
             None if settings.broker is None else bus_of(settings.broker, self._options.owner)
         )
@@ -122,8 +114,7 @@ class Duetime:
         await self._store.open()
         _log.info("store.opened", database=_name_of(self._settings))
         try:
-            if self._nats is not None:
-                await self._nats.connect()
+            await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
             if self._door is not None:
                 await self._door.open()
@@ -135,6 +126,15 @@ class Duetime:
             self._namespace_refresher.start()
         if self._door is not None:
             self._door.start()
+
+    async def _connect_to_nats(self) -> None:
+        if self._nats is None:
+            return
+        try:
+            await self._nats.connect()
+        except Unavailable as error:
+            raise Unavailable(f"NATS_URL or NATS_HOST: {error.message}") from None
+        _log.info("nats.connected", server=self._nats.display_name)
 
     async def stop(self) -> None:
         if self._door is not None:
@@ -152,7 +152,7 @@ class Duetime:
     def _make_door(self) -> BusDoor | None:
         if self._bus is None or self._events is None:
             return None
-        rules = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+        rules = TimerRules(min_delay_ms=0, past_is_due=True)
         scheduling = Scheduling(
             self._store,
             self._clock,
@@ -217,6 +217,11 @@ class Duetime:
             in_flight=self._engine.in_flight,
             cluster=self._cluster_health(),
             bus=self._bus_health(),
+            nats=(
+                None
+                if self._nats is None
+                else NatsStatus(self._nats.display_name, self._nats.is_connected)
+            ),
         )
 
     def _bus_health(self) -> BusStatus | None:
@@ -308,51 +313,6 @@ def _name_of(settings: Settings) -> str:
             return f"postgresql://{place}, schema {schema}"
         case _ as unreachable:
             assert_never(unreachable)
-
-
-def bus_of(broker: BrokerSettings, node: str) -> Bus:
-    """The adapter for the broker, not connected yet. `node` is the name of this process there."""
-    # Imported here, so that those who use one broker, or none, do not wait for the others.
-    match broker:
-        case NatsBrokerSettings(nats=nats):
-            from duetime.bus.nats_jetstream import JetStreamBus
-
-            return JetStreamBus(nats_options(nats))
-        case RedisBrokerSettings(url=url):
-            from duetime.bus.redis_streams import RedisBus
-
-            return RedisBus(url, node)
-        case MemoryBrokerSettings():
-            from duetime.bus.memory import MemoryBus
-
-            return MemoryBus()
-        case _ as unreachable:
-            assert_never(unreachable)
-
-
-def _nats(settings: Settings) -> "NatsConnection | None":
-    if settings.nats is None:
-        return None
-    from duetime.delivery.nats.connection import NatsConnection
-
-    return NatsConnection(nats_options(settings.nats))
-
-
-def nats_options(nats: NatsSettings) -> "NatsOptions":
-    from duetime.delivery.nats.options import NatsOptions
-
-    def text(path: Path | None) -> str | None:
-        return None if path is None else str(path)
-
-    return NatsOptions(
-        url=nats.url,
-        user=nats.user,
-        password=nats.password,
-        credentials_file=text(nats.credentials_file),
-        tls_ca_file=text(nats.tls_ca_file),
-        tls_cert_file=text(nats.tls_cert_file),
-        tls_key_file=text(nats.tls_key_file),
-    )
 
 
 def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:

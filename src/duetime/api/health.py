@@ -8,7 +8,13 @@ from msgspec import UNSET, Struct
 
 from duetime.api.answers import Answer, answer
 from duetime.api.errors import Code
-from duetime.api.platform_types import BusStatus, ClusterStatus, EngineStatus, HealthStatus
+from duetime.api.platform_types import (
+    BusStatus,
+    ClusterStatus,
+    EngineStatus,
+    HealthStatus,
+    NatsStatus,
+)
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import format_instant
 from duetime.ports.clock import Clock
@@ -26,6 +32,8 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     """None when the store serves this process alone."""
     bus: BusStatus | None = None
     """None when no broker is configured."""
+    nats: NatsStatus | None = None
+    """None when no NATS server is configured."""
 
 
 class Health:
@@ -59,6 +67,7 @@ class Health:
             ),
             cluster=engine.cluster or UNSET,
             bus=engine.bus or UNSET,
+            nats=engine.nats or UNSET,
         )
         if healthy:
             return answer(200, Code.SUCCESS, "healthy", data)

@@ -343,6 +343,13 @@ class BusStatus(Struct, frozen=True):
     events_published: int
 
 
+class NatsStatus(Struct, frozen=True):
+    """The NATS server of callbacks, as this process sees it."""
+
+    server: str
+    connected: bool
+
+
 class HealthStatus(Struct, frozen=True):
     status: Annotated[str, Meta(extra_json_schema={"enum": ["up", "degraded"]})]
     database: Annotated[str, Meta(extra_json_schema={"enum": ["connected", "disconnected"]})]
@@ -350,3 +357,4 @@ class HealthStatus(Struct, frozen=True):
     engine: EngineStatus
     cluster: ClusterStatus | UnsetType = UNSET
     bus: BusStatus | UnsetType = UNSET
+    nats: NatsStatus | UnsetType = UNSET

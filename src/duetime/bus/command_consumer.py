@@ -1,6 +1,7 @@
 """Takes commands from the bus and makes timers of them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 import structlog
@@ -27,13 +28,16 @@ announced, and commands would come as if nothing had happened."""
 
 
 class CommandCounts(Struct):
-    """Since the start of this process."""
+    """Since the start of this process, of those that were acknowledged."""
 
-    received: int = 0
     scheduled: int = 0
     unchanged: int = 0
     too_late: int = 0
     rejected: int = 0
+
+    @property
+    def received(self) -> int:
+        return self.scheduled + self.unchanged + self.too_late + self.rejected
 
 
 class CommandConsumer(BackgroundLoop):
@@ -101,16 +105,18 @@ class CommandConsumer(BackgroundLoop):
         except StoreUnavailable:
             await self._give_back(commands)
             raise
-        done = []
+        done, outcomes = [], []
         for command, answer in zip(accepted, answers, strict=True):
             if isinstance(answer, DuetimeError):
                 rejected.append((command, _reason(answer)))
             else:
                 done.append(command)
-                self._count(answer)
-        done += await self._reject(rejected)
-        await self._bus.acknowledge(done)
-        self.counts.received += len(done)
+                outcomes.append(answer)
+        told = await self._reject(rejected)
+        await self._bus.acknowledge([*done, *told])
+        # Not before: what is not acknowledged comes again.
+        self._count(outcomes)
+        self.counts.rejected += len(told)
 
     async def _reject(
         self, rejected: Sequence[tuple[ReceivedCommand, str]]
@@ -126,7 +132,6 @@ class CommandConsumer(BackgroundLoop):
         for (command, reason), problem in zip(rejected, told, strict=True):
             if problem is None:
                 done.append(command)
-                self.counts.rejected += 1
                 _log.debug("bus.command_rejected", reason=reason)
             elif isinstance(problem, BusUnavailable):
                 untold += 1
@@ -146,14 +151,11 @@ class CommandConsumer(BackgroundLoop):
             # The broker will find out by itself that nobody acknowledges them.
             _log.debug("bus.not_given_back", count=len(commands), error=error.message)
 
-    def _count(self, answer: Scheduled) -> None:
-        match answer:
-            case Scheduled.CREATED | Scheduled.CHANGED:
-                self.counts.scheduled += 1
-            case Scheduled.UNCHANGED:
-                self.counts.unchanged += 1
-            case Scheduled.TOO_LATE:
-                self.counts.too_late += 1
+    def _count(self, outcomes: Sequence[Scheduled]) -> None:
+        counted = Counter(outcomes)
+        self.counts.scheduled += counted[Scheduled.CREATED] + counted[Scheduled.CHANGED]
+        self.counts.unchanged += counted[Scheduled.UNCHANGED]
+        self.counts.too_late += counted[Scheduled.TOO_LATE]
 
 
 def _reason(error: DuetimeError) -> str:

@@ -1,5 +1,6 @@
 """From the bytes of a command to what it asks for, or to why it cannot be accepted."""
 
+import re
 from base64 import b64encode
 from hashlib import blake2b
 from uuid import UUID
@@ -23,6 +24,8 @@ from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from duetime.service.scheduling import Schedule
 
 MAX_QUOTED_BYTES = 16_384
+
+_MISSING = re.compile("Object missing required field `(.*)`")
 
 _FIELDS = {
     "namespace": "payload.tenantId",
@@ -56,6 +59,8 @@ class Rejection(Exception):
 
 def read_command(command: ReceivedCommand) -> Schedule:
     """Raises `Rejection`."""
+    if not command.data:
+        raise Rejection("the command is empty")
     if len(command.data) > MAX_COMMAND_BYTES:
         raise Rejection(f"the command must not be larger than {MAX_COMMAND_BYTES} bytes")
     try:
@@ -123,6 +128,9 @@ def _worded(problem: str) -> str:
     """`Expected X - at `$.payload.dueAt`` with the field first."""
     text, _, path = problem.partition(" - at `$")
     field = path.rstrip("`").lstrip(".")
+    missing = _MISSING.fullmatch(text)
+    if missing is not None:
+        return f"{field}{'.' if field else ''}{missing[1]} is missing"
     return f"{field or 'the command'}: {text[:1].lower()}{text[1:]}"
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 from nats.aio.msg import Msg
 
-from duetime.bus.jetstream_setup import API_SECONDS, CONSUMER
+from duetime.bus.jetstream_api import API_SECONDS
+from duetime.bus.jetstream_setup import CONSUMER
 from duetime.delivery.nats import NatsConnection
 from duetime.delivery.nats.connection import NO_RESPONDERS, Subscription
 from duetime.domain.errors import BusUnavailable

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from duetime.delivery.nats import NatsConnection, NatsFailure
-from duetime.delivery.nats.connection import NO_RESPONDERS, ApiError, is_status
+from duetime.bus.jetstream_api import call, refused
+from duetime.delivery.nats import NatsConnection
+from duetime.delivery.nats.connection import ApiError
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel
 
 CONSUMER = "duetime"
 MAX_ACK_PENDING = 4_096
-API_SECONDS = 5.0
 
 _NANOSECONDS = 1_000_000_000
 _DAY_SECONDS = 86_400
@@ -34,8 +33,6 @@ _STREAM_SETTINGS: dict[Channel, dict[str, Any]] = {
 }
 
 _CONSUMER_MISSING = 10014
-_NOT_ENABLED = frozenset({10039, 10076})
-"""For the account; for the server."""
 
 
 class ApiAnswer(Struct, frozen=True):
@@ -55,19 +52,20 @@ async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> 
 
 async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -> str:
     """Whatever it is called, the stream that stores the subject is the one to use."""
-    found = await _stream_of(connection, channel)
+    found = await stream_of(connection, channel)
     if found is not None:
         return found
     name = _STREAM_NAMES[channel]
-    created = await _call(
+    created = await call(
         connection,
         f"STREAM.CREATE.{name}",
         {"name": name, "subjects": [channel], "storage": "file", **_STREAM_SETTINGS[channel]},
+        ApiAnswer,
     )
     if created.error is None:
         return name
     # Another node may have been quicker.
-    found = await _stream_of(connection, channel)
+    found = await stream_of(connection, channel)
     if found is None:
         raise BusUnavailable(
             f"{connection.display_name}: cannot create the stream {name} for {channel}: "
@@ -76,10 +74,10 @@ async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -
     return found
 
 
-async def _stream_of(connection: NatsConnection, channel: Channel) -> str | None:
-    answer = await _call(connection, "STREAM.NAMES", {"subject": channel})
+async def stream_of(connection: NatsConnection, channel: Channel) -> str | None:
+    answer = await call(connection, "STREAM.NAMES", {"subject": channel}, ApiAnswer)
     if answer.error is not None:
-        raise _refused(connection, f"find the stream of {channel}", answer.error)
+        raise refused(connection, f"find the stream of {channel}", answer.error)
     return answer.streams[0] if answer.streams else None
 
 
@@ -99,46 +97,20 @@ async def _find_or_create_consumer(
         "deliver_policy": "all",
         "replay_policy": "instant",
     }
-    created = await _call(
+    created = await call(
         connection,
         f"CONSUMER.CREATE.{stream}.{CONSUMER}.{Channel.COMMANDS}",
         {"stream_name": stream, "config": settings, "action": "create"},
+        ApiAnswer,
     )
     if created.error is not None and not await _has_consumer(connection, stream):
-        raise _refused(connection, f"create the consumer {CONSUMER} of {stream}", created.error)
+        raise refused(connection, f"create the consumer {CONSUMER} of {stream}", created.error)
 
 
 async def _has_consumer(connection: NatsConnection, stream: str) -> bool:
-    answer = await _call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None)
+    answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, ApiAnswer)
     if answer.error is None:
         return True
     if answer.error.err_code == _CONSUMER_MISSING:
         return False
-    raise _refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)
-
-
-async def _call(connection: NatsConnection, name: str, request: dict[str, Any] | None) -> ApiAnswer:
-    data = b"" if request is None else msgspec.json.encode(request)
-    try:
-        message = await connection.request(f"$JS.API.{name}", data, API_SECONDS)
-    except NatsFailure as failure:
-        raise BusUnavailable(failure.message) from None
-    if is_status(message, NO_RESPONDERS):
-        raise _without_jetstream(connection)
-    try:
-        return msgspec.json.decode(message.data, type=ApiAnswer)
-    except msgspec.DecodeError as error:
-        raise BusUnavailable(f"{connection.display_name}: unreadable answer: {error}") from None
-
-
-def _refused(connection: NatsConnection, what: str, error: ApiError) -> BusUnavailable:
-    if error.err_code in _NOT_ENABLED:
-        return _without_jetstream(connection)
-    return BusUnavailable(f"{connection.display_name}: cannot {what}: {error.description}")
-
-
-def _without_jetstream(connection: NatsConnection) -> BusUnavailable:
-    return BusUnavailable(
-        f"JetStream is not enabled at {connection.display_name}: start the NATS server with "
-        "'-js', or set 'jetstream' in its configuration and for the account"
-    )
+    raise refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import islice
 
 from msgspec import Struct
 
@@ -145,8 +146,11 @@ class MemoryBroker:
             default=None,
         )
 
-    def add_watcher(self, channel: Channel, watcher: Watcher) -> None:
-        self._stored[channel].watchers.add(watcher)
+    def add_watcher(self, channel: Channel, watcher: Watcher, last: int) -> None:
+        """The last ones that are stored are the first for it to look at."""
+        stored = self._stored[channel]
+        watcher.unseen.extendleft(islice(reversed(stored.data.values()), last))
+        stored.watchers.add(watcher)
 
     def remove_watcher(self, channel: Channel, watcher: Watcher) -> None:
         self._stored[channel].watchers.discard(watcher)
@@ -229,9 +233,9 @@ class MemoryBus:
         self._check()
         self._broker.store(message)
 
-    async def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
+    async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
         watcher = Watcher()
-        self._broker.add_watcher(channel, watcher)
+        self._broker.add_watcher(channel, watcher, last)
         try:
             while True:
                 self._check()

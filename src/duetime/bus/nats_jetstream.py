@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 import structlog
 
+from duetime.bus.jetstream_api import API_SECONDS
 from duetime.bus.jetstream_commands import CommandPull
-from duetime.bus.jetstream_setup import API_SECONDS, set_up
+from duetime.bus.jetstream_history import History, StoredMessage
+from duetime.bus.jetstream_setup import set_up, stream_of
 from duetime.bus.jetstream_watch import Watch
 from duetime.delivery.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.domain.errors import BusUnavailable
@@ -95,19 +97,30 @@ class JetStreamBus:
         except NatsFailure as failure:
             raise BusUnavailable(failure.message) from None
 
-    async def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
+    async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
         watch = Watch()
+        history = await self._history(channel) if last > 0 else None
+        newest = 0 if history is None else await history.newest()
         try:
             subscription = await self._connection.subscribe(channel, watch.take, API_SECONDS)
         except NatsFailure as failure:
             raise BusUnavailable(failure.message) from None
         self._watches.append(watch)
         try:
+            for message in () if history is None else await history.last(last):
+                if message.sequence > newest:
+                    # It came about the time at which the watch began, which may have heard it.
+                    watch.drop(message)
+                yield message.data
             while (data := await watch.next()) is not None:
                 yield data
         finally:
             self._watches.remove(watch)
             await self._connection.unsubscribe(subscription)
+
+    async def _history(self, channel: Channel) -> History | None:
+        stream = await stream_of(self._connection, channel)
+        return None if stream is None else History(self._connection, stream, channel)
 
     async def _start_pull(self, stream: str) -> None:
         pull = CommandPull(self._connection, stream, self._redeliver_after_seconds)

@@ -37,6 +37,7 @@ RECLAIM_SECONDS = 3.0
 
 FORGET_AFTER_MS = 3_600_000
 WATCH_BATCH = 100
+MOST_OLD = 10_000
 
 _COMMANDS = Channel.COMMANDS.value
 _ORDERS_PER_MS = 1_000_000
@@ -140,9 +141,12 @@ class RedisBus:
     async def publish(self, message: OutgoingMessage) -> None:
         await self._publisher.publish(message)
 
-    async def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
-        newest = await self._connection.ask("XREVRANGE", channel.value, "+", "-", "COUNT", 1)
+    async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
+        count = max(1, min(last, MOST_OLD))
+        newest = await self._connection.ask("XREVRANGE", channel.value, "+", "-", "COUNT", count)
         last_id: bytes = newest[0][0] if newest else b"0-0"
+        for _, fields in reversed(newest[:last]):
+            yield _data_of(fields)
         wait_ms = round(LOOK_AGAIN_SECONDS * _MS)
         read = ("XREAD", "COUNT", WATCH_BATCH, "BLOCK", wait_ms, "STREAMS", channel.value)
         while True:

@@ -15,7 +15,6 @@ from duetime.cli.wording import counted, relative
 from duetime.clock import SystemClock
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
-from duetime.domain.retry import UNTIL_DELIVERED
 
 _STATUS_STYLES = {
     "pending": "yellow",
@@ -134,8 +133,6 @@ def _retry_policy(value: object) -> Text:
     if not isinstance(value, dict):
         return Text("none")
     told = {name: printable(str(member)) for name, member in value.items()}
-    if value["max_retries"] == UNTIL_DELIVERED.max_retries:
-        return Text(f"until it is delivered, every {told['max_interval']} or sooner")
     multiplier = told["backoff_multiplier"].removesuffix(".0")
     return Text(
         f"at most {told['max_retries']} retries, the first after {told['initial_interval']}, "

@@ -47,4 +47,4 @@ UNTIL_DELIVERED = RetryPolicy(
     initial_interval_ms=100,
     max_interval_ms=5_000,
 )
-"""For what may not be given up: events of the bus, whose broker is expected to come back."""
+"""For what is never given up: events of the bus, whose broker is expected to come back."""

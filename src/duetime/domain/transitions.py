@@ -17,11 +17,11 @@ from typing import assert_never
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from duetime.domain.callback import Callback
+from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
 from duetime.domain.keys import Epoch, TimerKey
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
-from duetime.domain.retry import RetryPolicy
+from duetime.domain.retry import UNTIL_DELIVERED, RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
 
 INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
@@ -309,7 +309,7 @@ def _first_of_firing(attempts: tuple[Attempt, ...]) -> int:
 def _next_due_at(
     claim: Claim, failure: Failed, failures: int, first_made_at: Instant, chance: float
 ) -> Instant | None:
-    policy = claim.retry_policy
+    policy = UNTIL_DELIVERED if isinstance(claim.callback, BusCallback) else claim.retry_policy
     if policy is None or failures > policy.max_retries:
         return None
     delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)

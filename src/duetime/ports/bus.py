@@ -97,8 +97,14 @@ class Bus(Protocol):
         of the same id. May be called many times at once; takes no longer than a few seconds."""
         ...
 
-    def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
-        """What is published on the channel from the first `anext` on, for a person to look at. It
-        takes nothing away from those who receive it. When the connection breaks, either messages
+    def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
+        """For a person to look at: first the last `last` messages that the channel holds, the
+        oldest of them first, then what is published from the first `anext` on. None is missing in
+        between, and none comes twice as far as the broker can help it.
+
+        A channel holds no command that was acknowledged. Fewer than `last` come if there are not
+        so many, or not within ten thousand places of the broker's log.
+
+        It takes nothing away from those who receive it. When the connection breaks, either messages
         are missed or it ends with `BusUnavailable`."""
         ...

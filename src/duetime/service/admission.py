@@ -34,9 +34,7 @@ class Admission:
         self._checks = checks
         self._new_uuid = new_uuid
         self._max_payload_bytes = checks.max_payload_bytes(namespace)
-        self._default_policy = (
-            namespace.options.retry_policy if rules.default_retries else rules.retry_policy
-        )
+        self._default_policy = namespace.options.retry_policy if rules.default_retries else None
         self._keys = NamespaceKeys(namespace.name, namespace.num_shards)
 
     def request_of(

@@ -3,7 +3,6 @@
 from msgspec import Struct
 
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS
-from duetime.domain.retry import RetryPolicy
 
 
 class TimerRules(Struct, frozen=True, kw_only=True):
@@ -12,15 +11,13 @@ class TimerRules(Struct, frozen=True, kw_only=True):
     `min_delay_ms` is how far ahead an instant must be at least, on create and on change. With
     `past_is_due` a new timer whose instant has passed is accepted, and due at once. With
     `default_retries` a timer without a retry policy gets the one of its namespace; without, it
-    gets `retry_policy`, and if there is none it is not retried. `callback_timeout_ms` is that of
-    callbacks which have none of their own. `max_payload_bytes` is for namespaces that have no
-    limit of their own.
+    is not retried. `callback_timeout_ms` is that of callbacks which have none of their own.
+    `max_payload_bytes` is for namespaces that have no limit of their own.
     """
 
     min_delay_ms: int = 5_000
     past_is_due: bool = False
     default_retries: bool = False
-    retry_policy: RetryPolicy | None = None
     callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
     max_payload_bytes: int = 262_144
     max_metadata_bytes: int = 65_536

@@ -6,7 +6,6 @@ from enum import Enum
 
 from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder
-from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback
 from duetime.domain.errors import DuetimeError, InvalidInput, StoreUnavailable
@@ -63,9 +62,10 @@ class Scheduled(Enum):
 
 
 class _Origin(Struct, rename="camel"):
-    """What the metadata of a timer tell about the command it comes from."""
+    """What the metadata of a timer tell about the command it comes from. As a text, because the
+    numbers of some languages could not hold it."""
 
-    command_order: int = 0
+    command_order: str = "0"
 
 
 _decode_origin = Decoder(_Origin).decode
@@ -119,17 +119,22 @@ class Scheduling:
 
     async def _create_or_change(
         self, requests: Sequence[CreateRequest], orders: Sequence[int]
-    ) -> list[Scheduled]:
+    ) -> list[Scheduled | DuetimeError]:
         results = await self._creates.create_all(requests)
-        outcomes = [Scheduled.CREATED] * len(results)
+        outcomes: list[Scheduled | DuetimeError] = [Scheduled.CREATED] * len(results)
         existing = [at for at, each in enumerate(results) if each.existence is Existence.EXISTING]
         changes = [self._change(results[at].timer, requests[at], orders[at]) for at in existing]
         for at, outcome in zip(existing, await asyncio.gather(*changes), strict=True):
             outcomes[at] = outcome
         return outcomes
 
-    async def _change(self, existing: Timer, request: CreateRequest, order: int) -> Scheduled:
+    async def _change(
+        self, existing: Timer, request: CreateRequest, order: int
+    ) -> Scheduled | DuetimeError:
         for _ in range(MAX_TRIES):
+            if not isinstance(existing.callback, BusCallback):
+                # Who may publish commands may not disarm what others rely on.
+                return InvalidInput("id", "belongs to a timer that was not scheduled over the bus")
             if existing.status is not TimerStatus.PENDING:
                 return Scheduled.TOO_LATE
             if _order_of(existing) >= order:
@@ -185,33 +190,28 @@ def _new_timer(schedule: Schedule) -> NewTimer:
         execute_at=schedule.due_at,
         callback=_CALLBACK,
         correlation_id=schedule.correlation_id,
-        metadata=Raw(b'{"commandOrder":%d}' % schedule.order),
+        metadata=Raw(b'{"commandOrder":"%d"}' % schedule.order),
     )
 
 
 def _change_of(existing: Timer, wanted: Timer) -> Change:
     """A timer that has the instant already keeps its firing: if that was announced and the
     service did not live to see it, the next announcement must have the same name."""
-    change = Change(
+    return Change(
         updated_at=wanted.updated_at,
         delivery_id=wanted.delivery_id,
         only_firing=existing.delivery_id,
+        execute_at=UNSET if existing.execute_at == wanted.execute_at else wanted.execute_at,
         metadata=wanted.metadata,
-        retry_policy=wanted.retry_policy,
         correlation_id=wanted.correlation_id,
     )
-    if existing.execute_at != wanted.execute_at:
-        change = replace(change, execute_at=wanted.execute_at)
-    if not isinstance(existing.callback, BusCallback):
-        change = replace(change, execute_at=wanted.execute_at, callback=wanted.callback)
-    return change
 
 
 def _order_of(timer: Timer) -> int:
     if timer.metadata is None:
         return 0
     try:
-        return _decode_origin(timer.metadata).command_order
-    except DecodeError:
-        # It came by another door, with metadata of its own.
+        return int(_decode_origin(timer.metadata).command_order)
+    except (DecodeError, ValueError):
+        # Somebody gave it metadata of their own, by another door.
         return 0

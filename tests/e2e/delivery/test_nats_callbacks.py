@@ -210,16 +210,22 @@ async def test_the_connection_is_made_again_however_often_it_breaks(
     assert all(entry["server"] == server.url for entry in logs)
 
 
-@pytest.mark.parametrize("ack", [False, True])
+@pytest.mark.parametrize(
+    ("ack", "error"),
+    [
+        (False, "NATS: no answer from {url} within 0.05 s"),
+        (True, "NATS: no stream at {url} said within 0.05 s that it stores orders"),
+    ],
+)
 async def test_a_server_that_does_not_answer_is_a_failure_when_the_time_is_over(
-    destination: NatsDestination, server: NatsServer, client: Client, ack: bool
+    destination: NatsDestination, server: NatsServer, client: Client, ack: bool, error: str
 ) -> None:
     await client.jetstream().add_stream(name="ORDERS", subjects=["orders"])
     server.pause()
 
     late = failure_of(await deliver(destination, timeout_ms=50, ack=ack))
 
-    assert late.error == f"NATS: no answer from {server.url} within 0.05 s"
+    assert late.error == error.format(url=server.url)
     server.resume()
     assert isinstance(await deliver(destination, ack=ack), Completed)
     assert isinstance(await deliver(destination, ack=ack), Completed)

@@ -10,7 +10,6 @@ from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.keys import TimerKey
-from duetime.domain.retry import UNTIL_DELIVERED
 from duetime.domain.timer import TimerStatus
 from duetime.ports.bus import Channel, OutgoingMessage
 from duetime.ports.store import CreateRequest, CreateResult
@@ -23,7 +22,7 @@ from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.service.service_bench import RecordingWakeUps
 
-RULES = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+RULES = TimerRules(min_delay_ms=0, past_is_due=True)
 DUE_AT = plus_ms(START_AT, 60_000)
 
 

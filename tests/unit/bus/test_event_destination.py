@@ -12,7 +12,7 @@ from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant, format_instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
-from duetime.domain.retry import UNTIL_DELIVERED
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.bus import Channel
 from duetime.ports.store import CreateRequest, OnExisting
@@ -32,15 +32,20 @@ class Bench:
         self.events = EventDestination(self.bus, self.clock)
         self.engine = ManualEngine(self.store, self.events, self.clock)
 
-    async def create(self, call: str, correlation_id: str | None = None) -> Timer:
+    async def create(
+        self,
+        call: str,
+        correlation_id: str | None = None,
+        retry_policy: RetryPolicy | None = None,
+    ) -> Timer:
         timer = make_timer(
             call,
             namespace="acme",
             execute_at=START_AT,
             callback=BusCallback(),
             delivery_id=new_uuid7(),
-            retry_policy=UNTIL_DELIVERED,
             correlation_id=correlation_id,
+            retry_policy=retry_policy,
         )
         await self.store.create([CreateRequest(timer, OnExisting.KEEP)])
         return timer
@@ -97,8 +102,11 @@ async def test_without_a_correlation_there_is_none(bench: Bench) -> None:
     assert "causationId" not in event
 
 
-async def test_while_the_broker_is_away_the_timer_is_tried_again(bench: Bench) -> None:
-    timer = await bench.create("call-1")
+@pytest.mark.parametrize("policy", [None, RetryPolicy(max_retries=0)])
+async def test_while_the_broker_is_away_the_timer_is_tried_again(
+    bench: Bench, policy: RetryPolicy | None
+) -> None:
+    timer = await bench.create("call-1", retry_policy=policy)
     bench.broker.fail_with("away")
     for _ in range(200):
         await bench.engine.tick()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from duetime import composition
+from duetime import brokers
 from duetime.bus.commands import read_command, rejection_message
 from duetime.cli.main import app
 from duetime.domain.errors import BusUnavailable
@@ -56,7 +56,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ScriptedBus:
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     bus = ScriptedBus()
-    monkeypatch.setattr(composition, "bus_of", lambda settings, node: bus)
+    monkeypatch.setattr(brokers, "bus_of", lambda settings, node: bus)
     return bus
 
 
@@ -203,7 +203,7 @@ def test_the_broker_is_that_of_the_settings_and_needs_no_others(
         asked.append(settings)
         return broker
 
-    monkeypatch.setattr(composition, "bus_of", bus_of)
+    monkeypatch.setattr(brokers, "bus_of", bus_of)
     Path(".env").write_text("TIMER_BROKER_URL=redis://broker/1\nPORT=nonsense\n")
     assert invoke("tail").exit_code == 0
     Path(".env").unlink()

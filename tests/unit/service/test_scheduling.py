@@ -10,8 +10,8 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.outcome import Outcome
-from duetime.domain.retry import UNTIL_DELIVERED
 from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Change
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
@@ -24,7 +24,7 @@ from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.service.service_bench import RecordingWakeUps
 
-RULES = TimerRules(min_delay_ms=0, past_is_due=True, retry_policy=UNTIL_DELIVERED)
+RULES = TimerRules(min_delay_ms=0, past_is_due=True)
 
 
 def at(seconds: float) -> Instant:
@@ -110,7 +110,6 @@ async def test_a_tenant_that_nobody_has_heard_of_has_its_timer(bench: Bench) -> 
     assert timer.execute_at == at(5)
     assert timer.callback == BusCallback()
     assert timer.correlation_id == "req-1"
-    assert timer.retry_policy == UNTIL_DELIVERED
     assert (timer.shard, at(5)) in bench.wakeups.announced
 
 
@@ -212,12 +211,21 @@ async def test_a_timer_that_fires_or_has_fired_is_left_alone(bench: Bench) -> No
     assert (await bench.timer("other")).status is TimerStatus.COMPLETED
 
 
-async def test_a_timer_of_another_door_is_announced_on_the_bus_from_now_on(bench: Bench) -> None:
+async def test_a_timer_of_another_door_is_left_alone(bench: Bench) -> None:
     await bench.namespaces.provide(["acme"])
     timer = make_timer("call", namespace="acme", execute_at=at(5), metadata=Raw(b'"mine"'))
     await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
-    assert await bench.schedule(due_at=at(5)) is Scheduled.CHANGED
-    assert (await bench.timer()).callback == BusCallback()
+    (answer,) = await bench.scheduling.schedule_all([bench.wanted(due_at=at(9))])
+    assert isinstance(answer, InvalidInput)
+    assert str(answer) == "id belongs to a timer that was not scheduled over the bus"
+    assert await bench.timer() == timer
+
+
+async def test_a_timer_whose_metadata_somebody_changed_is_moved_all_the_same(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), order=7)
+    change = Change(updated_at=at(1), delivery_id="unused", metadata=Raw(b'["mine"]'))
+    await bench.store.change_if_pending(TimerKey("acme", "call"), change)
+    assert await bench.schedule(due_at=at(6), order=8) is Scheduled.CHANGED
 
 
 async def test_a_firing_that_was_announced_and_not_recorded_keeps_its_name(bench: Bench) -> None:

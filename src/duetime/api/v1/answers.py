@@ -59,6 +59,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         last_error=timer.last_error,
         next_attempt_at=None if timer.status.is_finished else format_instant(timer.due_at),
         delivery_id=timer.delivery_id,
+        correlation_id=UNSET if timer.correlation_id is None else timer.correlation_id,
         metadata=UNSET if timer.metadata is None else timer.metadata,
     )
 

@@ -50,7 +50,8 @@ _TIMER = {
     "callbackProtocol": "What the callback says, and which answers complete the timer.",
     "callbackHeaders": "As they were given; absent without any.",
     "payload": "As it was given; null without one.",
-    "retryPolicy": "The policy with all its members; null: the first failure is final.",
+    "retryPolicy": "The policy with all its members; null: the first failure is final, but an "
+    "event on the bus is tried again until it is there.",
     "callbackTimeoutSeconds": "The same in seconds.",
     "callbackTimeout": "How long an attempt may take.",
     "createdAt": "When it was created.",
@@ -61,6 +62,7 @@ _TIMER = {
     "lastError": "Why the latest attempt failed; null if it did not.",
     "nextAttemptAt": "When the next attempt is due; null when there will be none.",
     "deliveryId": "The `webhook-id` of the current firing, the same in its retries.",
+    "correlationId": "What the command on the bus was traced by; absent if there is none.",
     "metadata": "The client's own; absent if there is none.",
 }
 _MEMBERS = {

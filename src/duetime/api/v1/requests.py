@@ -19,7 +19,7 @@ from duetime.api.v1.types import (
     TimerIdText,
     UpdateBody,
 )
-from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
+from duetime.domain.callback import BusCallback, Callback, CallbackProtocol, HttpCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_duration_ms
 from duetime.domain.keys import TimerKey
@@ -135,6 +135,9 @@ def check_something_changes(body: ChangeMembers) -> None:
 
 def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetType:
     """The callback with the changes; unset when it stays as it is."""
+    if isinstance(before, BusCallback) and body.retry_policy is not UNSET:
+        problem = "cannot be changed: an event is tried again until the bus has it"
+        raise InvalidInput("retry_policy", problem)
     timeout_ms = timeout_ms_of(body.callback_timeout, body.callback_timeout_seconds)
     if (
         body.callback_url is UNSET

@@ -235,6 +235,7 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     last_error: str | None
     next_attempt_at: InstantText | None
     delivery_id: str
+    correlation_id: str | UnsetType = UNSET
     metadata: Raw | UnsetType = UNSET
 
 

@@ -14,7 +14,8 @@ from msgspec.json import Decoder
 from nats.aio.msg import Msg
 from nats.errors import Error
 
-from duetime.delivery.nats.failure import NatsFailure
+from duetime.delivery.http_client.failures import format_seconds
+from duetime.delivery.nats.failure import NatsFailure, NatsTimeout
 from duetime.delivery.nats.message import Headers
 from duetime.delivery.nats.options import NatsOptions, ssl_context
 from duetime.delivery.nats.session import CLOSE_SECONDS, Session
@@ -148,7 +149,13 @@ class NatsConnection:
     ) -> None:
         """Publish and wait until a JetStream stream has stored the message, or has found that it
         has one of the same `Nats-Msg-Id`."""
-        message = await self._up().request(subject, data, headers, timeout_seconds)
+        try:
+            message = await self._up().request(subject, data, headers, timeout_seconds)
+        except NatsTimeout:
+            seconds = format_seconds(timeout_seconds)
+            raise NatsFailure(
+                f"no stream at {self.display_name} said within {seconds} that it stores {subject}"
+            ) from None
         if not message.data and is_status(message, NO_RESPONDERS):
             raise NatsFailure(f"no stream stores {subject}", blames_server=False)
         try:

@@ -19,8 +19,12 @@ class NatsFailure(Unavailable):
         self.blames_server = blames_server
 
 
-def timed_out(server: str, timeout_seconds: float) -> NatsFailure:
-    return NatsFailure(f"no answer from {server} within {format_seconds(timeout_seconds)}")
+class NatsTimeout(NatsFailure):
+    """There was no answer in time."""
+
+
+def timed_out(server: str, timeout_seconds: float) -> NatsTimeout:
+    return NatsTimeout(f"no answer from {server} within {format_seconds(timeout_seconds)}")
 
 
 def connecting_problem(error: Exception, host: str, *, uses_tls: bool, seconds: float) -> str:

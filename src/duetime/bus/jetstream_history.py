@@ -1,0 +1,82 @@
+"""The messages that a stream of JetStream holds, read without consuming them."""
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct
+
+from duetime.bus.jetstream_api import call, refused
+from duetime.delivery.nats import NatsConnection
+from duetime.delivery.nats.connection import ApiError
+from duetime.ports.bus import Channel
+
+MOST_REQUESTS = 10_000
+"""Places of messages that are gone, or are of other subjects, have to be asked for, too."""
+
+MOST_AT_ONCE = 100
+
+_NOTHING_THERE = 404
+
+
+class StoredMessage(Struct, frozen=True, rename={"sequence": "seq", "headers": "hdrs"}):
+    """`headers` are as they were on the wire."""
+
+    subject: str
+    sequence: int
+    headers: bytes = b""
+    data: bytes = b""
+
+
+class _Answer(Struct, frozen=True):
+    message: StoredMessage | None = None
+    error: ApiError | None = None
+
+
+class History:
+    """Asks for one message at a time by its place, because a stream that is a queue has no room
+    for another consumer, and a consumer of it would take messages away."""
+
+    def __init__(self, connection: NatsConnection, stream: str, channel: Channel) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._channel = channel
+
+    async def newest(self) -> int:
+        """The place of the last message; 0 if there is none."""
+        message = await self._get({"last_by_subj": self._channel})
+        return 0 if message is None else message.sequence
+
+    async def last(self, wanted: int) -> list[StoredMessage]:
+        """Up to so many, the oldest of them first."""
+        newest = await self.newest()
+        oldest = await self._get({"seq": 1, "next_by_subj": self._channel})
+        if not newest or oldest is None:
+            return []
+        first = max(oldest.sequence, newest - MOST_REQUESTS + 1)
+        found: list[StoredMessage] = []
+        end, width = newest + 1, min(wanted, MOST_AT_ONCE)
+        while len(found) < wanted and end > first:
+            start = max(first, end - width)
+            found = await self._between(start, end) + found
+            end, width = start, min(2 * width, MOST_AT_ONCE)
+        return found[-wanted:]
+
+    async def _between(self, start: int, end_exclusive: int) -> list[StoredMessage]:
+        answers = await asyncio.gather(
+            *(self._get({"seq": sequence}) for sequence in range(start, end_exclusive))
+        )
+        return [
+            message
+            for message in answers
+            if message is not None and message.subject == self._channel
+        ]
+
+    async def _get(self, request: dict[str, Any]) -> StoredMessage | None:
+        answer = await call(
+            self._connection, f"STREAM.MSG.GET.{self._stream}", request, _Answer
+        )
+        if answer.error is not None and answer.error.code != _NOTHING_THERE:
+            raise refused(
+                self._connection, f"read the stream of {self._channel}", answer.error
+            )
+        return answer.message
