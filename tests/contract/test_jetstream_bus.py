@@ -16,6 +16,7 @@ from nats.js.api import (
     StreamConfig,
 )
 
+from duetime.bus import jetstream_history
 from duetime.bus.nats_jetstream import JetStreamBus
 from duetime.delivery.nats import NatsOptions
 from duetime.domain.errors import BusUnavailable
@@ -138,6 +139,49 @@ async def test_streams_and_consumer_that_exist_are_used_as_they_are(
     assert stream.state.messages == 2
     consumer = (await manager.consumer_info("EVERYTHING", "duetime")).config
     assert (consumer.ack_wait, consumer.max_ack_pending) == (7, 11)
+
+
+async def test_looking_back_skips_what_is_gone_and_what_is_of_other_subjects(
+    open_bus: OpenBus, client: Client
+) -> None:
+    manager = client.jsm()
+    await manager.add_stream(StreamConfig(name="EVERYTHING", subjects=["timer.>", "else"]))
+    bus = await open_bus()
+    for number in range(300):
+        await client.jetstream().publish("else", b"")
+        if number % 100 == 0:
+            # Somebody who gives no ids says the same again.
+            await client.jetstream().publish("timer.events", b"same")
+            await bus.publish(event(f"{number}", b"%d" % number))
+    await manager.delete_msg("EVERYTHING", (await manager.stream_info("EVERYTHING")).state.last_seq)
+    await manager.delete_msg("EVERYTHING", 3)
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for last, seen in ((4, b"same 100 same 200"), (50, b"same same 100 same 200")):
+            async with contextlib.aclosing(bus.watch(Channel.EVENTS, last)) as watch:
+                assert [await anext(watch) for _ in seen.split()] == seen.split()
+                await bus.publish(event(f"new {last}", b"new"))
+                assert await anext(watch) == b"new"
+            newest = (await manager.stream_info("EVERYTHING")).state.last_seq
+            await manager.delete_msg("EVERYTHING", newest)
+
+
+async def test_looking_back_ends_somewhere(
+    open_bus: OpenBus, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jetstream_history, "MOST_REQUESTS", 10)
+    await client.jsm().add_stream(StreamConfig(name="ALL", subjects=["timer.>", "else"]))
+    bus = await open_bus()
+    await bus.publish(event("far", b"far"))
+    for _ in range(9):
+        await client.jetstream().publish("else", b"")
+    await bus.publish(event("near", b"near"))
+
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        contextlib.aclosing(bus.watch(Channel.EVENTS, 2)) as watch,
+    ):
+        assert await anext(watch) == b"near"
 
 
 async def test_a_repeat_of_a_message_id_is_dropped(open_bus: OpenBus, client: Client) -> None:

@@ -4,7 +4,7 @@ altered behind its back."""
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from duetime.testing.bus_contract.steps import (
     message,
     publish,
     publish_at_once,
+    see,
     take,
     take_nothing,
 )
@@ -309,8 +310,18 @@ async def test_commands_from_before_the_first_start_are_received(
 
 
 async def test_an_entry_without_data_is_an_empty_command(bus: RedisBus, server: Redis) -> None:
+    await publish(bus, "before")
     await server.xadd(COMMANDS, {"body": "{}"})
+    await publish(bus, "after")
+    async with aclosing(bus.watch(Channel.COMMANDS, last=3)) as watch:
+        assert await see(watch, 3) == ["before", "", "after"]
+    before, empty, after = commands = await take(bus, 3)
+    assert contents(commands) == ["before", "", "after"]
+    await bus.give_back([empty])
     assert contents(await take(bus, 1)) == [""]
+    await bus.acknowledge([before, empty, after])
+    assert await server.xlen(COMMANDS) == 0
+    await take_nothing(bus)
 
 
 async def test_a_node_leaves_no_consumer_behind(
@@ -368,28 +379,3 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(
         await publish(bus, "hello")
         assert contents(await take(bus, 1)) == ["hello"]
         await bus.close()
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("redis://bus.example.com", "redis://bus.example.com:6379"),
-        ("rediss://me:s3cret@bus.example.com:7000/2", "rediss://bus.example.com:7000/2"),
-        ("redis://[::1]:7000?password=s3cret&db=1", "redis://[::1]:7000/1"),
-    ],
-)
-def test_the_name_is_the_place(url: str, name: str) -> None:
-    assert RedisBus(url, "node-1").name == name
-
-
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("redis://host:port", "[Pp]ort"),
-        ("nonsense", "scheme"),
-        ("redis://host:1?socket_timeout=x", "socket_timeout"),
-    ],
-)
-def test_a_url_that_cannot_be_understood_is_refused_at_once(url: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        RedisBus(url, "node-1")

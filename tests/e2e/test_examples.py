@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers.running_broker import RunningBroker
 from tests.e2e.command import Finished
 from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, ServerProcess
 
@@ -104,3 +105,36 @@ async def test_a_job_is_looked_at_until_it_is_done(server: ServerProcess, tmp_pa
     first, *looks = output.splitlines()
     assert re.fullmatch(r"Timer check job/[0-9a-f-]{36} is pending, first look at [\d:]+\.", first)
     assert [look.split(": ")[1].split(",")[0] for look in looks] == ["not done", "not done", "done"]
+
+
+async def test_calls_go_over_the_bus_and_back(broker: RunningBroker, tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path, **broker.settings), broker.client() as bus:
+        for _ in range(2):
+            # The second time its consumer is there already, and goes on where it was.
+            status, output, errors = await run_example(
+                "bus_round_trip.py",
+                "--calls=3",
+                "--seconds=0.5",
+                directory=tmp_path,
+                **broker.settings,
+            )
+            assert (status, errors) == (0, "")
+            first, *calls = output.splitlines()
+            assert first == "3 calls are scheduled, the first in 0.5 s."
+            assert len(calls) == 3
+            for call in calls:
+                assert re.fullmatch(r"call-[0-9a-f]{8}-\d: due  \(\d+\.\d ms late\)", call)
+        await bus.book.wait_for_total(6)
+        assert set(bus.book.times_by_call().values()) == {1}
+
+
+async def test_a_broker_without_streams_is_told(broker: RunningBroker, tmp_path: Path) -> None:
+    status, output, errors = await run_example("bus_round_trip.py", broker.url, directory=tmp_path)
+    assert (status, output) == (1, "")
+    assert errors.startswith("no streams for timers are there: a server that has this broker")
+
+
+async def test_a_broker_of_another_kind_is_told(tmp_path: Path) -> None:
+    finished = await run_example("bus_round_trip.py", "redis://127.0.0.1", directory=tmp_path)
+    assert finished.status == 1
+    assert finished.errors.startswith("this example is for NATS")

@@ -17,7 +17,8 @@ _DESCRIPTION = (
     "are two APIs for the same timers. The platform API, `/timers`, is the small one: its ids are "
     "UUIDs that the service makes. The Timer API v1, `/api/v1`, has namespaces, ids of the "
     "client's own, batches and imports, and callbacks whose answers decide what becomes of the "
-    "timer. A timer that came in through one can be read through the other."
+    "timer. A timer that came in through one can be read through the other. The third door is the "
+    "message bus, whose messages `/asyncapi.json` describes."
 )
 
 
@@ -37,7 +38,7 @@ def openapi_document() -> Json:
         "info": {
             "title": "Duetime",
             "version": __version__,
-            "summary": "Durable timers with callbacks over HTTP.",
+            "summary": "Durable timers with callbacks over HTTP or NATS, or events on a bus.",
             "description": _DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -124,6 +124,7 @@ HEALTHY = {
         "bus": {
             "broker": "nats://bus.example.com:4222",
             "connected": True,
+            "consuming": True,
             "commands_received": 1200,
             "commands_rejected": 1,
             "commands_ignored": 2,

@@ -335,6 +335,9 @@ class BusStatus(Struct, frozen=True):
 
     broker: str
     connected: bool
+    consuming: Annotated[
+        bool, Meta(description="False when commands could not be taken for ten seconds or more.")
+    ]
     commands_received: int
     commands_rejected: int
     commands_ignored: Annotated[

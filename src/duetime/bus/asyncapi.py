@@ -124,7 +124,8 @@ _OPERATIONS: dict[str, tuple[str, Channel, str]] = {
 _CARRIERS = (
     "At NATS the subject is the name of the channel, and the headers `Nats-Msg-Id` (the `id` of "
     "the envelope, by which JetStream drops repeats) and `Partition-Key` (`tenantId."
-    "serviceCallId`) come with the message. At Redis the stream is the name of the channel, and "
+    "serviceCallId`) come with the message; white space, control characters, `%` and all beyond "
+    "ASCII are percent-encoded in them. At Redis the stream is the name of the channel, and "
     "an entry has the fields `id`, `key` (`tenantId.serviceCallId`) and `data` (the envelope)."
 )
 
@@ -228,7 +229,8 @@ def _message(name: str) -> Json:
                 "Nats-Msg-Id": {"type": "string", "description": "At NATS: the envelope's `id`."},
                 "Partition-Key": {
                     "type": "string",
-                    "description": "At NATS: `tenantId.serviceCallId`.",
+                    "description": "At NATS: `tenantId.serviceCallId`, percent-encoded where a "
+                    "header cannot have the character.",
                 },
             },
         },

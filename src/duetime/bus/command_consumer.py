@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import structlog
 from msgspec import Struct
 
-from duetime.bus.commands import Rejection, read_command, reason_of, rejection_message
+from duetime.bus.commands import Rejection, read_command, reason_of
+from duetime.bus.rejections import Rejected, Rejections
 from duetime.domain.errors import BusUnavailable, DuetimeError, InvalidInput, StoreUnavailable
 from duetime.engine.background import BackgroundLoop
 from duetime.ports.bus import Bus, ReceivedCommand
@@ -18,8 +20,10 @@ _log = structlog.get_logger()
 
 MAX_BATCH = 1_000
 WAIT_SECONDS = 0.25
-"""How long a node that has nothing to do waits for a command before it asks again. It is also how
-long it may take to stop."""
+"""How long a node that has nothing to do waits for a command before it asks again."""
+
+STOP_SECONDS = 1.0
+"""How long a broker may take with that when everything ends."""
 
 
 LOOK_AGAIN_SECONDS = 10.0
@@ -56,12 +60,15 @@ class CommandConsumer(BackgroundLoop):
         self._scheduling = scheduling
         self._open_until_seconds = 0.0
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
+        self._rejections = Rejections(bus, clock)
         self.counts = CommandCounts()
 
     async def step(self) -> None:
         try:
             if self._clock.monotonic() >= self._open_until_seconds:
-                await self._bus.open()
+                opening = asyncio.ensure_future(self._bus.open())
+                await self._unless_stopped(opening)
+                opening.cancel()
                 self._open_until_seconds = self._clock.monotonic() + LOOK_AGAIN_SECONDS
             commands = await self._next()
             if commands and not self._stopping:
@@ -74,15 +81,39 @@ class CommandConsumer(BackgroundLoop):
     async def stop(self) -> None:
         """Finish the batch that is being written; what was received beyond it is given back."""
         await super().stop()
-        if self._receiving is not None:
-            await asyncio.wait({self._receiving})
-            if self._receiving.exception() is None:
-                await self._give_back(self._receiving.result())
-            self._receiving = None
+        receiving, self._receiving = self._receiving, None
+        if receiving is None:
+            return
+        await asyncio.wait({receiving}, timeout=STOP_SECONDS)
+        if not receiving.done():
+            receiving.cancel()
+            await asyncio.wait({receiving})
+        elif receiving.exception() is None:
+            await self._give_back(receiving.result())
+
+    async def _unless_stopped(self, work: "asyncio.Future[Any]") -> None:
+        """Wait for it, but not when everything ends: a broker that hangs would hold that up."""
+        stopped = asyncio.ensure_future(self._stop_asked.wait())
+        both: set[asyncio.Future[Any]] = {work, stopped}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+        if work.done():
+            work.result()
 
     async def _next(self) -> Sequence[ReceivedCommand]:
-        receiving, self._receiving = self._receiving, None
-        return await (self._receive() if receiving is None else receiving)
+        if self._stopping:
+            return []
+        if self._receiving is None:
+            self._receiving = asyncio.ensure_future(self._receive())
+        receiving = self._receiving
+        try:
+            await self._unless_stopped(receiving)
+        finally:
+            if receiving.done():
+                self._receiving = None
+        return receiving.result() if receiving.done() else []
 
     async def _receive(self) -> Sequence[ReceivedCommand]:
         return await self._bus.receive(MAX_BATCH, WAIT_SECONDS)
@@ -92,57 +123,43 @@ class CommandConsumer(BackgroundLoop):
             return
         accepted: list[ReceivedCommand] = []
         schedules: list[Schedule] = []
-        rejected: list[tuple[ReceivedCommand, str]] = []
+        rejected: list[Rejected] = []
         for command in commands:
             try:
                 schedules.append(read_command(command))
             except Rejection as rejection:
-                rejected.append((command, str(rejection)))
+                rejected.append(Rejected(command, str(rejection)))
             else:
                 accepted.append(command)
         try:
-            answers = await self._scheduling.schedule_all(schedules)
+            answers = await self._schedule(schedules)
         except StoreUnavailable:
             await self._give_back(commands)
             raise
         done, outcomes = [], []
         for command, answer in zip(accepted, answers, strict=True):
             if isinstance(answer, DuetimeError):
-                rejected.append((command, _reason(answer)))
+                rejected.append(Rejected(command, _reason(answer)))
             else:
                 done.append(command)
                 outcomes.append(answer)
-        told = await self._reject(rejected)
+        told = await self._rejections.tell(rejected)
         await self._bus.acknowledge([*done, *told])
         # Not before: what is not acknowledged comes again.
         self._count(outcomes)
         self.counts.rejected += len(told)
 
-    async def _reject(
-        self, rejected: Sequence[tuple[ReceivedCommand, str]]
-    ) -> list[ReceivedCommand]:
-        """Those whose rejection is on the bus. The others come again, but not at once: they would
-        take up the time of those that can be accepted."""
-        now = self._clock.now()
-        told = await asyncio.gather(
-            *(self._bus.publish(rejection_message(*each, now)) for each in rejected),
-            return_exceptions=True,
-        )
-        done, untold = [], 0
-        for (command, reason), problem in zip(rejected, told, strict=True):
-            if problem is None:
-                done.append(command)
-                _log.debug("bus.command_rejected", reason=reason)
-            elif isinstance(problem, BusUnavailable):
-                untold += 1
-            else:
-                raise problem
-        if done:
-            # One line for all of them: there may be thousands a second.
-            _log.warning("bus.commands_rejected", count=len(done), first=rejected[0][1])
-        if untold:
-            _log.warning("bus.rejections_not_told", count=untold)
-        return done
+    async def _schedule(self, schedules: Sequence[Schedule]) -> list[Scheduled | DuetimeError]:
+        """Whatever goes wrong with one of them, the others must not suffer."""
+        try:
+            return await self._scheduling.schedule_all(schedules)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            _log.exception("bus.batch_broken", count=len(schedules))
+            if len(schedules) == 1:
+                return [InvalidInput("command", "could not be handled: internal error")]
+        return [answer for each in schedules for answer in await self._schedule([each])]
 
     async def _give_back(self, commands: Sequence[ReceivedCommand]) -> None:
         try:

@@ -25,6 +25,9 @@ from duetime.service.scheduling import Schedule
 
 MAX_QUOTED_BYTES = 16_384
 
+_UNREADABLE = (DecodeError, RecursionError, UnicodeDecodeError)
+_NOT_JSON = "the command is not JSON in UTF-8, or is nested too deeply"
+
 _MISSING = re.compile("Object missing required field `(.*)`")
 
 _FIELDS = {
@@ -65,7 +68,7 @@ def read_command(command: ReceivedCommand) -> Schedule:
         raise Rejection(f"the command must not be larger than {MAX_COMMAND_BYTES} bytes")
     try:
         envelope = _decode_schedule(command.data)
-    except (DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise Rejection(_problem_of(command.data, error)) from None
     payload = envelope.payload
     if envelope.tenant_id != payload.tenant_id:
@@ -114,11 +117,13 @@ def rejection_message(command: ReceivedCommand, reason: str, now: Instant) -> Ou
 
 def _problem_of(data: bytes, error: Exception) -> str:
     if not isinstance(error, ValidationError):
-        return "the command is not JSON in UTF-8, or is nested too deeply"
+        return _NOT_JSON
     try:
         command_type = _decode_type(data).type
-    except DecodeError:
+    except ValidationError:
         command_type = None
+    except _UNREADABLE:
+        return _NOT_JSON
     if command_type is not None and command_type != SCHEDULE_TIMER:
         return f"type is {command_type[:64]!r}; only {SCHEDULE_TIMER!r} is known"
     return _worded(str(error))
@@ -137,7 +142,7 @@ def _worded(problem: str) -> str:
 def _readable(data: bytes) -> _Readable:
     try:
         return _decode_readable(data)
-    except (DecodeError, RecursionError, UnicodeDecodeError):
+    except _UNREADABLE:
         return _Readable()
 
 

@@ -18,6 +18,7 @@ class BusHealth(Struct, frozen=True, kw_only=True):
 
     broker: str
     connected: bool
+    consuming: bool
     commands_received: int
     commands_rejected: int
     commands_ignored: int
@@ -60,6 +61,7 @@ class BusDoor:
         return BusHealth(
             broker=self._bus.name,
             connected=self._bus.is_connected,
+            consuming=self._commands.is_working,
             commands_received=counts.received,
             commands_rejected=counts.rejected,
             commands_ignored=counts.too_late,

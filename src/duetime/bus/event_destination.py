@@ -17,6 +17,10 @@ from duetime.domain.timer import Claim
 from duetime.ports.bus import Bus, Channel, OutgoingMessage
 from duetime.ports.clock import Clock
 
+PAUSE_SECONDS = 0.5
+"""How long an attempt that failed keeps its slot. There are few while the broker is away, so this
+is what keeps the others from failing one after the other, thousands a second."""
+
 
 class EventDestination:
     """Publishes, and only when the broker has stored the event the timer is completed.
@@ -61,7 +65,13 @@ class EventDestination:
         try:
             await self._bus.publish(message)
         except BusUnavailable as error:
-            return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=error.message)
+            await self._clock.sleep(PAUSE_SECONDS)
+            return Failed(
+                sent_at=sent_at,
+                answered_at=self._clock.now(),
+                error=error.message,
+                is_away=True,
+            )
         self.published += 1
         return Completed(sent_at=sent_at, answered_at=self._clock.now())
 

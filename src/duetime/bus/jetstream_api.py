@@ -36,7 +36,10 @@ async def call(
         raise BusUnavailable(f"{connection.display_name}: unreadable answer: {error}") from None
 
 
-def refused(connection: NatsConnection, what: str, error: ApiError) -> BusUnavailable:
+def refused(connection: NatsConnection, what: str, error: ApiError | None) -> BusUnavailable:
+    """`error` is None when there was neither what was asked for nor a reason."""
+    if error is None:
+        return BusUnavailable(f"{connection.display_name}: cannot {what}: the answer is unreadable")
     if error.err_code in _NOT_ENABLED:
         return _without_jetstream(connection)
     return BusUnavailable(f"{connection.display_name}: cannot {what}: {error.description}")

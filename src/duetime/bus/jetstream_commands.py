@@ -9,11 +9,12 @@ import msgspec
 from nats.aio.msg import Msg
 
 from duetime.bus.jetstream_api import API_SECONDS
-from duetime.bus.jetstream_setup import CONSUMER
+from duetime.bus.jetstream_fitness import ConsumerSettings
+from duetime.bus.jetstream_setup import CONSUMER, CommandSource
 from duetime.delivery.nats import NatsConnection
 from duetime.delivery.nats.connection import NO_RESPONDERS, Subscription
 from duetime.domain.errors import BusUnavailable
-from duetime.ports.bus import ReceivedCommand
+from duetime.ports.bus import Channel, ReceivedCommand
 
 LINGER_SECONDS = 0.01
 """How long to wait for more where the server says that there is more. Another node may get it."""
@@ -24,6 +25,9 @@ GRACE_SECONDS = 1.0
 MIN_EXPIRES_SECONDS = 0.02
 
 _NANOSECONDS = 1_000_000_000
+_FRESH = 0.7
+"""As a part of the time after which the server hands a command over again."""
+
 _RECEIPT = "$JS.ACK."
 _EXPIRED = frozenset({"404", "408"})
 _HEARTBEAT = "100"
@@ -38,25 +42,27 @@ class CommandPull:
     attracts nothing.
     """
 
-    def __init__(
-        self, connection: NatsConnection, stream: str, redeliver_after_seconds: float
-    ) -> None:
+    def __init__(self, connection: NatsConnection, source: CommandSource) -> None:
         self._connection = connection
-        self._stream = stream
-        # What waited longer than this is about to be handed over to somebody else.
-        self._fresh_seconds = redeliver_after_seconds * 0.7
+        self._stream = source.stream
+        self._consumer = source.consumer
         self._inbox = f"_INBOX.{secrets.token_hex(11)}"
         self._subscription: Subscription | None = None
         self._buffer: deque[tuple[float, ReceivedCommand]] = deque()
         self._something_came = asyncio.Event()
         self._more_at_server = False
         self._asked = 0
+        self._requests = 0
         self._asked_until = 0.0
         self._problem: str | None = None
 
     @property
     def stream(self) -> str:
         return self._stream
+
+    def heed(self, consumer: ConsumerSettings) -> None:
+        """From now on ask for no more than this allows."""
+        self._consumer = consumer
 
     async def start(self) -> None:
         """Raises `NatsFailure`."""
@@ -97,10 +103,17 @@ class CommandPull:
         if now > self._asked_until + GRACE_SECONDS:
             # The server has lost our requests, or its answers were lost.
             self._asked = 0
+        if self._asked == 0:
+            self._requests = 0
         missing = limit - self._asked - len(self._buffer)
-        if missing <= 0:
+        most, most_waiting = self._consumer.max_batch, self._consumer.max_waiting
+        if most > 0:
+            missing = min(missing, most)
+        if missing <= 0 or 0 < most_waiting <= self._requests:
             return
         expires_seconds = max(expires_seconds, MIN_EXPIRES_SECONDS)
+        if self._consumer.max_expires > 0:
+            expires_seconds = min(expires_seconds, self._consumer.max_expires / _NANOSECONDS)
         request = {"batch": missing, "expires": int(expires_seconds * _NANOSECONDS)}
         await self._connection.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{CONSUMER}",
@@ -108,6 +121,7 @@ class CommandPull:
             reply=self._inbox,
         )
         self._asked += missing
+        self._requests += 1
         self._asked_until = max(self._asked_until, now + expires_seconds)
 
     async def _something(self, within_seconds: float) -> bool:
@@ -123,8 +137,9 @@ class CommandPull:
     def _take(self, message: Msg) -> None:
         if message.reply.startswith(_RECEIPT):
             order, pending = _read_receipt(message.reply)
-            command = ReceivedCommand(data=message.data, order=order, receipt=message.reply)
-            self._buffer.append((asyncio.get_running_loop().time(), command))
+            if message.subject == Channel.COMMANDS:
+                command = ReceivedCommand(data=message.data, order=order, receipt=message.reply)
+                self._buffer.append((asyncio.get_running_loop().time(), command))
             self._asked = max(0, self._asked - 1)
             self._more_at_server = pending > 0
         else:
@@ -156,7 +171,9 @@ class CommandPull:
             raise BusUnavailable(f"{self._connection.display_name}: {problem}")
 
     def _drop_old(self, now: float) -> None:
-        while self._buffer and self._buffer[0][0] < now - self._fresh_seconds:
+        """What has waited for long is about to be handed over to somebody else."""
+        fresh_seconds = self._consumer.ack_wait / _NANOSECONDS * _FRESH
+        while self._buffer and self._buffer[0][0] < now - fresh_seconds:
             self._buffer.popleft()
 
 

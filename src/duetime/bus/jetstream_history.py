@@ -19,12 +19,20 @@ _NOTHING_THERE = 404
 
 
 class StoredMessage(Struct, frozen=True, rename={"sequence": "seq", "headers": "hdrs"}):
-    """`headers` are as they were on the wire."""
+    """A message with its place in the stream. `headers` are as they were on the wire."""
 
     subject: str
     sequence: int
     headers: bytes = b""
     data: bytes = b""
+
+    @property
+    def id(self) -> str | None:
+        for line in self.headers.split(b"\r\n"):
+            name, _, value = line.partition(b":")
+            if name == b"Nats-Msg-Id":
+                return value.strip().decode(errors="replace")
+        return None
 
 
 class _Answer(Struct, frozen=True):
@@ -46,11 +54,10 @@ class History:
         message = await self._get({"last_by_subj": self._channel})
         return 0 if message is None else message.sequence
 
-    async def last(self, wanted: int) -> list[StoredMessage]:
-        """Up to so many, the oldest of them first."""
-        newest = await self.newest()
+    async def last(self, wanted: int, newest: int) -> list[StoredMessage]:
+        """Up to so many, the oldest of them first; `newest` is the place of the last of them."""
         oldest = await self._get({"seq": 1, "next_by_subj": self._channel})
-        if not newest or oldest is None:
+        if oldest is None:
             return []
         first = max(oldest.sequence, newest - MOST_REQUESTS + 1)
         found: list[StoredMessage] = []
@@ -60,6 +67,15 @@ class History:
             found = await self._between(start, end) + found
             end, width = start, min(2 * width, MOST_AT_ONCE)
         return found[-wanted:]
+
+    async def since(self, place: int) -> list[StoredMessage]:
+        """Those behind that place, the oldest first."""
+        start, end = place + 1, await self.newest() + 1
+        found: list[StoredMessage] = []
+        while start < end:
+            found += await self._between(start, min(start + MOST_AT_ONCE, end))
+            start += MOST_AT_ONCE
+        return found
 
     async def _between(self, start: int, end_exclusive: int) -> list[StoredMessage]:
         answers = await asyncio.gather(
@@ -72,11 +88,7 @@ class History:
         ]
 
     async def _get(self, request: dict[str, Any]) -> StoredMessage | None:
-        answer = await call(
-            self._connection, f"STREAM.MSG.GET.{self._stream}", request, _Answer
-        )
+        answer = await call(self._connection, f"STREAM.MSG.GET.{self._stream}", request, _Answer)
         if answer.error is not None and answer.error.code != _NOTHING_THERE:
-            raise refused(
-                self._connection, f"read the stream of {self._channel}", answer.error
-            )
+            raise refused(self._connection, f"read the stream of {self._channel}", answer.error)
         return answer.message

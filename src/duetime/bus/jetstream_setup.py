@@ -5,9 +5,14 @@ from typing import Any
 from msgspec import Struct
 
 from duetime.bus.jetstream_api import call, refused
+from duetime.bus.jetstream_fitness import (
+    ConsumerSettings,
+    StreamSettings,
+    require_fit_consumer,
+    require_fit_stream,
+)
 from duetime.delivery.nats import NatsConnection
 from duetime.delivery.nats.connection import ApiError
-from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel
 
 CONSUMER = "duetime"
@@ -35,47 +40,72 @@ _STREAM_SETTINGS: dict[Channel, dict[str, Any]] = {
 _CONSUMER_MISSING = 10014
 
 
-class ApiAnswer(Struct, frozen=True):
+class CommandSource(Struct, frozen=True):
+    """Where commands come from: the name of their stream, and how its consumer is set up."""
+
+    stream: str
+    consumer: ConsumerSettings
+
+
+class _NamesAnswer(Struct, frozen=True):
     """As much of it as matters to us. A call that failed has an error, and all others have not."""
 
     error: ApiError | None = None
     streams: list[str] | None = None
 
 
-async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> str:
-    """Create what is missing and leave alone what is there. Answers the name of the stream that
-    holds the commands."""
-    commands, *_ = [await _find_or_create_stream(connection, channel) for channel in Channel]
-    await _find_or_create_consumer(connection, commands, redeliver_after_seconds)
-    return commands
+class _StreamAnswer(Struct, frozen=True):
+    error: ApiError | None = None
+    config: StreamSettings | None = None
 
 
-async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -> str:
+class _ConsumerAnswer(Struct, frozen=True):
+    error: ApiError | None = None
+    config: ConsumerSettings | None = None
+
+
+async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> CommandSource:
+    """Create what is missing and leave alone what is there, which has to be of use."""
+    server = connection.display_name
+    streams = {channel: await _find_or_create_stream(connection, channel) for channel in Channel}
+    for channel, stream in streams.items():
+        require_fit_stream(server, stream, channel)
+    commands = streams[Channel.COMMANDS]
+    consumer = await _find_or_create_consumer(connection, commands.name, redeliver_after_seconds)
+    require_fit_consumer(server, CONSUMER, consumer, commands)
+    return CommandSource(stream=commands.name, consumer=consumer)
+
+
+async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -> StreamSettings:
     """Whatever it is called, the stream that stores the subject is the one to use."""
     found = await stream_of(connection, channel)
     if found is not None:
-        return found
+        return await _look_at_stream(connection, found)
     name = _STREAM_NAMES[channel]
     created = await call(
         connection,
         f"STREAM.CREATE.{name}",
         {"name": name, "subjects": [channel], "storage": "file", **_STREAM_SETTINGS[channel]},
-        ApiAnswer,
+        _StreamAnswer,
     )
-    if created.error is None:
-        return name
+    if created.config is not None:
+        return created.config
     # Another node may have been quicker.
     found = await stream_of(connection, channel)
     if found is None:
-        raise BusUnavailable(
-            f"{connection.display_name}: cannot create the stream {name} for {channel}: "
-            f"{created.error.description}"
-        )
-    return found
+        raise refused(connection, f"create the stream {name} for {channel}", created.error)
+    return await _look_at_stream(connection, found)
+
+
+async def _look_at_stream(connection: NatsConnection, name: str) -> StreamSettings:
+    answer = await call(connection, f"STREAM.INFO.{name}", None, _StreamAnswer)
+    if answer.config is None:
+        raise refused(connection, f"look at the stream {name}", answer.error)
+    return answer.config
 
 
 async def stream_of(connection: NatsConnection, channel: Channel) -> str | None:
-    answer = await call(connection, "STREAM.NAMES", {"subject": channel}, ApiAnswer)
+    answer = await call(connection, "STREAM.NAMES", {"subject": channel}, _NamesAnswer)
     if answer.error is not None:
         raise refused(connection, f"find the stream of {channel}", answer.error)
     return answer.streams[0] if answer.streams else None
@@ -83,9 +113,10 @@ async def stream_of(connection: NatsConnection, channel: Channel) -> str | None:
 
 async def _find_or_create_consumer(
     connection: NatsConnection, stream: str, redeliver_after_seconds: float
-) -> None:
-    if await _has_consumer(connection, stream):
-        return
+) -> ConsumerSettings:
+    found = await _look_at_consumer(connection, stream)
+    if found is not None:
+        return found
     settings = {
         "durable_name": CONSUMER,
         "name": CONSUMER,
@@ -101,16 +132,21 @@ async def _find_or_create_consumer(
         connection,
         f"CONSUMER.CREATE.{stream}.{CONSUMER}.{Channel.COMMANDS}",
         {"stream_name": stream, "config": settings, "action": "create"},
-        ApiAnswer,
+        _ConsumerAnswer,
     )
-    if created.error is not None and not await _has_consumer(connection, stream):
+    if created.config is not None:
+        return created.config
+    found = await _look_at_consumer(connection, stream)
+    if found is None:
         raise refused(connection, f"create the consumer {CONSUMER} of {stream}", created.error)
+    return found
 
 
-async def _has_consumer(connection: NatsConnection, stream: str) -> bool:
-    answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, ApiAnswer)
-    if answer.error is None:
-        return True
-    if answer.error.err_code == _CONSUMER_MISSING:
-        return False
+async def _look_at_consumer(connection: NatsConnection, stream: str) -> ConsumerSettings | None:
+    """None if there is none."""
+    answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, _ConsumerAnswer)
+    if answer.config is not None:
+        return answer.config
+    if answer.error is not None and answer.error.err_code == _CONSUMER_MISSING:
+        return None
     raise refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)

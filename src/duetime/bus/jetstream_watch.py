@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 
 from nats.aio.msg import Msg
 
@@ -25,6 +26,12 @@ class Watch:
         if not self._is_repeat((message.headers or {}).get("Nats-Msg-Id")):
             self._waiting.append(message.data)
             self._something.set()
+
+    def drop(self, id: str | None, data: bytes) -> None:
+        """One that was looked at already, whether it was heard or is still to be."""
+        if id is None or self._is_repeat(id):
+            with suppress(ValueError):
+                self._waiting.remove(data)
 
     def end(self) -> None:
         self._has_ended = True

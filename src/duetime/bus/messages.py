@@ -92,7 +92,7 @@ class CommandRejected(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: Annotated[
         str,
         Meta(
-            description="What is wrong, beginning with the field that is.",
+            description="What is wrong; names the field, unless it is the whole command.",
             examples=["payload.dueAt must have a UTC offset, such as 2026-01-01T12:00:00Z"],
         ),
     ]
@@ -150,6 +150,7 @@ class AnyEnvelope(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: str = ""
     correlation_id: str | None = None
     causation_id: str | None = None
+    timestamp_ms: object = None
     payload: Raw = Raw(b"{}")
 
 

@@ -9,8 +9,8 @@ import structlog
 
 from duetime.bus.jetstream_api import API_SECONDS
 from duetime.bus.jetstream_commands import CommandPull
-from duetime.bus.jetstream_history import History, StoredMessage
-from duetime.bus.jetstream_setup import set_up, stream_of
+from duetime.bus.jetstream_history import History
+from duetime.bus.jetstream_setup import CommandSource, set_up, stream_of
 from duetime.bus.jetstream_watch import Watch
 from duetime.delivery.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.domain.errors import BusUnavailable
@@ -57,9 +57,11 @@ class JetStreamBus:
         async with self._opening:
             try:
                 await self._connection.connect()
-                stream = await set_up(self._connection, self._redeliver_after_seconds)
-                if self._pull is None or self._pull.stream != stream:
-                    await self._start_pull(stream)
+                source = await set_up(self._connection, self._redeliver_after_seconds)
+                if self._pull is not None and self._pull.stream == source.stream:
+                    self._pull.heed(source.consumer)
+                else:
+                    await self._start_pull(source)
             except NatsFailure as failure:
                 raise BusUnavailable(failure.message) from None
 
@@ -107,11 +109,13 @@ class JetStreamBus:
             raise BusUnavailable(failure.message) from None
         self._watches.append(watch)
         try:
-            for message in () if history is None else await history.last(last):
-                if message.sequence > newest:
-                    # It came about the time at which the watch began, which may have heard it.
-                    watch.drop(message)
-                yield message.data
+            if history is not None:
+                meanwhile = await history.since(newest)
+                for message in meanwhile:
+                    # It was stored while the watch began, which may have heard it or not.
+                    watch.drop(message.id, message.data)
+                for message in [*await history.last(last, newest), *meanwhile]:
+                    yield message.data
             while (data := await watch.next()) is not None:
                 yield data
         finally:
@@ -122,8 +126,8 @@ class JetStreamBus:
         stream = await stream_of(self._connection, channel)
         return None if stream is None else History(self._connection, stream, channel)
 
-    async def _start_pull(self, stream: str) -> None:
-        pull = CommandPull(self._connection, stream, self._redeliver_after_seconds)
+    async def _start_pull(self, source: CommandSource) -> None:
+        pull = CommandPull(self._connection, source)
         await pull.start()
         before, self._pull = self._pull, pull
         if before is not None:

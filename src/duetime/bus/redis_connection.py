@@ -8,15 +8,9 @@ from redis.asyncio import Redis
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
+from duetime.bus.redis_failures import Place, problem_of
 from duetime.domain.errors import BusUnavailable
 
 ANSWER_SECONDS = 5.0
@@ -26,18 +20,7 @@ Call = Sequence[Word]
 Answer = Any
 """As it came over the wire: bytes, integers, None, and lists of those."""
 
-_REASONS: dict[type[Exception], str] = {
-    OutOfMemoryError: "has no memory left (maxmemory)",
-    ReadOnlyError: "is a replica and takes no writes",
-    BusyLoadingError: "is still loading its data",
-    AuthenticationError: "does not accept the user or the password",
-}
-_REASONS_BY_CODE = {
-    "NOGROUP": "misses a stream or its consumer group, which are created when the bus is opened",
-    "MISCONF": "cannot write to its disk",
-    "WRONGTYPE": "has something else than a stream under the name of a channel",
-    "NOPERM": "does not allow this user what is needed",
-}
+_PLAIN_SCHEMES = {"valkey": "redis", "valkeys": "rediss"}
 
 
 class RedisConnection:
@@ -45,14 +28,17 @@ class RedisConnection:
 
     def __init__(self, url: str) -> None:
         """Raises `ValueError` if the URL cannot be understood."""
-        place = parse_url(url)
+        scheme, _, rest = url.partition(":")
+        plain_scheme = _PLAIN_SCHEMES.get(scheme, scheme)
+        self._url = f"{plain_scheme}:{rest}"
+        place = parse_url(self._url)
         host = place.get("host", "localhost")
         address = f"[{host}]" if ":" in host else host
         db = f"/{place['db']}" if place.get("db") else ""
-        self.name = f"{url.partition(':')[0]}://{address}:{place.get('port', 6379)}{db}"
+        self.name = f"{scheme}://{address}:{place.get('port', 6379)}{db}"
         self.is_connected = False
-        self._secret = place.get("password") or ""
-        self._url = url
+        self._place = Place(name=self.name, host=host, secret=place.get("password") or "")
+        self._uses_tls = plain_scheme == "rediss"
         self._client: Redis | None = None
 
     def open(self) -> None:
@@ -106,11 +92,12 @@ class RedisConnection:
                     pipeline.execute_command(*call)
                 answers: list[Answer] = await pipeline.execute(raise_on_error=False)
         except (RedisError, OSError) as error:
+            unavailable = self.unavailable(error)
             self.is_connected = isinstance(error, ResponseError)
             if not self.is_connected:
                 # What happened to this connection did to those that were idle, too.
                 await self._drop(client, also_in_use=False)
-            raise self.unavailable(error) from error
+            raise unavailable from error
         self.is_connected = self._client is not None
         if any(isinstance(answer, ReadOnlyError) for answer in answers):
             # The name may belong to another server by now, which only a new connection finds.
@@ -118,12 +105,13 @@ class RedisConnection:
         return answers
 
     def unavailable(self, error: Exception) -> BusUnavailable:
-        words = str(error) or type(error).__name__
-        if isinstance(error, TimeoutError) and not isinstance(error, RedisError):
-            words = f"no answer within {ANSWER_SECONDS:.0f} s"
-        reason = _REASONS.get(type(error)) or _REASONS_BY_CODE.get(words.partition(" ")[0])
-        text = f"{self.name}: {words}" if reason is None else f"{self.name} {reason}: {words}"
-        return BusUnavailable(text.replace(self._secret, "***") if self._secret else text)
+        problem = problem_of(
+            error,
+            self._place,
+            tls_begins=self._uses_tls and not self.is_connected,
+            answer_seconds=ANSWER_SECONDS,
+        )
+        return BusUnavailable(problem)
 
     async def _drop(self, client: Redis, *, also_in_use: bool) -> None:
         try:

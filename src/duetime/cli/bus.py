@@ -52,6 +52,8 @@ _CHANNELS = {
     ChannelName.COMMANDS: Channel.COMMANDS,
     ChannelName.REJECTED: Channel.REJECTED,
 }
+_LAST = {ChannelName.REJECTED: 10}
+"""Who looks at rejected commands asks why something did not work, which was before."""
 
 
 @bus.command()
@@ -114,7 +116,18 @@ def tail(
         ChannelName, typer.Option(help="Which messages to show.")
     ] = ChannelName.EVENTS,
     tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenantId.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=10_000,
+            show_default=False,
+            help="Begin with so many that are there already (0; for rejected commands 10).",
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="End after so many, old ones included.")
+    ] = None,
     broker: BrokerOption = None,
     config: ConfigOption = None,
     as_json: Annotated[
@@ -123,14 +136,20 @@ def tail(
 ) -> None:
     """Show messages as they come, and take them away from nobody.
 
+    `--last` begins with those that are there already. Of rejected commands these are the last 10
+    unless told otherwise. Commands are there until the service has made timers of them.
+
     Examples:
 
     * `duetime bus tail`
     * `duetime bus tail --channel rejected` shows which commands could not be accepted, and why
+    * `duetime bus tail --last 100` shows the last 100 events, and then those that come
     * `duetime bus tail --tenant acme --count 1 --json`
     """
     shown = _Shown(tenant, count, as_json)
-    run_on_bus(until_stopped(_tail(broker_settings(broker, config), _CHANNELS[channel], shown)))
+    old = _LAST.get(channel, 0) if last is None else last
+    settings = broker_settings(broker, config)
+    run_on_bus(until_stopped(_tail(settings, _CHANNELS[channel], old, shown)))
 
 
 class _Shown:
@@ -177,8 +196,8 @@ async def _publish(broker: BrokerSettings, message: OutgoingMessage) -> None:
         await opened.publish(message)
 
 
-async def _tail(broker: BrokerSettings, channel: Channel, shown: _Shown) -> None:
-    async with opened_bus(broker) as opened, aclosing(opened.watch(channel)) as messages:
+async def _tail(broker: BrokerSettings, channel: Channel, last: int, shown: _Shown) -> None:
+    async with opened_bus(broker) as opened, aclosing(opened.watch(channel, last)) as messages:
         shown.greet(channel, opened.name)
         async for data in messages:
             if shown.show(data):

@@ -13,7 +13,7 @@ from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.ports.bus import Bus
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
-from duetime.settings.broker_address import broker_url
+from duetime.settings.broker_address import SERVER_ACCEPTED, broker_url
 from duetime.settings.table import TIMER_BROKER_URL
 
 OPEN_SECONDS = 10.0
@@ -48,7 +48,7 @@ def broker_settings(url: str | None, config: Path | None) -> BrokerSettings:
 
 def _check_url(url: str) -> None:
     try:
-        broker_url(url)
+        broker_url(url, SERVER_ACCEPTED)
     except ValueError as error:
         refuse("--broker", f"must be {error}")
 

@@ -17,11 +17,14 @@ from duetime.bus.messages import (
     ScheduleTimer,
 )
 from duetime.cli.terminal import printable
-from duetime.domain.instants import Instant, datetime_of
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, datetime_of
 
 _MAX_NAME = 60
 _MAX_REASON = 120
 _MAX_CONTENT = 100
+_MAX_TIMESTAMP_MS = 253_402_300_800_000
+"""The year 10000."""
+
 _STYLES = {SCHEDULE_TIMER: "yellow", DUE_TIME_REACHED: "green", COMMAND_REJECTED: "red"}
 
 
@@ -38,13 +41,13 @@ def tenant_of(data: bytes) -> str | None:
 
 
 def readable_line(data: bytes, arrived_at: Instant) -> Text:
-    """Time of arrival, type, tenant and call, and what the message says of them."""
+    """When it was made, type, tenant and call, and what the message says of them. What does not
+    tell when it was made is as old as its arrival."""
     envelope = _envelope(data)
     message_type = "unreadable" if envelope is None else envelope.type or "no type"
     told = Told("-", (_beginning(data),)) if envelope is None else _told(envelope, data)
-    arrival = datetime_of(arrived_at).strftime("%H:%M:%S.%f")[:-3] + "Z"
     return Text.assemble(
-        (arrival, "dim"),
+        (_time(_made_at(envelope) or arrived_at, arrived_at), "dim"),
         "  ",
         (printable(message_type, _MAX_NAME), _STYLES.get(message_type, "red")),
         "  ",
@@ -60,6 +63,21 @@ def json_line(data: bytes) -> str:
         return msgspec.json.format(data, indent=-1).decode("utf-8", "replace")
     except DecodeError:
         return msgspec.json.encode(data.decode("utf-8", "replace")).decode()
+
+
+def _made_at(envelope: AnyEnvelope | None) -> Instant | None:
+    """Nothing, if the message does not say, or says nonsense."""
+    made_at_ms = None if envelope is None else envelope.timestamp_ms
+    if not isinstance(made_at_ms, int) or not 0 < made_at_ms < _MAX_TIMESTAMP_MS:
+        return None
+    return Instant(made_at_ms * MICROSECONDS_PER_MS)
+
+
+def _time(instant: Instant, now: Instant) -> str:
+    """With the day, unless it is today."""
+    time, today = datetime_of(instant), datetime_of(now).date()
+    day = "" if time.date() == today else f"{time:%Y-%m-%d} "
+    return f"{day}{time:%H:%M:%S.%f}"[:-3] + "Z"
 
 
 def _told(envelope: AnyEnvelope, data: bytes) -> Told:

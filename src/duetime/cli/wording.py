@@ -1,21 +1,27 @@
 """Instants and spans of time as people say them."""
 
+from itertools import pairwise
+
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+_UNITS = (("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000))
 
 
 def span(duration_ms: float) -> str:
-    """A span with its largest fitting unit, e.g. "850 ms", "9 s", "1.5 h"."""
-    for unit, unit_ms in _UNITS:
-        if duration_ms >= unit_ms:
-            count = duration_ms / unit_ms
-            return (
-                f"{count:.1f}".removesuffix(".0") + f" {unit}"
-                if count < 10
-                else (f"{count:.0f} {unit}")
-            )
-    return f"{duration_ms:.0f} ms"
+    """A span with its largest fitting unit, e.g. "850 ms", "9 s", "1.5 h". What would be rounded
+    to 60 min is 1 h."""
+    for (unit, unit_ms), (_, next_ms) in pairwise(_UNITS):
+        count = _rounded(duration_ms, unit_ms)
+        if count * unit_ms < next_ms:
+            return f"{count:g} {unit}"
+    unit, unit_ms = _UNITS[-1]
+    return f"{_rounded(duration_ms, unit_ms):.12g} {unit}"
+
+
+def _rounded(duration_ms: float, unit_ms: int) -> float:
+    """To tenths where one digit would tell too little."""
+    count = duration_ms / unit_ms
+    return round(count, 1 if count < 10 and unit_ms > 1 else 0)
 
 
 def counted(count: int, noun: str) -> str:

@@ -25,7 +25,8 @@ class Failed(Struct, frozen=True, kw_only=True):
 
     `error` tells a person why. `retry_after_ms` is what the endpoint asked for, if it did.
     `blames_endpoint` is False when the endpoint is evidently alive and only this timer is
-    refused: then its other timers have nothing to fear.
+    refused: then its other timers have nothing to fear. `is_away` is True when it is known that
+    they would fare no better now.
     """
 
     sent_at: Instant
@@ -33,6 +34,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     error: str
     retry_after_ms: int | None = None
     blames_endpoint: bool = True
+    is_away: bool = False
 
 
 class Interrupted(Struct, frozen=True, kw_only=True):

@@ -56,12 +56,14 @@ class Change(Struct, frozen=True, kw_only=True):
 
     `delivery_id` is the name of the new firing, used if the change makes one. With
     `only_firing` the change applies only while the timer's firing is that one: who changes a
-    part of the callback has seen the other parts.
+    part of the callback has seen the other parts. With `only_updated_at` it applies only while
+    the timer is as it was left then.
     """
 
     updated_at: Instant
     delivery_id: str
     only_firing: str | None = None
+    only_updated_at: Instant | None = None
     execute_at: Instant | UnsetType = UNSET
     callback: Callback | UnsetType = UNSET
     metadata: Raw | UnsetType | None = UNSET
@@ -189,8 +191,10 @@ def recovered(timer: Timer) -> Timer:
 
 def applies(change: Change, timer: Timer) -> bool:
     """Whether the timer may be changed so, as it is."""
-    return timer.status is TimerStatus.PENDING and (
-        change.only_firing is None or change.only_firing == timer.delivery_id
+    return (
+        timer.status is TimerStatus.PENDING
+        and (change.only_firing is None or change.only_firing == timer.delivery_id)
+        and (change.only_updated_at is None or change.only_updated_at == timer.updated_at)
     )
 
 

@@ -48,7 +48,7 @@ class Breaker:
     def heard(self, outcome: Outcome, now_seconds: float) -> None:
         """An attempt ended so."""
         if isinstance(outcome, Failed) and outcome.blames_endpoint:
-            self._failed(outcome.error, now_seconds)
+            self._failed(outcome, now_seconds)
         elif not isinstance(outcome, Interrupted):
             self.failures, self.is_troubled = 0, False
             if self.is_open:
@@ -64,18 +64,18 @@ class Breaker:
         open_seconds = round(now_seconds - self._opened_seconds, 3)
         _log.info("endpoint.closed", endpoint=self.endpoint, why=why, open_seconds=open_seconds)
 
-    def _failed(self, error: str, now_seconds: float) -> None:
+    def _failed(self, outcome: Failed, now_seconds: float) -> None:
         if self.failures == 0:
             self._row_since_seconds = now_seconds
         self.failures += 1
         self.is_troubled = True
-        self.last_error = error
-        if (
-            not self.is_open
-            and self.failures >= FAILURES_TO_OPEN
+        self.last_error = outcome.error
+        keeps_failing = (
+            self.failures >= FAILURES_TO_OPEN
             and now_seconds - self._row_since_seconds >= TROUBLE_SECONDS
-        ):
-            self._open(error)
+        )
+        if not self.is_open and (outcome.is_away or keeps_failing):
+            self._open(outcome.error)
 
     def _open(self, error: str) -> None:
         self.is_open = self.is_troubled = True

@@ -1,5 +1,7 @@
 """How long claims that are handed back stay away."""
 
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+
 FIRST_DEFERRAL_MS = 250.0
 LONGEST_DEFERRAL_MS = 5_000.0
 """Of claims that are handed back in small numbers."""
@@ -10,6 +12,17 @@ Otherwise the backlog of one that does not work would take up all claiming."""
 
 LONGEST_SPREAD_MS = 60_000.0
 """What was handed back returns within this time, however much it is."""
+
+
+RETURN_EVERY_MS = 50
+"""Claims return in groups. One by one, each would be claimed, and handed back, by a write of its
+own."""
+
+
+def returning_at(instant: Instant) -> Instant:
+    """The next instant at which a group returns."""
+    every = RETURN_EVERY_MS * MICROSECONDS_PER_MS
+    return Instant(-(-instant // every) * every)
 
 
 class Deferrals:

@@ -14,6 +14,7 @@ from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
 from duetime.engine.claim_name import ClaimName, name_of
+from duetime.engine.deferrals import returning_at
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lane import GROW_AFTER_SECONDS, Lane
 from duetime.engine.lanes import Lanes
@@ -323,7 +324,8 @@ class Dispatcher:
             self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
 
     def _defer(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
-        deferred_to = plus_ms(now, lane.next_deferral_ms(claim.namespace, now_seconds))
+        deferral_ms = lane.next_deferral_ms(claim.namespace, now_seconds)
+        deferred_to = returning_at(plus_ms(now, deferral_ms))
         # Never sooner than it was due, even if the wall clock was set back since.
         due_at = max(deferred_to, claim.due_at)
         self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))

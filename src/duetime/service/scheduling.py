@@ -201,6 +201,7 @@ def _change_of(existing: Timer, wanted: Timer) -> Change:
         updated_at=wanted.updated_at,
         delivery_id=wanted.delivery_id,
         only_firing=existing.delivery_id,
+        only_updated_at=existing.updated_at,
         execute_at=UNSET if existing.execute_at == wanted.execute_at else wanted.execute_at,
         metadata=wanted.metadata,
         correlation_id=wanted.correlation_id,

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 from uuid_utils import uuid7
 
-from duetime.domain.callback import Callback
+from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.errors import (
     DuetimeError,
     InvalidInput,
@@ -239,8 +239,15 @@ class TimerService:
         return result.timer
 
     async def remove(self, key: TimerKey) -> None:
-        """Forget the timer if it is pending, so that it never fires and its id is free again."""
-        await self._namespaces.named(key.namespace)
+        """Forget the timer if it is pending, so that it never fires and its id is free again.
+
+        One that came over the bus is canceled instead: its command may come once more, and must
+        find that there is nothing left to do.
+        """
+        timer = await self.get(key)
+        if isinstance(timer.callback, BusCallback):
+            await self.cancel(key)
+            return
         result = await self._store.remove_if_pending(key)
         if result is None:
             raise TimerNotFound(key)

@@ -15,15 +15,17 @@ DEFAULT_NATS_PORT = 4222
 DEFAULT_REDIS_PORT = 6379
 
 _NATS_SCHEMES = ("nats", "tls")
-_REDIS_SCHEMES = ("redis", "rediss")
+_REDIS_SCHEMES = ("redis", "rediss", "valkey", "valkeys")
 _NATS_ACCEPTED = (
     "nats://host:port or tls://host:port of one server, with user:password@ before the host if "
     "needed"
 )
-_BROKER_ACCEPTED = (
+SERVER_ACCEPTED = (
     "nats://host:port or tls://host:port, redis://host:port/database or "
-    "rediss://host:port/database, each with user:password@ before the host if needed; or memory:"
+    "rediss://host:port/database (or valkey://, valkeys://), each with user:password@ before the "
+    "host if needed"
 )
+_BROKER_ACCEPTED = f"{SERVER_ACCEPTED}; or memory:"
 _DATABASE = re.compile(r"/?|/(0|[1-9][0-9]{0,8})")
 
 
@@ -39,16 +41,17 @@ def nats_url(text: str) -> NatsSettings:
     )
 
 
-def broker_url(text: str) -> BrokerSettings:
-    """Which broker it is follows from the scheme. Raises ValueError like `nats_url`."""
+def broker_url(text: str, accepted: str = _BROKER_ACCEPTED) -> BrokerSettings:
+    """Which broker it is follows from the scheme. Raises ValueError like `nats_url`, with what is
+    accepted."""
     if text in ("memory:", "memory://"):
         return MemoryBrokerSettings()
-    parts = _split(text, _BROKER_ACCEPTED)
+    parts = _split(text, accepted)
     if parts.scheme in _NATS_SCHEMES and not parts.path.strip("/"):
         return NatsBrokerSettings(nats=nats_url(text))
     if parts.scheme in _REDIS_SCHEMES and _DATABASE.fullmatch(parts.path):
         return _redis(parts)
-    raise ValueError(_BROKER_ACCEPTED)
+    raise ValueError(accepted)
 
 
 def host_in_url(host: str) -> str:

@@ -297,7 +297,8 @@ TIMER_BROKER_URL = Setting(
     None,
     "url",
     "The broker of timer commands and events: nats://host:port, tls://host:port, "
-    "redis://host:port/database, rediss://host:port/database or memory:.",
+    "redis://host:port/database, rediss://host:port/database (or valkey://, valkeys://) or "
+    "memory:.",
     url=True,
 )
 

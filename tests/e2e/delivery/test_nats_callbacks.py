@@ -206,7 +206,7 @@ async def test_the_connection_is_made_again_however_often_it_breaks(
             await connection.connect()
             assert isinstance(await deliver(destination), Completed)
     events = [entry["event"] for entry in logs]
-    assert events.count("nats.disconnected") == 3
+    assert events.count("nats.disconnected") == 1, "connections as short as these are no news"
     assert all(entry["server"] == server.url for entry in logs)
 
 

@@ -5,12 +5,30 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from duetime.bus.commands import Rejection, read_command, reason_of, rejection_message
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_instant
 from duetime.ports.bus import Channel, ReceivedCommand
 from duetime.service.scheduling import Schedule
+
+
+def json_texts() -> st.SearchStrategy[bytes]:
+    """Commands in which anything may stand anywhere."""
+    anything = st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=5,
+    )
+    payload = st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("tenantId", "serviceCallId", "dueAt"), anything)
+    )
+    fields = dict.fromkeys(("id", "type", "tenantId", "timestampMs", "correlationId"), anything)
+    envelope = st.fixed_dictionaries({}, optional={**fields, "payload": payload | anything})
+    return envelope.map(lambda document: json.dumps(document).encode("utf-8", "surrogatepass"))
+
 
 NOW = parse_instant("2030-01-01T00:00:00Z")
 
@@ -152,3 +170,20 @@ def test_a_very_long_command_is_quoted_from_its_beginning() -> None:
 def test_the_fields_of_the_service_are_spelt_as_on_the_bus() -> None:
     assert reason_of(InvalidInput("execute_at", "is too far")) == "payload.dueAt is too far"
     assert reason_of(InvalidInput("id", "is bad")) == "payload.serviceCallId is bad"
+
+
+def outcome_of(data: bytes) -> str | Schedule:
+    try:
+        return read_command(command(data))
+    except Rejection as rejection:
+        return str(rejection)
+
+
+@given(st.binary(max_size=300) | json_texts())
+def test_whatever_comes_is_read_or_rejected(data: bytes) -> None:
+    outcome = outcome_of(data)
+    if isinstance(outcome, str):
+        message = rejection_message(command(data), outcome, NOW)
+        assert json.loads(message.data)["payload"]["reason"] == outcome
+    else:
+        assert outcome.order == 7

@@ -1,12 +1,13 @@
 """Announcements: stored first, recorded then, and repeated under the same name."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
 
-from duetime.bus.event_destination import EventDestination
+from duetime.bus.event_destination import PAUSE_SECONDS, EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant, format_instant, plus_ms
@@ -49,6 +50,12 @@ class Bench:
         )
         await self.store.create([CreateRequest(timer, OnExisting.KEEP)])
         return timer
+
+    async def tick_and_fail(self) -> None:
+        ticking = asyncio.ensure_future(self.engine.tick())
+        await self.clock.wait_for_sleepers(1)
+        self.clock.advance(PAUSE_SECONDS)
+        await ticking
 
     async def status(self, call: str) -> TimerStatus:
         timer = await self.store.get(TimerKey("acme", call))
@@ -109,7 +116,7 @@ async def test_while_the_broker_is_away_the_timer_is_tried_again(
     timer = await bench.create("call-1", retry_policy=policy)
     bench.broker.fail_with("away")
     for _ in range(200):
-        await bench.engine.tick()
+        await bench.tick_and_fail()
         bench.clock.advance(6)
     assert await bench.status("call-1") is TimerStatus.PENDING
     bench.broker.fail_with(None)
@@ -121,7 +128,7 @@ async def test_while_the_broker_is_away_the_timer_is_tried_again(
 async def test_an_event_whose_answer_got_lost_is_repeated_under_its_name(bench: Bench) -> None:
     timer = await bench.create("call-1")
     bench.broker.lose_answers_with("no answer")
-    await bench.engine.tick()
+    await bench.tick_and_fail()
     assert await bench.status("call-1") is TimerStatus.PENDING
     bench.broker.lose_answers_with(None)
     bench.clock.advance(6)

@@ -1,6 +1,7 @@
 """`duetime bus` with a broker that does as told."""
 
 import asyncio
+import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -29,7 +30,7 @@ class ScriptedBus:
 
     def __init__(self) -> None:
         self.shown: list[bytes] = []
-        self.watched: list[Channel] = []
+        self.watched: list[tuple[Channel, int]] = []
         self.published: list[OutgoingMessage] = []
         self.failure: BusUnavailable | None = None
         self.is_closed = False
@@ -44,8 +45,8 @@ class ScriptedBus:
     async def publish(self, message: OutgoingMessage) -> None:
         self.published.append(message)
 
-    async def watch(self, channel: Channel) -> AsyncGenerator[bytes, None]:
-        self.watched.append(channel)
+    async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
+        self.watched.append((channel, last))
         for data in self.shown:
             yield data
 
@@ -140,7 +141,38 @@ def test_events_are_shown_one_line_each(broker: ScriptedBus) -> None:
         f"DueTimeReached  acme/call-1  reached {NOON}  correlation req-7",
         f"DueTimeReached  acme/call-2  reached {NOON}  correlation req-7",
     ]
-    assert broker.watched == [Channel.EVENTS]
+    assert broker.watched == [(Channel.EVENTS, 0)]
+
+
+def test_old_messages_are_shown_if_asked_for_and_rejected_commands_unless_told(
+    broker: ScriptedBus,
+) -> None:
+    for arguments in (
+        ("--last", "7"),
+        ("--channel", "commands"),
+        ("--channel", "rejected"),
+        ("--channel", "rejected", "--last", "0"),
+    ):
+        assert invoke("tail", *arguments, "--broker", URL).exit_code == 0
+    assert broker.watched == [
+        (Channel.EVENTS, 7),
+        (Channel.COMMANDS, 0),
+        (Channel.REJECTED, 10),
+        (Channel.REJECTED, 0),
+    ]
+
+
+def test_a_message_is_shown_with_the_time_at_which_it_was_made(broker: ScriptedBus) -> None:
+    long_ago = {"id": "m-1", "type": "Unknown", "timestampMs": 1_500_000_000_123}
+    broker.shown = [
+        msgspec.json.encode(long_ago),
+        msgspec.json.encode({**long_ago, "timestampMs": "no number"}),
+        msgspec.json.encode({**long_ago, "timestampMs": 10**30}),
+    ]
+    shown = invoke("tail", "--broker", URL).stdout.splitlines()[1:]
+    assert shown[0].startswith("2017-07-14 02:40:00.123Z  Unknown  ")
+    for line in shown[1:]:
+        assert re.match(r"\d\d:\d\d:\d\d\.\d{3}Z  Unknown  ", line)
 
 
 def test_commands_are_shown_even_if_they_are_none(broker: ScriptedBus) -> None:
@@ -227,6 +259,10 @@ def test_a_broker_that_cannot_be_meant_is_refused(
     code, told = refused("tail", *arguments)
     assert code == 2
     assert told.startswith(line)
+
+
+def test_a_broker_in_memory_is_not_offered(broker: ScriptedBus) -> None:
+    assert "memory" not in refused("tail", "--broker", "foo")[1]
 
 
 def test_a_broker_that_cannot_be_reached_is_told_in_one_line(broker: ScriptedBus) -> None:

@@ -1,5 +1,6 @@
 """What outcomes tell about an endpoint, and for how long it is remembered."""
 
+from msgspec.structs import replace
 from structlog.typing import EventDict
 
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
@@ -45,6 +46,14 @@ def test_twenty_failures_in_a_row_over_five_seconds_open_it() -> None:
     assert bench.breaker.is_open
     assert bench.breaker.failures == 20
     assert bench.breaker.opened_at == bench.clock.now()
+
+
+def test_the_word_that_nobody_is_there_opens_it_at_once() -> None:
+    bench = BreakerBench()
+    bench.hear(replace(DOWN, is_away=True))
+    assert bench.breaker.is_open
+    bench.hear(DONE)
+    assert not bench.breaker.is_open
 
 
 def test_any_sign_of_life_makes_the_row_start_over() -> None:

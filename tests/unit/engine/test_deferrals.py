@@ -1,6 +1,7 @@
 """How long what is handed back stays away."""
 
-from duetime.engine.deferrals import Deferrals
+from duetime.domain.instants import Instant
+from duetime.engine.deferrals import RETURN_EVERY_MS, Deferrals, returning_at
 
 
 def next_ms(deferrals: Deferrals, now_seconds: float, turn_in_seconds: float = 0.0) -> float:
@@ -35,3 +36,10 @@ def test_more_is_expected_until_the_last_one_had_the_time_to_return() -> None:
     assert last_ms > 3_000
     assert deferrals.expect_more(last_ms / 1_000 + 0.2)
     assert not deferrals.expect_more(last_ms / 1_000 + 0.3)
+
+
+def test_those_who_return_close_together_return_at_one_instant() -> None:
+    step = RETURN_EVERY_MS * 1_000
+    assert returning_at(Instant(0)) == 0
+    assert returning_at(Instant(1)) == returning_at(Instant(step)) == step
+    assert returning_at(Instant(step + 1)) == 2 * step

@@ -87,6 +87,14 @@ def test_nats_is_named_by_url_or_parts(env: dict[str, str], expected: NatsSettin
             "redis://:secret@[::1]/0",
             RedisBrokerSettings(url="redis://:secret@[::1]:6379/0", name="redis://[::1]:6379/0"),
         ),
+        (
+            "valkey://:p@broker/1",
+            RedisBrokerSettings(url="valkey://:p@broker:6379/1", name="valkey://broker:6379/1"),
+        ),
+        (
+            "valkeys://broker",
+            RedisBrokerSettings(url="valkeys://broker:6379", name="valkeys://broker:6379"),
+        ),
         ("memory:", MemoryBrokerSettings()),
         ("memory://", MemoryBrokerSettings()),
     ],
@@ -117,7 +125,7 @@ def test_the_scheme_tells_which_broker_it_is(url: str, expected: BrokerSettings)
 )
 def test_a_broker_that_is_none_is_told_what_is_accepted(url: str) -> None:
     (line,) = problems(TIMER_BROKER_URL=url)
-    for scheme in ("nats://", "tls://", "redis://", "rediss://", "memory:"):
+    for scheme in ("nats://", "tls://", "redis://", "rediss://", "valkey://", "memory:"):
         assert scheme in line.partition("must be")[2]
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 import ssl
 
@@ -80,6 +81,7 @@ def connect_failure(error: OSError, scheme: str) -> NotConnected | TlsFailed:
     """Explain why an address could not be connected to."""
     if isinstance(error, ssl.SSLError):
         return tls_failure(error)
+    error = _first_of_several(error)
     if error.errno == errno.ECONNREFUSED:
         return NotConnected("connection refused")
     if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
@@ -114,6 +116,12 @@ def loss_failure(error: Exception | None, answer_started: bool) -> DeliveryFailu
     return ConnectionLost("connection closed before an answer")
 
 
+def _first_of_several(error: OSError) -> OSError:
+    """asyncio makes one text of the failures, one for each address of a name."""
+    found = _ERROR_NUMBER.search(str(error)) if error.errno is None else None
+    return error if found is None else OSError(int(found[1]), "")
+
+
 def _reason(error: OSError) -> str:
     # asyncio puts the address into strerror, so the text is looked up by number.
     if error.errno is None:
@@ -122,6 +130,7 @@ def _reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
+_ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 _NAME_NOT_FOUND = frozenset(
     number
     for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY")

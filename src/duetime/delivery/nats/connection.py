@@ -19,10 +19,13 @@ from duetime.delivery.nats.failure import NatsFailure, NatsTimeout
 from duetime.delivery.nats.message import Headers
 from duetime.delivery.nats.options import NatsOptions, ssl_context
 from duetime.delivery.nats.session import CLOSE_SECONDS, Session
+from duetime.delivery.nats.steadiness import Steadiness
 
 _log = structlog.get_logger()
 
 RECONNECT_WAIT_SECONDS = 0.2
+MOST_ADDRESSES = 32
+MOST_TOLD_PROBLEMS = 20
 
 NO_RESPONDERS = "503"
 
@@ -86,6 +89,8 @@ class NatsConnection:
         self._connected = asyncio.Event()
         self._wanted_now = asyncio.Event()
         self._problem = ""
+        self._told_problems: set[str] = set()
+        self._steadiness = Steadiness()
         self._subscriptions: list[Subscription] = []
         self._addresses = [self.display_name.partition("://")[2]]
         self._attempts = 0
@@ -217,10 +222,7 @@ class NatsConnection:
         while self._keeper is this:
             session = self._session
             if session is not None:
-                self._problem = await asyncio.shield(session.ended)
-                _log.warning("nats.disconnected", server=self.display_name, reason=self._problem)
-                await session.close()
-                self._session = None
+                await self._outlast(session)
             while not await self._try_again():
                 if self._keeper is not this:
                     return
@@ -228,18 +230,45 @@ class NatsConnection:
                     async with asyncio.timeout(RECONNECT_WAIT_SECONDS):
                         await self._wanted_now.wait()
                 self._wanted_now.clear()
-            _log.info("nats.reconnected" if session else "nats.connected", server=self.display_name)
+            if session is None:
+                _log.info("nats.connected", server=self.display_name)
+            elif self._told_problems:
+                _log.info("nats.reconnected", server=self.display_name)
+            self._told_problems.clear()
+
+    async def _outlast(self, session: Session) -> None:
+        """Return when it is time for another one."""
+        loop = asyncio.get_running_loop()
+        self._problem = await asyncio.shield(session.ended)
+        self._steadiness.note_end(session.made_at, loop.time())
+        self._tell_problem("nats.disconnected")
+        await session.close()
+        self._session = None
+        if self._steadiness.is_steady:
+            self._attempts = 0
+        else:
+            # Those who want it now have to wait, too: they may want it all the time.
+            pause: asyncio.Future[None] = loop.create_future()
+            await asyncio.wait({pause}, timeout=self._steadiness.pause_seconds)
 
     async def _try_again(self) -> bool:
         try:
             await self._make_session()
         except NatsFailure as failure:
-            # Once for each reason: there are several attempts a second, maybe for hours.
-            if failure.message != self._problem:
-                self._problem = failure.message
-                _log.warning("nats.not_connected", server=self.display_name, reason=failure.message)
+            self._problem = failure.message
+            self._tell_problem("nats.not_connected")
             return False
         return True
+
+    def _tell_problem(self, event: str) -> None:
+        """Once for each reason: there are several attempts a second, maybe for hours."""
+        told, now = self._told_problems, asyncio.get_running_loop().time()
+        if self._problem in told or len(told) >= MOST_TOLD_PROBLEMS:
+            return
+        if told or self._steadiness.is_time_to_tell(now):
+            told.add(self._problem)
+            self._steadiness.note_told(now)
+            _log.warning(event, server=self.display_name, reason=self._problem)
 
     async def _make_session(self) -> None:
         url = self._next_url()
@@ -251,8 +280,10 @@ class NatsConnection:
         except NatsFailure:
             await session.close()
             raise
-        self._addresses += [each for each in session.servers if each not in self._addresses]
-        self._attempts = 0
+        # Servers come and go: those that were told last are the ones to try.
+        ours, *others = self._addresses
+        known = dict.fromkeys((ours, *session.servers, *others))
+        self._addresses = list(known)[:MOST_ADDRESSES]
         self._session = session
         self._problem = ""
         self._connected.set()
@@ -260,7 +291,7 @@ class NatsConnection:
             tell()
 
     def _next_url(self) -> str:
-        """The servers of the cluster take turns, ours first."""
+        """The servers of the cluster take turns, ours first; also when one does not keep us."""
         address = self._addresses[self._attempts % len(self._addresses)]
         self._attempts += 1
         return f"{urlsplit(self._options.url).scheme}://{address}"

@@ -36,7 +36,12 @@ class NatsDestination:
         check_callback(callback)
 
     def endpoint_of(self, claim: Claim) -> str:
-        return self._connection.display_name
+        callback = claim.callback
+        assert isinstance(callback, NatsCallback)
+        server = self._connection.display_name
+        # The server takes what is only published, at once. A stream may take its time, or there
+        # may be none, and then those of other topics should not wait.
+        return f"{server} {callback.topic}" if callback.ack else server
 
     async def deliver(self, claim: Claim) -> Outcome:
         callback = claim.callback

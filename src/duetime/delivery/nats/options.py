@@ -18,7 +18,10 @@ _USER_SEED = re.compile(r"-{3,}BEGIN USER NKEY SEED-{3,}\s+(\S+)\s")
 
 class NatsOptions(Struct, frozen=True, kw_only=True):
     """`url` is `nats://host:port` or `tls://host:port`, without a user. With `tls://`, or with any
-    of the TLS files, nothing is said to a server that does not speak TLS."""
+    of the TLS files, nothing is said to a server that does not speak TLS.
+
+    A server that is connected and silent is given up when three times `ping_interval_seconds` have
+    passed, if not earlier."""
 
     url: str
     user: str | None = None
@@ -29,6 +32,7 @@ class NatsOptions(Struct, frozen=True, kw_only=True):
     tls_key_file: str | None = None
     name: str = "duetime"
     connect_timeout_seconds: int = 5
+    ping_interval_seconds: float = 5
 
     @property
     def host(self) -> str:

@@ -28,8 +28,11 @@ _log = structlog.get_logger()
 PONG_SECONDS = 10
 """A server that takes longer to answer a PING is given up."""
 
-PING_INTERVAL_SECONDS = 5
+MOST_PINGS = 2
+"""So many may be without an answer when it is time for another one."""
+
 CLOSE_SECONDS = 1
+MOST_REFUSED_KINDS = 100
 
 _REFUSED = re.compile(r'permissions violation for (publish|subscription)[^"]*"(.*?)"')
 
@@ -41,7 +44,8 @@ class Session:
     """It is never mended; `NatsConnection` makes another one. So nothing waits for a better time
     in the library's buffers: what was not taken when the connection ends has failed, at once.
 
-    `ended` is done when the connection is over and says why.
+    `ended` is done when the connection is over and says why; `made_at` is the event loop's time at
+    which it came about.
     """
 
     def __init__(self, options: NatsOptions, url: str, context: ssl.SSLContext | None) -> None:
@@ -51,6 +55,7 @@ class Session:
         self._server = options.display_name
         self._client = SessionClient(uses_tls=options.uses_tls, on_end=self._end)
         self._is_made = False
+        self.made_at = 0.0
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = self._loop.create_future()
         self._inbox = f"{self._client.new_inbox()}."
@@ -79,6 +84,7 @@ class Session:
             if not self._client.is_connected:
                 raise NatsFailure("connection closed by the server")
             self._is_made = True
+            self.made_at = self._loop.time()
             await self.subscribe(f"{self._inbox}*", self._take_reply)
         except BaseException as error:
             await self.close()
@@ -165,7 +171,9 @@ class Session:
             error_cb=self._take_error,
             allow_reconnect=False,
             connect_timeout=options.connect_timeout_seconds,
-            ping_interval=PING_INTERVAL_SECONDS,
+            # The library only sleeps for so long, which may be a part of a second.
+            ping_interval=options.ping_interval_seconds,  # type: ignore[arg-type]
+            max_outstanding_pings=MOST_PINGS,
             pending_size=0,
             user=options.user,
             password=options.password,
@@ -255,8 +263,8 @@ class Session:
         """The server will not have us publish or listen there. The library tells the subject in
         lower case."""
         kind = f"{what} {'.'.join(subject.split('.')[:2])}"
-        if kind not in self._refused_kinds:
-            # Once: there may be thousands a second.
+        if kind not in self._refused_kinds and len(self._refused_kinds) < MOST_REFUSED_KINDS:
+            # Once: there may be thousands a second. And whoever makes timers may make up subjects.
             self._refused_kinds.add(kind)
             _log.warning("nats.refused", server=self._server, what=what, subject=subject)
         if what == "subscription":

@@ -5,11 +5,13 @@ import re
 from duetime.delivery.header_rules import FIELD, check_safe
 from duetime.domain.callback import NatsCallback
 from duetime.domain.errors import InvalidInput
+from duetime.ports.bus import Channel
 
 MAX_SUBJECT_LENGTH = 255
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _RESERVED_PREFIX = "nats-"
+_CHANNELS = frozenset(Channel)
 
 
 def check_subject(field: str, text: str) -> None:
@@ -21,6 +23,10 @@ def check_subject(field: str, text: str) -> None:
 
 def check_callback(callback: NatsCallback) -> None:
     check_subject("callback.topic", callback.topic)
+    if callback.subject in _CHANNELS:
+        raise InvalidInput(
+            "callback.topic", f"must not make {callback.subject}: that is a channel of the bus"
+        )
     if callback.key is not None:
         _check_parts("callback.key", callback.key)
         if len(callback.subject) > MAX_SUBJECT_LENGTH:

@@ -42,7 +42,8 @@ CHANGE = f"""
         metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
         retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END,
         correlation_id = CASE WHEN $14 THEN $15 ELSE correlation_id END
-    WHERE ($13::text IS NULL OR delivery_id = $13) AND {HAS_KEY}
+    WHERE ($13::text IS NULL OR delivery_id = $13)
+      AND ($16::bigint IS NULL OR updated_at = $16) AND {HAS_KEY}
     RETURNING {PENDING_AS_TIMER}
 """
 
@@ -81,6 +82,7 @@ async def change_if_pending(
     values.append(change.only_firing)
     new_correlation = change.correlation_id
     values += (False, None) if new_correlation is UNSET else (True, new_correlation)
+    values.append(change.only_updated_at)
     return await _apply(
         connections,
         key,

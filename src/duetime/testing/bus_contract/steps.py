@@ -79,10 +79,12 @@ async def watching(bus: Bus, channel: Channel) -> AsyncIterator[AsyncGenerator[b
         yield watch
 
 
-async def see_until(watch: AsyncGenerator[bytes, None], wanted: str) -> None:
-    """Look at messages up to that one."""
-    while await see(watch, 1) != [wanted]:
-        pass
+async def see_until(watch: AsyncGenerator[bytes, None], wanted: str) -> list[str]:
+    """The messages up to that one."""
+    seen: list[str] = []
+    while wanted not in seen:
+        seen += await see(watch, 1)
+    return seen
 
 
 async def see(watch: AsyncGenerator[bytes, None], wanted: int) -> list[str]:

@@ -43,6 +43,55 @@ class WatchingContract:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 assert await first == b"later"
 
+    @pytest.mark.parametrize("channel", list(Channel))
+    async def test_the_last_messages_come_first_and_then_new_ones(
+        self, bus: Bus, another_bus: AnotherBus, channel: Channel
+    ) -> None:
+        other = await another_bus()
+        await publish(bus, *map(str, range(1, 6)), channel=channel)
+        async with aclosing(other.watch(channel, last=3)) as watch:
+            assert await see(watch, 3) == ["3", "4", "5"]
+            await publish(bus, "6", "7", channel=channel)
+            assert await see(watch, 2) == ["6", "7"]
+
+    @pytest.mark.parametrize("held", [0, 2])
+    async def test_there_may_be_fewer_messages_than_asked_for(self, bus: Bus, held: int) -> None:
+        old = [f"old {number}" for number in range(held)]
+        await publish(bus, "elsewhere", channel=Channel.EVENTS)
+        await publish(bus, *old, channel=Channel.REJECTED)
+        async with aclosing(bus.watch(Channel.REJECTED, last=1_000)) as watch:
+            assert await see(watch, held) == old
+            first = asyncio.ensure_future(anext(watch))
+            await asyncio.wait({first}, timeout=4 * SHORT_SECONDS)
+            assert not first.done()
+            await publish(bus, "new", channel=Channel.REJECTED)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert await first == b"new"
+
+    @pytest.mark.parametrize("last", [1, 1_000])
+    async def test_a_watch_that_begins_amid_messages_sees_each_of_them_once(
+        self, bus: Bus, another_bus: AnotherBus, last: int
+    ) -> None:
+        other = await another_bus()
+        numbers = [str(number) for number in range(300)]
+        await publish(bus, *numbers[:50], channel=Channel.EVENTS)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(publish(bus, *numbers[50:], channel=Channel.EVENTS))
+            async with aclosing(other.watch(Channel.EVENTS, last)) as watch:
+                seen = await see_until(watch, numbers[-1])
+        assert seen == numbers[-len(seen) :]
+        assert len(seen) >= min(last, 300)
+
+    async def test_looking_back_takes_no_command_away(self, bus: Bus) -> None:
+        await publish(bus, "held", "done", "waiting")
+        held, done = await take(bus, 2)
+        await bus.acknowledge([done])
+        async with aclosing(bus.watch(Channel.COMMANDS, last=10)) as watch:
+            seen = await see_until(watch, "waiting")
+        assert seen[0] == "held"
+        assert contents(await take(bus, 1)) == ["waiting"]
+        await bus.acknowledge([held])
+
     async def test_only_the_channel_that_is_watched_is_seen(self, bus: Bus) -> None:
         async with watching(bus, Channel.REJECTED) as watch:
             await publish(bus, "command")

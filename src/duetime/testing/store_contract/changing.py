@@ -102,6 +102,29 @@ class ChangingContract:
         assert await store.change_if_pending(timer.key, late) == ConditionalResult(False, changed)
         assert await store.get(timer.key) == changed
 
+    async def test_a_change_of_what_was_seen_does_not_apply_to_what_came_of_it(
+        self, store: Store
+    ) -> None:
+        timer = make_timer()
+        await create(store, timer)
+        first = Change(
+            updated_at=at(3),
+            delivery_id="unused",
+            only_updated_at=timer.updated_at,
+            metadata=Raw(b'"first"'),
+        )
+        late = Change(
+            updated_at=at(4),
+            delivery_id="third",
+            only_firing=timer.delivery_id,
+            only_updated_at=timer.updated_at,
+            execute_at=at(9),
+        )
+        changed = transitions.changed(timer, first)
+        assert await store.change_if_pending(timer.key, first) == ConditionalResult(True, changed)
+        assert await store.change_if_pending(timer.key, late) == ConditionalResult(False, changed)
+        assert await store.get(timer.key) == changed
+
     async def test_a_changed_timer_is_due_at_its_new_instant_only(self, store: Store) -> None:
         leases = await own_shards(store)
         await create(store, make_timer("sooner", execute_at=at(50)))

@@ -1,0 +1,99 @@
+"""How the bus on Redis tells what is wrong: in words for people, never in those of a library."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from duetime.bus import redis_connection
+from duetime.bus.redis_streams import RedisBus
+from duetime.domain.errors import BusUnavailable
+from tests.brokers.valkey_fixtures import MakeValkey
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
+
+
+@asynccontextmanager
+async def listening(serve: Serve) -> AsyncIterator[str]:
+    """The address of a server that is no Redis server."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await reader.read(1)
+        serve(reader, writer)
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        yield f"{host}:{port}"
+        for writer in writers:
+            writer.close()
+
+
+async def problem_at(url: str) -> str:
+    bus = RedisBus(url, "node-1")
+    with pytest.raises(BusUnavailable) as caught:
+        await bus.open()
+    await bus.close()
+    return caught.value.message
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "valkey"])
+async def test_nobody_is_there(scheme: str) -> None:
+    assert await problem_at(f"{scheme}://127.0.0.1:1") == (
+        f"{scheme}://127.0.0.1:1: connection refused"
+    )
+
+
+async def test_no_such_host() -> None:
+    told = await problem_at("redis://no-such-host.invalid")
+    assert told.startswith("redis://no-such-host.invalid:6379: ")
+    assert "Error" not in told
+    assert "name" in told
+
+
+async def test_what_answers_is_another_kind_of_server() -> None:
+    async with listening(lambda _, writer: writer.write(b"HTTP/1.1 400 No\r\n\r\n")) as address:
+        told = await problem_at(f"redis://{address}")
+        assert told == f"redis://{address}: what answers there is no Redis server"
+        told = await problem_at(f"rediss://{address}")
+        assert told == f"rediss://{address}: TLS handshake failed: wrong version number"
+
+
+async def test_the_connection_is_closed_at_once() -> None:
+    async with listening(lambda _, writer: writer.close()) as address:
+        told = await problem_at(f"redis://{address}")
+        assert told.startswith(f"redis://{address}: connection ")
+        assert "TLS" in await problem_at(f"rediss://{address}")
+
+
+async def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_connection, "ANSWER_SECONDS", 0.1)
+    async with listening(lambda *_: None) as address:
+        told = await problem_at(f"redis://{address}")
+        assert told == f"redis://{address}: no answer within 0.1 s"
+        told = await problem_at(f"valkeys://{address}")
+        assert told == f"valkeys://{address}: no answer within 0.1 s (does it speak TLS?)"
+
+
+async def test_the_password_is_missing_wrong_or_too_much(make_valkey: MakeValkey) -> None:
+    closed = make_valkey("--requirepass", "s3cret").url.removeprefix("redis://")
+    assert await problem_at(f"redis://{closed}") == f"redis://{closed} needs a password"
+    assert await problem_at(f"redis://:no@{closed}") == (
+        f"redis://{closed} does not accept the user or the password"
+    )
+    free = make_valkey().url.removeprefix("redis://")
+    assert await problem_at(f"redis://:no@{free}") == (
+        f"redis://{free} has no password, and was given one"
+    )
+
+
+async def test_the_server_went_away(make_valkey: MakeValkey) -> None:
+    server = make_valkey()
+    bus = RedisBus(server.url.replace("redis:", "valkey:"), "node-1")
+    await bus.open()
+    server.process.kill()
+    with pytest.raises(BusUnavailable, match=r"valkey://.*: connection (closed|reset|refused)"):
+        await bus.open()
+    await bus.close()

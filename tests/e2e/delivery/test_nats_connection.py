@@ -1,0 +1,144 @@
+"""The connection to NATS with servers that are not as they should be."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from duetime.delivery.nats import NatsConnection, NatsFailure, NatsOptions, connection, session
+from tests.brokers.nats_fixtures import MakeNats
+
+pytestmark = pytest.mark.e2e
+
+PATIENCE_SECONDS = 10
+AT_ONCE_SECONDS = 3
+
+NO_PUBLISHING = """
+authorization {
+  users = [{ user: "duetime", password: "secret", permissions: { publish: { deny: ["no.>"] } } }]
+}
+"""
+
+
+class FleetingServer:
+    """Greets everybody, and closes the connection as soon as it is one."""
+
+    def __init__(self, connect_urls: list[str]) -> None:
+        self._greeting = {"server_id": "fleeting", "max_payload": 1_000, "headers": True}
+        self._greeting["connect_urls"] = connect_urls
+        self._connections: asyncio.Queue[float] = asyncio.Queue()
+        self.url = ""
+
+    async def next_connection(self) -> float:
+        """The event loop's time at which it came about."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await self._connections.get()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["FleetingServer"]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"INFO %b\r\n" % json.dumps(self._greeting).encode())
+        await reader.readuntil(b"PING\r\n")
+        writer.write(b"PONG\r\n")
+        # The first thing that is said over a connection that stands.
+        await reader.readuntil(b"SUB")
+        self._connections.put_nowait(asyncio.get_running_loop().time())
+        writer.close()
+
+
+async def test_a_server_that_keeps_no_connection_is_spared_and_so_is_the_log() -> None:
+    with capture_logs() as logs:
+        async with FleetingServer([]).running() as server:
+            connection = NatsConnection(NatsOptions(url=server.url))
+            await connection.connect()
+            made_at = [await server.next_connection() for _ in range(4)]
+            await connection.close()
+
+    pauses = [after - before for before, after in zip(made_at, made_at[1:], strict=False)]
+    assert all(pause >= least for pause, least in zip(pauses, (0.19, 0.39, 0.79), strict=True))
+    assert [entry["event"] for entry in logs] == ["nats.disconnected", "nats.reconnected"]
+
+
+async def test_whoever_wants_a_connection_does_not_hurry_a_server_that_keeps_none() -> None:
+    async with FleetingServer([]).running() as server:
+        connection = NatsConnection(NatsOptions(url=server.url))
+        await connection.connect()
+        first = await server.next_connection()
+
+        async def want() -> None:
+            while True:
+                await connection.connect()
+                with pytest.raises(NatsFailure):
+                    await connection.flush(PATIENCE_SECONDS)
+
+        wanting = asyncio.ensure_future(want())
+        await server.next_connection()
+        third = await server.next_connection()
+        wanting.cancel()
+        await connection.close()
+
+    assert third - first >= 0.59
+
+
+async def test_a_server_that_tells_of_many_others_is_not_forgotten_over_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "MOST_ADDRESSES", 3)
+    nobody = [f"127.0.0.1:{port}" for port in range(1, 60)]
+    async with FleetingServer(nobody).running() as server:
+        kept = NatsConnection(NatsOptions(url=server.url))
+        await kept.connect()
+        await server.next_connection()
+
+        async with asyncio.timeout(AT_ONCE_SECONDS):
+            await server.next_connection()
+        await kept.close()
+
+
+async def test_a_server_that_hangs_is_given_up(make_nats: MakeNats) -> None:
+    server = make_nats()
+    hung = NatsConnection(NatsOptions(url=server.url, ping_interval_seconds=0.05))
+    await hung.connect()
+    server.pause()
+
+    async with asyncio.timeout(AT_ONCE_SECONDS):
+        with pytest.raises(NatsFailure, match="the server has stopped to answer"):
+            await hung.flush(PATIENCE_SECONDS)
+    assert not hung.is_connected
+
+    server.resume()
+    await hung.connect()
+    await hung.close()
+
+
+def test_a_server_that_hangs_is_given_up_within_fifteen_seconds() -> None:
+    pings = session.MOST_PINGS + 1
+    assert pings * NatsOptions(url="nats://localhost").ping_interval_seconds <= 15
+
+
+async def test_subjects_that_are_refused_are_told_once_and_not_without_end(
+    make_nats: MakeNats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "MOST_REFUSED_KINDS", 5)
+    url = make_nats(configuration=NO_PUBLISHING).url
+    refused = NatsConnection(NatsOptions(url=url, user="duetime", password="secret"))
+    await refused.connect()
+
+    with capture_logs() as logs:
+        for number in range(20):
+            with pytest.raises(NatsFailure, match="refuses to let us publish"):
+                await refused.publish_flushed(f"no.{number // 2}", b"", None, PATIENCE_SECONDS)
+    await refused.close()
+
+    told = [entry["subject"] for entry in logs if entry["event"] == "nats.refused"]
+    assert told == [f"no.{number}" for number in range(5)]
