@@ -144,6 +144,18 @@ async def test_the_limits_of_the_consumer_are_kept_to(open_bus: OpenBus, client:
     await pass_commands(bus, 50)
 
 
+async def test_no_more_requests_are_open_than_the_consumer_allows(
+    open_bus: OpenBus, client: Client
+) -> None:
+    await make_consumer(client, "timer.commands", FIT | {"max_batch": 3, "max_waiting": 1})
+    bus = await open_bus()
+
+    for _ in range(5):
+        await pass_commands(bus, 1)
+        # What was asked for before is still open.
+        assert not await bus.receive(1_000, 0.02)
+
+
 async def test_limits_that_are_lowered_are_kept_to_once_they_are_known(
     open_bus: OpenBus, client: Client
 ) -> None:

@@ -328,14 +328,6 @@ async def test_with_ack_a_full_stream_fails(destination: NatsDestination, client
     assert refused.error == "NATS: the stream did not store it: maximum messages exceeded"
 
 
-async def test_a_server_that_is_not_there_is_told_at_once(connect: Connect) -> None:
-    async with asyncio.timeout(AT_ONCE_SECONDS):
-        with pytest.raises(
-            NatsFailure, match=r"^cannot connect to nats://127\.0\.0\.1:1: connection refused$"
-        ):
-            await connect("nats://127.0.0.1:1")
-
-
 async def test_a_server_that_comes_later_is_found_in_the_background(server: NatsServer) -> None:
     server.stop()
     connection = NatsConnection(NatsOptions(url=server.url))

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from structlog.testing import capture_logs
@@ -56,6 +57,16 @@ class FleetingServer:
         writer.close()
 
 
+async def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    connection = NatsConnection(NatsOptions(url="nats://127.0.0.1:1"))
+
+    async with asyncio.timeout(AT_ONCE_SECONDS):
+        with pytest.raises(
+            NatsFailure, match=r"^cannot connect to nats://127\.0\.0\.1:1: connection refused$"
+        ):
+            await connection.connect()
+
+
 async def test_a_server_that_keeps_no_connection_is_spared_and_so_is_the_log() -> None:
     with capture_logs() as logs:
         async with FleetingServer([]).running() as server:
@@ -64,7 +75,7 @@ async def test_a_server_that_keeps_no_connection_is_spared_and_so_is_the_log() -
             made_at = [await server.next_connection() for _ in range(4)]
             await connection.close()
 
-    pauses = [after - before for before, after in zip(made_at, made_at[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(made_at)]
     assert all(pause >= least for pause, least in zip(pauses, (0.19, 0.39, 0.79), strict=True))
     assert [entry["event"] for entry in logs] == ["nats.disconnected", "nats.reconnected"]
 
