@@ -13,10 +13,11 @@ from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
 from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
 from duetime.ports.store import CreateResult, Existence
 
-BLOCK_BYTES = 256 * 1024
-"""Lines are created in blocks of about this size, so that memory does not grow with the file."""
+BLOCK_BYTES = 400 * 1024
+"""Lines are created in blocks of about this size, so that memory does not grow with the file. Of
+timers with small payloads it is as many as are written at once."""
 
-WRITES_AT_ONCE = 4
+WRITES_AT_ONCE = 3
 """While two blocks are written, as stores can, the next is read."""
 
 MAX_ERRORS_TOLD = 100
