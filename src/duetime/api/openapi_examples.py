@@ -130,6 +130,7 @@ HEALTHY = {
             "commands_ignored": 2,
             "events_published": 1143,
         },
+        "nats": {"server": "nats://nats.example.com:4222", "connected": True},
     },
 }
 

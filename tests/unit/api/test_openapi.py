@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from duetime.api.openapi import openapi_document
 from duetime.api.openapi_examples import CREATE, CREATE_NATS, UPDATE
 from duetime.api.platform_requests import decode_create, new_timer_of
-from duetime.api.platform_types import BusStatus, ClusterStatus
+from duetime.api.platform_types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1 import openapi_examples as v1
 from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
@@ -150,7 +150,8 @@ async def test_the_examples_have_the_members_of_real_answers(api: ApiBench) -> N
     api.engine = replace(
         api.engine,
         cluster=ClusterStatus("node", 1, 16, 0.1, False),
-        bus=BusStatus("nats://broker:4222", True, 0, 0, 0, 0),
+        bus=BusStatus("nats://broker:4222", True, True, 0, 0, 0, 0),
+        nats=NatsStatus("nats://server:4222", True),
     )
     real = {
         ("/timers", "post", "201"): created,
