@@ -22,7 +22,7 @@ class ValkeyServer:
             program,
             *("--bind", HOST, "--port", str(port)),
             *("--dir", directory, "--save", "", "--appendonly", "yes"),
-            *("--appendfsync", "everysec"),
+            *("--appendfsync", "always"),
             *options,
         ]
         self.process = BrokerProcess(command, port, directory / "server.log")

@@ -21,8 +21,8 @@ OTHER = make_timer("zz-other", execute_at=at(6))
 
 
 def changing_to(execute_at: Instant) -> tuple[Any, ...]:
-    change = (at(1), "changed", True, execute_at, False, None, False, None, False, None, None)
-    return CHANGE, *TIMER.key, *change
+    others = (*(False, None) * 3, None, False, None, None)
+    return CHANGE, *TIMER.key, at(1), "changed", True, execute_at, *others
 
 
 async def claim_during(

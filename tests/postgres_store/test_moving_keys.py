@@ -126,8 +126,8 @@ async def test_while_it_is_changed(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await create(store, TIMER)
-    what = (at(1), "changed", True, at(7), False, None, False, None, False, None, None)
-    change = (*TIMER.key, *what)
+    others = (*(False, None) * 3, None, False, None, None)
+    change = (*TIMER.key, at(1), "changed", True, at(7), *others)
     result = await create_during(
         options, database, store, CHANGE, *change, on_existing=OnExisting.REPLACE
     )

@@ -64,7 +64,7 @@ def settlements(claims: int) -> list[Any]:
 
 STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "get": (GET, KEY),
-    "change": (CHANGE, (*KEY, 1, "d", True, 2, False, None, False, None, False, None, None)),
+    "change": (CHANGE, (*KEY, 1, "d", True, 2, *(False, None) * 3, None, False, None, None)),
     "cancel": (CANCEL, (*KEY, at(1))),
     "remove": (REMOVE, KEY),
     "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1), at(0))),
