@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
 
-import nats
 import pytest
 from nats.aio.client import Client
 from nats.js.api import (
@@ -23,40 +21,11 @@ from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
+from tests.contract.conftest import OpenBus
 
 pytestmark = pytest.mark.e2e
 
 PATIENCE_SECONDS = 10.0
-
-OpenBus = Callable[[], Awaitable[JetStreamBus]]
-
-
-@pytest.fixture
-def server(make_nats: MakeNats) -> NatsServer:
-    return make_nats()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    """Somebody else who uses the server."""
-    client = await nats.connect(server.url, allow_reconnect=False)
-    yield client
-    await client.close()
-
-
-@pytest.fixture
-async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
-    opened: list[JetStreamBus] = []
-
-    async def open_another() -> JetStreamBus:
-        bus = JetStreamBus(NatsOptions(url=server.url, connect_timeout_seconds=2))
-        opened.append(bus)
-        await bus.open()
-        return bus
-
-    yield open_another
-    for bus in opened:
-        await bus.close()
 
 
 def command(id: str, data: bytes = b"{}", key: str = "acme.call-1") -> OutgoingMessage:

@@ -1,12 +1,10 @@
 """The consumer of commands and the streams that an operator has made at NATS JetStream."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import nats
 import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
@@ -16,7 +14,7 @@ from duetime.delivery.nats import NatsOptions
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel, OutgoingMessage
 from tests.brokers.nats_fixtures import MakeNats
-from tests.brokers.nats_server import NatsServer
+from tests.contract.conftest import OpenBus
 
 pytestmark = pytest.mark.e2e
 
@@ -26,36 +24,6 @@ FIT: dict[str, Any] = {
     "ack_policy": "explicit",
     "filter_subject": "timer.commands",
 }
-
-OpenBus = Callable[[], Awaitable[JetStreamBus]]
-
-
-@pytest.fixture
-def server(make_nats: MakeNats) -> NatsServer:
-    return make_nats()
-
-
-@pytest.fixture
-async def client(server: NatsServer) -> AsyncIterator[Client]:
-    """The operator."""
-    client = await nats.connect(server.url, allow_reconnect=False)
-    yield client
-    await client.close()
-
-
-@pytest.fixture
-async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
-    opened: list[JetStreamBus] = []
-
-    async def open_another() -> JetStreamBus:
-        bus = JetStreamBus(NatsOptions(url=server.url))
-        opened.append(bus)
-        await bus.open()
-        return bus
-
-    yield open_another
-    for bus in opened:
-        await bus.close()
 
 
 async def make_consumer(client: Client, subject: str, settings: dict[str, Any]) -> None:

@@ -1,0 +1,42 @@
+"""What tests of the JetStream adapter share: a server of their own, and who uses it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from duetime.bus.nats_jetstream import JetStreamBus
+from duetime.delivery.nats import NatsOptions
+from tests.brokers.nats_fixtures import MakeNats
+from tests.brokers.nats_server import NatsServer
+
+OpenBus = Callable[[], Awaitable[JetStreamBus]]
+
+
+@pytest.fixture
+def server(make_nats: MakeNats) -> NatsServer:
+    return make_nats()
+
+
+@pytest.fixture
+async def client(server: NatsServer) -> AsyncIterator[Client]:
+    """Somebody else who uses the server."""
+    client = await nats.connect(server.url, allow_reconnect=False)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
+    opened: list[JetStreamBus] = []
+
+    async def open_another() -> JetStreamBus:
+        bus = JetStreamBus(NatsOptions(url=server.url, connect_timeout_seconds=2))
+        opened.append(bus)
+        await bus.open()
+        return bus
+
+    yield open_another
+    for bus in opened:
+        await bus.close()
