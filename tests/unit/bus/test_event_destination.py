@@ -53,7 +53,8 @@ class Bench:
 
     async def tick_and_fail(self) -> None:
         ticking = asyncio.ensure_future(self.engine.tick())
-        await self.clock.wait_for_sleepers(1)
+        async with asyncio.timeout(5):
+            await self.clock.wait_for_sleepers(1)
         self.clock.advance(PAUSE_SECONDS)
         await ticking
 
