@@ -251,15 +251,15 @@ async def test_unfiled_timers_take_no_memory_of_the_interpreter(tmp_path: Path) 
 
 def test_keys_that_were_taken_back_are_not_there() -> None:
     keys = UnfiledKeys()
-    first, second = MANY[:100], MANY[100:200]
-    assert keys.add([(number_of(1), first)])
-    assert keys.add([(number_of(5), second[:50]), (number_of(7), second[50:])])
+    uuids = [timer.timer_uuid for timer in MANY]
+    first, second = uuids[:100], uuids[100:200]
+    assert keys.add([(number_of(1), b"".join(first))])
+    halves = b"".join(second[:50]), b"".join(second[50:])
+    assert keys.add([(number_of(5), halves[0]), (number_of(7), halves[1])])
     keys.take_back(number_of(5))
-    assert keys.find(timer.timer_uuid for timer in second) == []
-    assert sorted(keys.find(timer.timer_uuid for timer in first)) == [
-        number_of(1) + position for position in range(100)
-    ]
-    assert not keys.add([(number_of(5), [*second, first[0]])])
-    assert keys.find(timer.timer_uuid for timer in second) == []
-    assert keys.add([(number_of(5), second)])
+    assert keys.find(second) == []
+    assert sorted(keys.find(first)) == [number_of(1) + position for position in range(100)]
+    assert not keys.add([(number_of(5), b"".join([*second, first[0]]))])
+    assert keys.find(second) == []
+    assert keys.add([(number_of(5), b"".join(second))])
     keys.close()

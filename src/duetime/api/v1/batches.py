@@ -37,8 +37,9 @@ class _LooseBatch(Struct, frozen=True, forbid_unknown_fields=True):
 
 # The timer itself is one level.
 _MAX_MEMBER_DEPTH = MAX_DEPTH - 1
-# Each level takes two brackets.
-_NEVER_DEEP_BYTES = 2 * _MAX_MEMBER_DEPTH
+# What each level takes at least.
+_ARRAY_BYTES = len("[]")
+_OBJECT_BYTES = len('{"":}')
 
 _decode_strictly = json.Decoder(BatchBody).decode
 _decode_loosely = BodyDecoder(_LooseBatch, CHOICES, limits_depth=False).decode
@@ -50,7 +51,7 @@ def decode_batch(body: bytes) -> Sequence[Wanted]:
 
     Most batches are faultless and decoded in one go; only in others each timer is looked at.
     """
-    wanted: Sequence[Wanted] | None = decode_faultless(_decode_timers, body)
+    wanted: Sequence[Wanted] | None = decode_faultless(_decode_timers, body, arrays_around=1)
     if wanted is None:
         wanted = [decode_one(bytes(timer)) for timer in _decode_loosely(body).timers]
     if not 1 <= len(wanted) <= MAX_BATCH:
@@ -63,7 +64,7 @@ def _decode_timers(body: bytes) -> list[CreateBody]:
 
 
 def decode_faultless(
-    decode: Callable[[bytes], list[CreateBody]], text: bytes
+    decode: Callable[[bytes], list[CreateBody]], text: bytes, *, arrays_around: int = 0
 ) -> list[CreateBody] | None:
     """All the timers of a text at once; None when anything is wrong with any of them."""
     try:
@@ -72,19 +73,31 @@ def decode_faultless(
         timers = decode(text)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return None if _any_is_deep(timers) else timers
+    level_bytes = _ARRAY_BYTES if _has_arrays(text, arrays_around) else _OBJECT_BYTES
+    return None if _any_is_deep(timers, level_bytes * _MAX_MEMBER_DEPTH) else timers
 
 
-def _any_is_deep(timers: Iterable[CreateBody]) -> bool:
+def _has_arrays(text: bytes, around: int) -> bool:
+    """Whether there may be more than those around the timers. Mostly there are none, and to look
+    for the next one takes a fraction of the time that counting does."""
+    found = -1
+    for _ in range(around + 1):
+        found = text.find(b"[", found + 1)
+        if found < 0:
+            return False
+    return True
+
+
+def _any_is_deep(timers: Iterable[CreateBody], never_deep_bytes: int) -> bool:
     """Whether one is nested deeper than allowed, which only what is the client's own can be.
 
     Most of that is so short that it need not be looked at, and asking here saves a call.
     """
     for timer in timers:
         payload, metadata = timer.payload, timer.metadata
-        if payload is not UNSET and len(payload) > _NEVER_DEEP_BYTES and _is_deep(payload):
+        if payload is not UNSET and len(payload) > never_deep_bytes and _is_deep(payload):
             return True
-        if metadata is not UNSET and len(metadata) > _NEVER_DEEP_BYTES and _is_deep(metadata):
+        if metadata is not UNSET and len(metadata) > never_deep_bytes and _is_deep(metadata):
             return True
     return False
 

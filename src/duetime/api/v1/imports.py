@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from math import ceil
 
 from msgspec import UNSET, json
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ BLOCK_BYTES = 400 * 1024
 """Lines are created in blocks of about this size, so that memory does not grow with the file. Of
 timers with small payloads it is as many as are written at once."""
 
-WRITES_AT_ONCE = 3
+WRITES_AT_ONCE = 5
 """While two blocks are written, as stores can, the next is read."""
 
 MAX_ERRORS_TOLD = 100
@@ -90,10 +91,12 @@ class Import:
             self._count_refused(block.first_line, TooLarge("line", problem))
             return
         wanted, numbers = self._decode(block, block.content)
-        for start in range(0, len(wanted), MAX_BATCH):
-            some = wanted[start : start + MAX_BATCH]
-            outcomes = await self._batches.create(some)
-            self._count(numbers[start : start + MAX_BATCH], outcomes)
+        # Parts of one size: a small one left over would cost as much to write as a large one.
+        parts = ceil(len(wanted) / MAX_BATCH)
+        for part in range(parts):
+            among = slice(len(wanted) * part // parts, len(wanted) * (part + 1) // parts)
+            outcomes = await self._batches.create(wanted[among])
+            self._count(numbers[among], outcomes)
 
     def _decode(self, block: Block, content: bytes) -> tuple[Sequence[Wanted], Sequence[int]]:
         """The timers of a block and their lines. Blocks without a fault are decoded in one go."""

@@ -3,8 +3,7 @@
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,8 +20,6 @@ one dearer to read or to file."""
 UUID_BYTES = 16
 
 BLOCK_COLUMNS = "block_id, namespace, created_at, first_due, first_uuid, instants, uuids, timers"
-
-_claim_order = attrgetter("due_at", "timer_uuid")
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -50,6 +47,18 @@ _encode = msgspec.json.Encoder().encode
 _decode_entries = msgspec.json.Decoder(list[_Entry]).decode
 _decode_entry = msgspec.json.Decoder(_Entry).decode
 _split = msgspec.json.Decoder(list[Raw]).decode
+
+
+class BlockContent(NamedTuple):
+    """A row of `unfiled_blocks` without its id."""
+
+    namespace: str
+    created_at: Instant
+    first_due: Instant
+    first_uuid: bytes
+    instants: bytes
+    uuids: bytes
+    timers: str
 
 
 class Block(Struct, frozen=True):
@@ -102,9 +111,12 @@ class Block(Struct, frozen=True):
         return UnfiledTimer(asked, entry.shard, Instant(execute_at))
 
 
-def block_row(block_id: int, timers: Sequence[Timer]) -> Row:
-    """The row for these timers, which are of one namespace and were created at one instant."""
-    first = min(timers, key=_claim_order)
+def block_content(timers: Sequence[Timer]) -> BlockContent:
+    """Of these timers, which are of one namespace and were created at one instant. Each is due
+    when it was asked for."""
+    instants = [timer.execute_at for timer in timers]
+    uuids = [timer.timer_uuid for timer in timers]
+    first_due, first_uuid = min(zip(instants, uuids, strict=True))
     entries = [
         (
             timer.key[1],
@@ -118,14 +130,13 @@ def block_row(block_id: int, timers: Sequence[Timer]) -> Row:
         )
         for timer in timers
     ]
-    return (
-        block_id,
-        first.key.namespace,
-        first.created_at,
-        first.due_at,
-        first.timer_uuid,
-        _in_file_order(array("q", [timer.execute_at for timer in timers])).tobytes(),
-        b"".join([timer.timer_uuid for timer in timers]),
+    return BlockContent(
+        timers[0].key.namespace,
+        timers[0].created_at,
+        first_due,
+        first_uuid,
+        _in_file_order(array("q", instants)).tobytes(),
+        b"".join(uuids),
         _encode(entries).decode(),
     )
 

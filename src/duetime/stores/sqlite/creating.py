@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
-from duetime.stores.sqlite.appending import append_timers
+from duetime.stores.sqlite.appending import append_pack
 from duetime.stores.sqlite.filing import any_unfiled, file_timers
 from duetime.stores.sqlite.inserting import LARGEST_INSERT, LAST_ROW_ID, insert_absent
+from duetime.stores.sqlite.packing import Pack, pack
 from duetime.stores.sqlite.reading import get_row
 from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
 from duetime.stores.sqlite.transaction import Transaction
@@ -34,11 +37,39 @@ def is_one_statement(transaction: Transaction, requests: Sequence[CreateRequest]
 def create_timers(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
+    """Put them away if they are many and nothing is to be found out; else give them rows."""
+    options = transaction.unfiled.options
+    if len(requests) >= options.from_timers:
+        packed = pack(requests, options)
+        if packed is not None and append_pack(transaction, packed):
+            return _all_created(packed.timers)
+    return _create_filed(transaction, requests)
+
+
+class LargeBatch(Struct, frozen=True):
+    """Requests that came together, and their timers, packed, if they can be put away."""
+
+    requests: Sequence[CreateRequest]
+    packed: Pack | None
+
+
+def create_large(
+    transaction: Transaction, batches: Sequence[LargeBatch]
+) -> list[list[CreateResult]]:
+    """The same for batches that were packed before."""
+    return [
+        _all_created(batch.packed.timers)
+        if batch.packed is not None and append_pack(transaction, batch.packed)
+        else _create_filed(transaction, batch.requests)
+        for batch in batches
+    ]
+
+
+def _create_filed(
+    transaction: Transaction, requests: Sequence[CreateRequest]
+) -> list[CreateResult]:
     """Insert them all; only when some were there already find out which."""
     timers = [request.timer for request in requests]
-    is_large = len(timers) >= transaction.unfiled.options.from_timers
-    if is_large and append_timers(transaction, requests):
-        return _all_created(timers)
     file_timers(transaction, timers)
     created = insert_absent(transaction, timers)
     if created == len(timers):

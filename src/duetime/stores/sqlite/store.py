@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -45,9 +46,14 @@ from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
 from duetime.stores.sqlite.exclusive import ExclusiveLock
 from duetime.stores.sqlite.filing import load_unfiled
 from duetime.stores.sqlite.list_reader import ListReader
+from duetime.stores.sqlite.packing import pack
 from duetime.stores.sqlite.schema import migrate
 from duetime.stores.sqlite.unfiled import USUAL_FILING, FilingOptions, Unfiled
 from duetime.stores.sqlite.writer import Writer
+
+PACK_FROM = 256
+"""Batches of so many timers are packed by a thread of their own, while the writer writes the one
+before. For smaller ones it is not worth the way there and back."""
 
 
 class SqliteStore:
@@ -87,7 +93,16 @@ class SqliteStore:
         return await self._quick.run(namespaces.read_namespaces)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        return list(await self._writer.submit_batch(creating.create_timers, requests))
+        if len(requests) < PACK_FROM:
+            return list(await self._writer.submit_batch(creating.create_timers, requests))
+        packer = self._require_opened().packer
+        loop = asyncio.get_running_loop()
+        packed = await loop.run_in_executor(packer, pack, requests, self._filing)
+        large = creating.LargeBatch(requests, packed)
+        (results,) = await self._writer.submit_batch(
+            creating.create_large, [large], weight=len(requests)
+        )
+        return results
 
     async def get(self, key: TimerKey) -> Timer | None:
         # Not after the read: what was unfiled then may be filed by now.
@@ -206,9 +221,11 @@ class _Opened:
         # A list that skips far takes long; nothing that is quick should wait behind it.
         self.quick_readers = Readers(path, threads=1)
         self.list_reader = ListReader(path, unfiled)
+        self.packer = ThreadPoolExecutor(1, thread_name_prefix="duetime-sqlite-packer")
         self.writer = Writer(connection, unfiled, self._between_commits)
 
     async def close(self) -> None:
+        await asyncio.to_thread(self.packer.shutdown)
         await self.writer.close()
         await asyncio.to_thread(self._close_rest)
 

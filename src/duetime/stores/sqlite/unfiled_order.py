@@ -1,8 +1,11 @@
 """Unfiled timers in order: notes of the connection that lists are read from.
 
-Timers are noted in runs. A run is a share of the blocks, in order; it is filled while blocks are
-written and is gone when the last of them is filed. One order of all would be written at random
-all over, for each timer twice. Reading merges the runs, which are few.
+Timers are noted by their instants, in runs. A run is a share of the blocks, in order; it is filled
+while blocks are written and is gone when the last of them is filed. One order of all would be
+written at random all over. Reading merges the runs, which are few.
+
+The timers of a block were all created at one instant, so by that only blocks are noted. Those
+of one instant are a batch at most: its timers are sorted when they are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,51 +30,69 @@ MAX_BLOCKS_AT_ONCE = 256
 
 Result = TypeVar("Result")
 
-_ORDERS = {sort: f"unfiled_by_{sort.value}" for sort in SortField}
-
-_CREATE_ORDER = """
-    CREATE TABLE notes.{order} (
+_CREATE = (
+    """
+    CREATE TABLE notes.unfiled_by_execute_at (
         run            INTEGER NOT NULL,
         namespace      TEXT NOT NULL,
-        {sort}         INTEGER NOT NULL,
+        execute_at     INTEGER NOT NULL,
         timer_uuid     BLOB NOT NULL,
         number         INTEGER NOT NULL,
-        PRIMARY KEY (run, namespace, {sort}, timer_uuid, number)
+        PRIMARY KEY (run, namespace, execute_at, timer_uuid, number)
     ) STRICT, WITHOUT ROWID
-"""
-
-# What is to be noted, in no order yet.
-_CREATE_NEW = """
-    CREATE TABLE notes.new_timers_of_run (
-        namespace, created_at, execute_at, timer_uuid, number
-    )
-"""
+    """,
+    """
+    CREATE TABLE notes.blocks_by_created_at (
+        namespace      TEXT NOT NULL,
+        created_at     INTEGER NOT NULL,
+        block_id       INTEGER NOT NULL,
+        PRIMARY KEY (namespace, created_at, block_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE TABLE notes.positions (position INTEGER PRIMARY KEY) STRICT",
+    f"""
+    CREATE TEMP VIEW unfiled_by_created_at AS
+    SELECT noted.namespace, noted.created_at,
+           substr(block.uuids, position * {UUID_BYTES} + 1, {UUID_BYTES}) AS timer_uuid,
+           noted.block_id * {BLOCK_TIMERS} + position AS number
+    FROM notes.blocks_by_created_at AS noted
+    CROSS JOIN main.unfiled_blocks AS block ON block.block_id = noted.block_id
+    CROSS JOIN notes.positions ON position < length(block.uuids) / {UUID_BYTES}
+    """,
+    # What is to be noted, in no order yet.
+    "CREATE TABLE notes.new_timers_of_run (namespace, execute_at, timer_uuid, number)",
+)
+_ADD_POSITION = "INSERT INTO positions VALUES (?)"
 
 # One statement with both would read all of them.
 _RANGE = """
     SELECT (SELECT min(block_id) FROM unfiled_blocks), (SELECT max(block_id) FROM unfiled_blocks)
 """
 _BLOCKS = """
-    SELECT block_id, namespace, created_at, instants, uuids FROM unfiled_blocks
+    SELECT block_id, namespace, instants, uuids FROM unfiled_blocks
     WHERE block_id BETWEEN ?1 AND ?2 ORDER BY block_id
+"""
+_NOTE_BLOCKS = """
+    INSERT INTO blocks_by_created_at
+    SELECT namespace, created_at, block_id FROM unfiled_blocks WHERE block_id BETWEEN ?1 AND ?2
 """
 
 # The timers of blocks that follow each other, straight from their bytes.
 _COLLECT = f"""
     INSERT INTO new_timers_of_run
-    SELECT ?1, ?2, value, substr(?4, (rowid - 1) * {UUID_BYTES} + 1, {UUID_BYTES}),
-           ?5 + rowid - 1
-    FROM carray(?3)
+    SELECT ?1, value, substr(?3, (rowid - 1) * {UUID_BYTES} + 1, {UUID_BYTES}), ?4 + rowid - 1
+    FROM carray(?2)
 """
 _NOTE = """
-    INSERT OR FAIL INTO {order}
-    SELECT ?1, namespace, {sort}, timer_uuid, number FROM new_timers_of_run
-    ORDER BY namespace, {sort}, timer_uuid
+    INSERT OR FAIL INTO unfiled_by_execute_at
+    SELECT ?1, namespace, execute_at, timer_uuid, number FROM new_timers_of_run
+    ORDER BY namespace, execute_at, timer_uuid
 """
 _COUNT_NEW = "SELECT count(*) FROM new_timers_of_run"
 _FORGET_NEW = "DELETE FROM new_timers_of_run"
-_FORGET_RUNS = "DELETE FROM {order} WHERE run <= ?1"
-_FORGET_ALL = "DELETE FROM {order}"
+_FORGET_RUNS = "DELETE FROM unfiled_by_execute_at WHERE run <= ?1"
+_FORGET_BLOCKS = "DELETE FROM blocks_by_created_at WHERE block_id <= ?1"
+_FORGET_ALL = ("DELETE FROM unfiled_by_execute_at", "DELETE FROM blocks_by_created_at")
 
 # What was noted may be filed by now, with all of its block.
 _STILL_UNFILED = f"""
@@ -104,29 +125,29 @@ class Source(Struct, frozen=True):
     is_ordered: bool = False
 
 
+_BY_CREATED_AT = Source(
+    "unfiled_by_created_at", "true", kind=Kind.UNFILED, column="number", is_ordered=True
+)
+
+
 class _Stretch(Struct):
     """Blocks that follow each other, all but the last of them full: of one batch, as a rule."""
 
     namespace: str
-    created_at: int
     first_number: int
     end_number: int
     instants: list[bytes]
     uuids: list[bytes]
 
 
-def _stretches(blocks: Iterable[tuple[int, str, int, bytes, bytes]]) -> Iterator[_Stretch]:
+def _stretches(blocks: Iterable[tuple[int, str, bytes, bytes]]) -> Iterator[_Stretch]:
     stretch: _Stretch | None = None
-    for block_id, namespace, created_at, instants, uuids in blocks:
+    for block_id, namespace, instants, uuids in blocks:
         first = number_of(block_id)
-        if stretch is None or (namespace, created_at, first) != (
-            stretch.namespace,
-            stretch.created_at,
-            stretch.end_number,
-        ):
+        if stretch is None or (namespace, first) != (stretch.namespace, stretch.end_number):
             if stretch is not None:
                 yield stretch
-            stretch = _Stretch(namespace, created_at, first, first, [], [])
+            stretch = _Stretch(namespace, first, first, [], [])
         stretch.end_number = first + len(uuids) // UUID_BYTES
         stretch.instants.append(instants)
         stretch.uuids.append(uuids)
@@ -147,15 +168,19 @@ class ListStatements(Statements):
     def __init__(self, path: Path, run_timers: int) -> None:
         super().__init__(connect(path, READER_CACHE_KIB))
         attach_notes(self._connection, _CACHE_KIB)
-        self.execute(_CREATE_NEW)
-        self._of_each_order(_CREATE_ORDER)
+        for statement in _CREATE:
+            self.execute(statement)
+        for position in range(BLOCK_TIMERS):
+            self.execute(_ADD_POSITION, position)
         self._run_timers = run_timers
         self._runs: list[_Run] = []
         self._noted_until = 0
 
     def unfiled_sources(self, sort: SortField) -> list[Source]:
-        """Where the unfiled timers are: in each run."""
-        return [_source(sort, run, _STILL_UNFILED) for run in self._runs]
+        """Where the unfiled timers are: by their instants, in each run."""
+        if sort is SortField.CREATED_AT:
+            return [_BY_CREATED_AT]
+        return [_source(run, _STILL_UNFILED) for run in self._runs]
 
     def counted_sources(self) -> list[Source]:
         """The same for counting, when all of a range is read and looking up each timer's block
@@ -165,7 +190,7 @@ class ListStatements(Statements):
         for run in self._runs:
             filed = sorted(set(range(run.first_block, run.last_block + 1)) - unfiled)
             condition = f"number / {BLOCK_TIMERS} NOT IN ({', '.join(map(str, filed))})"
-            sources.append(_source(SortField.EXECUTE_AT, run, condition))
+            sources.append(_source(run, condition))
         return sources
 
     def read(self, read: Callable[[Self], Result]) -> Result:
@@ -198,14 +223,11 @@ class ListStatements(Statements):
         self._runs, self._noted_until = self._runs_of(first_block, last_block)
         return first_block is not None and self._noted_until < last_block
 
-    def _of_each_order(self, statement: str, *values: int) -> None:
-        for sort, order in _ORDERS.items():
-            self.execute(statement.format(order=order, sort=sort.value), *values)
-
     def _runs_of(self, first_block: int | None, last_block: int) -> tuple[list[_Run], int]:
         """The runs of these blocks, filled up to the block that comes with them."""
         if first_block is None:
-            self._of_each_order(_FORGET_ALL)
+            for statement in _FORGET_ALL:
+                self.execute(statement)
             return [], self._noted_until
         runs = self._forget_filed(first_block)
         since = max(first_block, self._noted_until + 1)
@@ -215,7 +237,8 @@ class ListStatements(Statements):
     def _forget_filed(self, first_block: int) -> list[_Run]:
         filed = [run for run in self._runs if run.last_block < first_block]
         if filed:
-            self._of_each_order(_FORGET_RUNS, filed[-1].number)
+            self.execute(_FORGET_RUNS, filed[-1].number)
+            self.execute(_FORGET_BLOCKS, filed[-1].last_block)
         return self._runs[len(filed) :]
 
     def _note(self, runs: list[_Run], since_block: int, until_block: int) -> list[_Run]:
@@ -230,20 +253,20 @@ class ListStatements(Statements):
             self.execute(
                 _COLLECT,
                 stretch.namespace,
-                stretch.created_at,
                 apsw.carray(instants_in(b"".join(stretch.instants))),
                 b"".join(stretch.uuids),
                 stretch.first_number,
             )
-        self._of_each_order(_NOTE, last.number)
+        self.execute(_NOTE, last.number)
+        self.execute(_NOTE_BLOCKS, since_block, until_block)
         (timers,) = self.first(_COUNT_NEW)
         self.execute(_FORGET_NEW)
         return [*before, _Run(last.number, last.first_block, until_block, last.timers + timers)]
 
 
-def _source(sort: SortField, run: _Run, condition: str) -> Source:
+def _source(run: _Run, condition: str) -> Source:
     return Source(
-        _ORDERS[sort],
+        "unfiled_by_execute_at",
         f"run = {run.number} AND {condition}",
         kind=Kind.UNFILED,
         column="number",

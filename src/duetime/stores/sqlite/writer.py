@@ -13,7 +13,7 @@ import structlog
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import store_error
-from duetime.stores.sqlite.creating import create_timers, is_one_statement
+from duetime.stores.sqlite.creating import create_large, create_timers, is_one_statement
 from duetime.stores.sqlite.filing import file_slice
 from duetime.stores.sqlite.finding import find_timers
 from duetime.stores.sqlite.transaction import Transaction
@@ -28,21 +28,28 @@ no difference to them which others they share a call with."""
 _Answer = tuple[asyncio.Future[Any], Any]
 
 MAX_SUBMISSIONS_PER_COMMIT = 256
-ENOUGH_ITEMS_FOR_COMMIT = 1_000
+ENOUGH_TIMERS_FOR_COMMIT = 1_000
 """More would hardly make a commit cheaper. While these are written, the event loop can work on
 what comes next; if it all went into one commit, one of the two would always wait for the other."""
+
+_CREATES: frozenset[Batch[Any, Any]] = frozenset({create_timers, create_large})
 
 _log = structlog.get_logger()
 
 
 class _Submission:
-    __slots__ = ("batch", "future", "items")
+    __slots__ = ("batch", "future", "items", "weight")
 
     def __init__(
-        self, batch: Batch[Any, Any], items: Sequence[Any], future: asyncio.Future[Any]
+        self,
+        batch: Batch[Any, Any],
+        items: Sequence[Any],
+        weight: int,
+        future: asyncio.Future[Any],
     ) -> None:
         self.batch = batch
         self.items = items
+        self.weight = weight
         self.future = future
 
 
@@ -85,12 +92,14 @@ class Writer:
         return result
 
     async def submit_batch(
-        self, batch: Batch[Item, Result], items: Sequence[Item]
+        self, batch: Batch[Item, Result], items: Sequence[Item], weight: int | None = None
     ) -> Sequence[Result]:
+        """`weight` tells how many timers the items are; one each unless given."""
         if self._closed:
             raise StoreUnavailable("the store is closed")
         future: asyncio.Future[Sequence[Result]] = self._loop.create_future()
-        self._queue.put(_Submission(batch, items, future))
+        weight = len(items) if weight is None else weight
+        self._queue.put(_Submission(batch, items, weight, future))
         return await future
 
     async def close(self) -> None:
@@ -135,10 +144,10 @@ class Writer:
             waiting = [self._queue.get(timeout=self._patience())]
         except Empty:
             return []
-        items = 0
+        weight = 0
         while (last := waiting[-1]) is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
-            items += len(last.items)
-            if items >= ENOUGH_ITEMS_FOR_COMMIT:
+            weight += last.weight
+            if weight >= ENOUGH_TIMERS_FOR_COMMIT:
                 break
             try:
                 waiting.append(self._queue.get_nowait())
@@ -213,7 +222,7 @@ class Writer:
     def _file_along(self, transaction: Transaction, submissions: Sequence[_Submission]) -> None:
         """Creates file what they have to; what only reads should not wait for the disk."""
         batches = {submission.batch for submission in submissions}
-        if not transaction.unfiled_count or create_timers in batches or batches == {find_timers}:
+        if not transaction.unfiled_count or batches & _CREATES or batches == {find_timers}:
             return
         options = self._unfiled.options
         file_slice(transaction, options.side_slice if submissions else self._idle_slice)

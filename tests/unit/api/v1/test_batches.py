@@ -97,11 +97,20 @@ async def test_one_payload_that_is_too_deep_or_too_large(bench: V1Bench) -> None
     assert results[1]["error"]["error"] == "PAYLOAD_TOO_LARGE"
 
 
+ARRAYS = b"[", b"", b"]"
+OBJECTS = b'{"":', b"{}", b"}"
+
+
 @pytest.mark.parametrize("member", ["payload", "metadata"])
 @pytest.mark.parametrize("levels", [62, 63, 64, 900])
-async def test_only_what_is_too_deep_is_refused(bench: V1Bench, member: str, levels: int) -> None:
+@pytest.mark.parametrize("shape", [ARRAYS, OBJECTS], ids=["arrays", "objects"])
+async def test_only_what_is_too_deep_is_refused(
+    bench: V1Bench, member: str, levels: int, shape: tuple[bytes, bytes, bytes]
+) -> None:
+    begin, innermost, end = shape
+    around = levels - (1 if innermost else 0)
     nested = json.encode(create_body("deep", **{member: "NESTED"}))
-    deep = nested.replace(b'"NESTED"', b"[" * levels + b"]" * levels)
+    deep = nested.replace(b'"NESTED"', begin * around + innermost + end * around)
     body = b'{"timers":[%b,%b]}' % (json.encode(create_body("flat")), deep)
     results = (await bench.post("/batch", body)).json["results"]
     expected = "created" if levels <= 63 else "invalid"
