@@ -14,12 +14,13 @@ from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
-from duetime.ports.store import Existence, PageQuery, Position, ScanQuery, SortField
+from duetime.ports.store import Existence, OnExisting, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import FilingOptions, SqliteStore
 from duetime.stores.sqlite.blocks import number_of
 from duetime.stores.sqlite.unfiled import Unfiled
 from duetime.stores.sqlite.unfiled_keys import UnfiledKeys
+from duetime.stores.sqlite.unfiled_order import ListStatements
 from duetime.testing.store_contract import Store
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
 from duetime.testing.timers import make_timer
@@ -95,6 +96,43 @@ async def test_a_large_create_meets_what_is_not_filed(tmp_path: Path, execute_at
     assert results[50].timer == MANY[5]
     assert sum(result.existence is Existence.CREATED for result in results) == 99
     assert (await store.counts())[TimerStatus.PENDING] == 1_099
+    await store.close()
+
+
+async def test_a_repeated_batch_leaves_what_is_not_filed_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await create(store, *MANY)
+    new = [make_timer(f"new{n}", execute_at=at(9_000)) for n in range(100)]
+    results = await create(store, *MANY[:400], *new, *MANY[400:])
+    existing = [result for result in results if result.existence is Existence.EXISTING]
+    assert [result.timer for result in existing] == MANY
+    assert [result.timer for result in results[400:500]] == new
+    assert unfiled_in(path) == 1_000
+    assert (await store.counts())[TimerStatus.PENDING] == 1_100
+    await store.close()
+
+
+async def test_what_is_filed_is_no_longer_noted(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    lists = ListStatements(path, NEVER_IDLE.run_timers)
+
+    def noted() -> tuple[int, int]:
+        while lists.follow():
+            pass
+        orders = ("unfiled_by_execute_at", "blocks_by_created_at")
+        timers, blocks = [int(lists.first(f"SELECT count(*) FROM {o}")[0]) for o in orders]
+        return timers, blocks
+
+    await create(store, *MANY[:500])
+    assert noted() == (500, 16)
+    await create(store, *MANY[500:])
+    assert noted() == (1_000, 32)
+    others = [make_timer(timer.key.id, execute_at=at(5_000)) for timer in MANY[:500]]
+    await create(store, *others, on_existing=OnExisting.REPLACE)
+    assert noted() == (500, 16)
+    lists.close()
     await store.close()
 
 

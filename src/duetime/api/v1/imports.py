@@ -19,7 +19,8 @@ BLOCK_BYTES = 400 * 1024
 timers with small payloads it is as many as are written at once."""
 
 WRITES_AT_ONCE = 5
-"""While two blocks are written, as stores can, the next is read."""
+"""While some blocks are written, as stores can, and another one is made ready to be, the next is
+read."""
 
 MAX_ERRORS_TOLD = 100
 

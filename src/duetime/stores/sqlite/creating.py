@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.appending import append_pack
 from duetime.stores.sqlite.filing import any_unfiled, file_timers
+from duetime.stores.sqlite.finding import fetch_unfiled
 from duetime.stores.sqlite.inserting import LARGEST_INSERT, LAST_ROW_ID, insert_absent
 from duetime.stores.sqlite.packing import Pack, pack
 from duetime.stores.sqlite.reading import get_row
@@ -69,6 +71,12 @@ def _create_filed(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
     """Insert them all; only when some were there already find out which."""
+    met = _met_unfiled(transaction, requests)
+    if met:
+        others = [request for request in requests if request.timer.key not in met]
+        rest = iter(_create_filed(transaction, others) if others else [])
+        existing = {key: CreateResult(Existence.EXISTING, timer) for key, timer in met.items()}
+        return [existing.get(request.timer.key) or next(rest) for request in requests]
     timers = [request.timer for request in requests]
     file_timers(transaction, timers)
     created = insert_absent(transaction, timers)
@@ -76,6 +84,21 @@ def _create_filed(
         return _all_created(timers)
     (last_row_id,) = transaction.first(LAST_ROW_ID)
     return _sort_out(transaction, requests, last_row_id - created)
+
+
+def _met_unfiled(
+    transaction: Transaction, requests: Sequence[CreateRequest]
+) -> dict[TimerKey, Timer]:
+    """The unfiled timers that requests ask for once more, and that stay as they are: somebody
+    repeats a large batch, and need not wait until all of it is filed."""
+    if not transaction.unfiled_count:
+        return {}
+    wanted = {request.timer.key: request.timer.timer_uuid for request in requests}
+    for request in requests:
+        if request.on_existing is not OnExisting.KEEP:
+            wanted.pop(request.timer.key, None)
+    found = fetch_unfiled(transaction, transaction.find_unfiled(wanted.values()))
+    return {timer.key: timer for timer in found.values() if timer.key in wanted}
 
 
 def _all_created(timers: Sequence[Timer]) -> list[CreateResult]:

@@ -4,13 +4,16 @@ happens to their timers is as with any other."""
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.domain import transitions
+from duetime.domain.instants import plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.store import (
+    CreateRequest,
     CreateResult,
     Existence,
     OnExisting,
@@ -102,6 +105,54 @@ class BulkContract:
         assert await store.get(others[0].key) == results[0].timer
         claims = await claim(store, await own_shards(store), until_inclusive=at(9_998))
         assert len(claims) == MANY - count
+
+    @pytest.mark.parametrize("soon_first", [True, False])
+    async def test_of_one_key_for_soon_and_for_later_the_first_counts(
+        self, store: Store, soon_first: bool
+    ) -> None:
+        timers = many()
+        soon, later = (
+            make_timer("twice", execute_at=at(1)),
+            make_timer("twice", execute_at=at(9_999)),
+        )
+        first, second = (soon, later) if soon_first else (later, soon)
+        results = await create(store, first, *timers, second)
+        assert results[0] == CreateResult(Existence.CREATED, first)
+        assert results[-1] == CreateResult(Existence.EXISTING, first)
+        claims = await claim(store, await own_shards(store))
+        assert ids_of(claims).count("twice") == 1
+        assert len(claims) == MANY + 1
+
+    async def test_timers_that_wait_for_a_retry_keep_both_their_instants(
+        self, store: Store
+    ) -> None:
+        timers = [replace(timer, due_at=plus_ms(timer.due_at, 1)) for timer in many()]
+        await create(store, *timers)
+        assert await store.get(timers[0].key) == timers[0]
+        assert await store.scan(ScanQuery(namespace="default", limit=MANY)) == in_due_order(timers)
+
+    @pytest.mark.parametrize("keep_first", [True, False])
+    async def test_a_repeat_and_a_replacement_of_one_timer_come_together(
+        self, store: Store, keep_first: bool
+    ) -> None:
+        timers = many()
+        await create(store, *timers)
+        repeated, replacement = timers[0], make_timer(timers[0].key.id, execute_at=at(9_999))
+        keep = CreateRequest(repeated, OnExisting.KEEP)
+        replacing = CreateRequest(replacement, OnExisting.REPLACE)
+        others = [CreateRequest(timer, OnExisting.KEEP) for timer in timers[1:]]
+        both = [keep, replacing] if keep_first else [replacing, keep]
+        first, second, *rest = await store.create([*both, *others])
+        outcomes = [first.existence, second.existence]
+        if keep_first:
+            assert outcomes == [Existence.EXISTING, Existence.REPLACED]
+            assert first.timer == repeated
+        else:
+            assert outcomes == [Existence.REPLACED, Existence.EXISTING]
+            assert second.timer == first.timer
+        assert await store.get(repeated.key) == second.timer
+        assert second.timer.execute_at == at(9_999)
+        assert rest == [CreateResult(Existence.EXISTING, timer) for timer in timers[1:]]
 
     async def test_changes_cancellations_and_removals_apply(self, store: Store) -> None:
         timers = many()
