@@ -10,6 +10,7 @@ from msgspec import Raw
 from duetime.domain.callback import HttpCallback
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
+from duetime.ports.store import Existence
 from duetime.stores.sqlite import FilingOptions, SqliteStore
 from duetime.stores.sqlite.blocks import BLOCK_TIMERS
 from duetime.stores.sqlite.inspector import SqliteInspector
@@ -159,4 +160,60 @@ async def test_a_block_that_cannot_be_read_holds_up_nothing_else(tmp_path: Path)
     assert ids_of(await claim(store, leases)) == [
         timer.key.id for timer in reversed(MANY) if timer.key.id not in lost
     ]
+    await store.close()
+
+
+DAMAGES = {
+    "cut off": "timers = substr(timers, 1, 100)",
+    "empty": "timers = '[]'",
+    "one bad": "timers = json_set(timers, '$[5][1]', 'x')",
+    "half a uuid": "uuids = substr(uuids, 1, 5)",
+    "no uuid": "uuids = x''",
+}
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["open", "reopened"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+async def test_what_was_in_a_block_that_cannot_be_read_can_be_created_again(
+    tmp_path: Path, damage: str, reopened: bool
+) -> None:
+    """Whatever of it could still be read would never be due."""
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    await create(store, *MANY)
+    if reopened:
+        await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute(f"UPDATE unfiled_blocks SET {damage} WHERE block_id = 1")
+    connection.close()
+    if reopened:
+        store = await opened(path)
+    (alone,) = await create(store, MANY[0])
+    assert alone.existence is Existence.CREATED
+    results = await create(store, *MANY)
+    existing = [result.existence is Existence.EXISTING for result in results]
+    assert existing == [True] + [False] * (BLOCK_TIMERS - 1) + [True] * (len(MANY) - BLOCK_TIMERS)
+    assert len(await claim(store, await own_shards(store))) == len(MANY)
+    await store.close()
+
+
+async def test_who_files_everything_at_once_does_so_for_any_batch(tmp_path: Path) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path, FilingOptions(from_timers=10_000))
+    await create(store, *MANY)
+    assert unfiled_in(path) == 0
+    await store.close()
+
+
+async def test_a_large_batch_that_is_under_way_is_written_before_the_store_closes(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "timers.db"
+    store = await opened(path)
+    first, second, _ = await asyncio.gather(
+        create(store, *MANY[:500]), create(store, *MANY[500:]), store.close()
+    )
+    assert {result.existence for result in [*first, *second]} == {Existence.CREATED}
+    store = await opened(path)
+    assert (await store.counts())[TimerStatus.PENDING] == len(MANY)
     await store.close()

@@ -10,7 +10,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, BlockContent, number_of
 from duetime.stores.sqlite.filing import any_unfiled, file_slice
 from duetime.stores.sqlite.inserting import insert_absent
-from duetime.stores.sqlite.packing import Pack, Stretch
+from duetime.stores.sqlite.packing import BlockSeries, Pack
 from duetime.stores.sqlite.transaction import Transaction
 from duetime.stores.sqlite.unfiled_keys import NumberedUuids
 
@@ -35,13 +35,13 @@ def append_pack(transaction: Transaction, pack: Pack) -> bool:
         return False
     if pack.near and any_unfiled(transaction, pack.near):
         return False
-    if not unfiled.keys.add(_numbered(pack.stretches, unfiled.next_block)):
+    if not unfiled.keys.add(_numbered(pack.series, unfiled.next_block)):
         return False
     insert_absent(transaction, pack.near)
-    _insert(transaction, [block for stretch in pack.stretches for block in stretch.blocks])
-    for stretch in pack.stretches:
-        transaction.put_away += len(stretch.ids)
-        transaction.count(stretch.namespace, TimerStatus.PENDING, len(stretch.ids))
+    _insert(transaction, [block for each in pack.series for block in each.blocks])
+    for each in pack.series:
+        transaction.put_away += len(each.ids)
+        transaction.count(each.namespace, TimerStatus.PENDING, len(each.ids))
     return True
 
 
@@ -50,8 +50,8 @@ def _keys(pack: Pack) -> Iterable[tuple[str, tuple[str, ...]]]:
     near: defaultdict[str, list[str]] = defaultdict(list)
     for timer in pack.near:
         near[timer.key.namespace].append(timer.key.id)
-    for stretch in pack.stretches:
-        yield stretch.namespace, stretch.ids
+    for each in pack.series:
+        yield each.namespace, each.ids
     for namespace, ids in near.items():
         yield namespace, tuple(ids)
 
@@ -60,11 +60,11 @@ def _any_filed(transaction: Transaction, namespace: str, ids: tuple[str, ...]) -
     return bool(transaction.first(_ANY_FILED, namespace, apsw.carray(ids))[0])
 
 
-def _numbered(stretches: Iterable[Stretch], next_block: int) -> list[NumberedUuids]:
+def _numbered(all_series: Iterable[BlockSeries], next_block: int) -> list[NumberedUuids]:
     numbered = []
-    for stretch in stretches:
-        numbered.append((number_of(next_block), stretch.uuids))
-        next_block += len(stretch.blocks)
+    for each in all_series:
+        numbered.append((number_of(next_block), each.uuids))
+        next_block += len(each.blocks)
     return numbered
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber
+from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import Timer
 from duetime.stores.sqlite.rows import Row, timer_of
 
@@ -18,8 +18,6 @@ BLOCK_TIMERS = 32
 one dearer to read or to file."""
 
 UUID_BYTES = 16
-
-BLOCK_COLUMNS = "block_id, namespace, created_at, first_due, first_uuid, instants, uuids, timers"
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -42,6 +40,10 @@ class UnfiledTimer(Struct, frozen=True):
     shard: ShardNumber
     execute_at: Instant
 
+    @property
+    def key(self) -> TimerKey:
+        return TimerKey(*self.asked[:2])
+
 
 _encode = msgspec.json.Encoder().encode
 _decode_entries = msgspec.json.Decoder(list[_Entry]).decode
@@ -59,6 +61,9 @@ class BlockContent(NamedTuple):
     instants: bytes
     uuids: bytes
     timers: str
+
+
+BLOCK_COLUMNS = ", ".join(("block_id", *BlockContent._fields))
 
 
 class Block(Struct, frozen=True):
@@ -83,7 +88,7 @@ class Block(Struct, frozen=True):
         """Some of them. The others are not looked at."""
         entries, instants = _split(self.timers), instants_in(self.instants)
         return [
-            _timer_of(
+            new_timer(
                 self._unfiled(
                     instants[at],
                     self.uuids[at * UUID_BYTES : (at + 1) * UUID_BYTES],
@@ -167,7 +172,8 @@ def _in_file_order(instants: "array[int]") -> "array[int]":
     return instants
 
 
-def _timer_of(unfiled: UnfiledTimer) -> Timer:
+def new_timer(unfiled: UnfiledTimer) -> Timer:
+    """The timer, which is as it was created."""
     created_at = unfiled.asked[4]
     state = (created_at, unfiled.execute_at, unfiled.execute_at, 0, 0, 0, 0, 0)
     return timer_of((None, *unfiled.asked, *state, None, None, None, None))

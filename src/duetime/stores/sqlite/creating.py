@@ -9,8 +9,8 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.appending import append_pack
-from duetime.stores.sqlite.filing import any_unfiled, file_timers
-from duetime.stores.sqlite.finding import fetch_unfiled
+from duetime.stores.sqlite.blocks import new_timer
+from duetime.stores.sqlite.filing import any_unfiled, file_timers, unfiled_neighbours
 from duetime.stores.sqlite.inserting import LARGEST_INSERT, LAST_ROW_ID, insert_absent
 from duetime.stores.sqlite.packing import Pack, pack
 from duetime.stores.sqlite.reading import get_row
@@ -36,18 +36,6 @@ def is_one_statement(transaction: Transaction, requests: Sequence[CreateRequest]
     )
 
 
-def create_timers(
-    transaction: Transaction, requests: Sequence[CreateRequest]
-) -> list[CreateResult]:
-    """Put them away if they are many and nothing is to be found out; else give them rows."""
-    options = transaction.unfiled.options
-    if len(requests) >= options.from_timers:
-        packed = pack(requests, options)
-        if packed is not None and append_pack(transaction, packed):
-            return _all_created(packed.timers)
-    return _create_filed(transaction, requests)
-
-
 class LargeBatch(Struct, frozen=True):
     """Requests that came together, and their timers, packed, if they can be put away."""
 
@@ -58,32 +46,33 @@ class LargeBatch(Struct, frozen=True):
 def create_large(
     transaction: Transaction, batches: Sequence[LargeBatch]
 ) -> list[list[CreateResult]]:
-    """The same for batches that were packed before."""
-    return [
-        _all_created(batch.packed.timers)
-        if batch.packed is not None and append_pack(transaction, batch.packed)
-        else _create_filed(transaction, batch.requests)
-        for batch in batches
-    ]
+    """Put them away if nothing is to be found out; else give them rows."""
+    return [_create(transaction, batch.requests, batch.packed) for batch in batches]
 
 
-def _create_filed(
+def create_timers(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
-    """Insert them all; only when some were there already find out which."""
-    met = _met_unfiled(transaction, requests)
-    if met:
+    """The same for requests that are not packed yet, if they are many."""
+    options = transaction.unfiled.options
+    packed = pack(requests, options) if len(requests) >= options.from_timers else None
+    return _create(transaction, requests, packed)
+
+
+def _create(
+    transaction: Transaction, requests: Sequence[CreateRequest], packed: Pack | None
+) -> list[CreateResult]:
+    if packed is not None and append_pack(transaction, packed):
+        return _all_created(packed.timers)
+    timers = [request.timer for request in requests]
+    if any_unfiled(transaction, timers):
+        met = _met_unfiled(transaction, requests)
         others = [request for request in requests if request.timer.key not in met]
-        rest = iter(_create_filed(transaction, others) if others else [])
+        file_timers(transaction, [request.timer for request in others])
+        rest = iter(_create_filed(transaction, others))
         existing = {key: CreateResult(Existence.EXISTING, timer) for key, timer in met.items()}
         return [existing.get(request.timer.key) or next(rest) for request in requests]
-    timers = [request.timer for request in requests]
-    file_timers(transaction, timers)
-    created = insert_absent(transaction, timers)
-    if created == len(timers):
-        return _all_created(timers)
-    (last_row_id,) = transaction.first(LAST_ROW_ID)
-    return _sort_out(transaction, requests, last_row_id - created)
+    return _create_filed(transaction, requests)
 
 
 def _met_unfiled(
@@ -91,14 +80,25 @@ def _met_unfiled(
 ) -> dict[TimerKey, Timer]:
     """The unfiled timers that requests ask for once more, and that stay as they are: somebody
     repeats a large batch, and need not wait until all of it is filed."""
-    if not transaction.unfiled_count:
-        return {}
     wanted = {request.timer.key: request.timer.timer_uuid for request in requests}
     for request in requests:
         if request.on_existing is not OnExisting.KEEP:
             wanted.pop(request.timer.key, None)
-    found = fetch_unfiled(transaction, transaction.find_unfiled(wanted.values()))
-    return {timer.key: timer for timer in found.values() if timer.key in wanted}
+    found = unfiled_neighbours(transaction, wanted.values())
+    return {each.key: new_timer(each) for each in found if each.key in wanted}
+
+
+def _create_filed(
+    transaction: Transaction, requests: Sequence[CreateRequest]
+) -> list[CreateResult]:
+    """Insert them all, none of which is unfiled; only when some were there already find out
+    which."""
+    timers = [request.timer for request in requests]
+    created = insert_absent(transaction, timers)
+    if created == len(timers):
+        return _all_created(timers)
+    (last_row_id,) = transaction.first(LAST_ROW_ID)
+    return _sort_out(transaction, requests, last_row_id - created)
 
 
 def _all_created(timers: Sequence[Timer]) -> list[CreateResult]:

@@ -71,6 +71,15 @@ def file_timers(transaction: Transaction, timers: Iterable[Timer]) -> None:
     _file_keys(transaction, (timer.timer_uuid for timer in timers))
 
 
+def unfiled_neighbours(
+    transaction: Transaction, timer_uuids: Iterable[bytes]
+) -> list[UnfiledTimer]:
+    """All timers of the blocks that have timers of these keys, as far as they can be filed."""
+    numbers = transaction.find_unfiled(timer_uuids)
+    blocks = _fetch(transaction, {place_of(number)[0] for number in numbers})
+    return [timer for block in blocks for timer in _timers_in(transaction, block)]
+
+
 def file_due(
     transaction: Transaction,
     until_inclusive: Instant,
@@ -128,8 +137,7 @@ def _file_keys(transaction: Transaction, timer_uuids: Iterable[bytes]) -> None:
 
 def _file_blocks(transaction: Transaction, block_ids: Iterable[int]) -> None:
     """Some of them may have been filed before."""
-    ids = _encode(sorted(block_ids)).decode()
-    blocks = [Block(*row) for row in transaction.execute(_FETCH, ids)]
+    blocks = _fetch(transaction, block_ids)
     timers = {block.block_id: _timers_in(transaction, block) for block in blocks}
     to_file = [timer for of_block in timers.values() for timer in of_block]
     if to_file:
@@ -137,6 +145,11 @@ def _file_blocks(transaction: Transaction, block_ids: Iterable[int]) -> None:
         filed = [block_id for block_id, of_block in timers.items() if of_block]
         transaction.execute(_DELETE, _encode(filed).decode())
         transaction.filed += len(to_file)
+
+
+def _fetch(transaction: Transaction, block_ids: Iterable[int]) -> list[Block]:
+    ids = _encode(sorted(block_ids)).decode()
+    return [Block(*row) for row in transaction.execute(_FETCH, ids)]
 
 
 def _timers_in(transaction: Transaction, block: Block) -> list[UnfiledTimer]:

@@ -16,7 +16,7 @@ LARGEST_BLOCK = 256 * 1024
 one of them should not have to read all of its block."""
 
 
-class Stretch(Struct, frozen=True):
+class BlockSeries(Struct, frozen=True):
     """Timers of one namespace, in blocks that are to follow each other, all but the last full."""
 
     namespace: str
@@ -29,7 +29,7 @@ class Pack(Struct, frozen=True):
     """New timers: those in blocks, and those that are due too soon for that."""
 
     timers: Sequence[Timer]
-    stretches: list[Stretch]
+    series: list[BlockSeries]
     near: list[Timer]
 
 
@@ -43,10 +43,10 @@ def pack(requests: Sequence[CreateRequest], options: FilingOptions) -> Pack | No
     if len({timer.timer_uuid for timer in timers}) != len(timers):
         return None
     far = _far(timers, options)
-    stretches = [_stretch(group) for group in _groups(far)]
-    if any(len(block.timers) > LARGEST_BLOCK for each in stretches for block in each.blocks):
+    series = [_series_of(group) for group in _groups(far)]
+    if any(len(block.timers) > LARGEST_BLOCK for each in series for block in each.blocks):
         return None
-    return Pack(timers, stretches, [] if len(far) == len(timers) else _without(timers, far))
+    return Pack(timers, series, [] if len(far) == len(timers) else _without(timers, far))
 
 
 def _far(timers: Iterable[Timer], options: FilingOptions) -> list[Timer]:
@@ -74,10 +74,10 @@ def _groups(timers: Iterable[Timer]) -> Iterable[Sequence[Timer]]:
     return groups.values()
 
 
-def _stretch(timers: Sequence[Timer]) -> Stretch:
+def _series_of(timers: Sequence[Timer]) -> BlockSeries:
     starts = range(0, len(timers), BLOCK_TIMERS)
     blocks = [block_content(timers[start : start + BLOCK_TIMERS]) for start in starts]
-    return Stretch(
+    return BlockSeries(
         timers[0].key.namespace,
         tuple([timer.key[1] for timer in timers]),
         b"".join([block.uuids for block in blocks]),

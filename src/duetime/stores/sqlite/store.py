@@ -93,13 +93,13 @@ class SqliteStore:
         return await self._quick.run(namespaces.read_namespaces)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        if len(requests) < PACK_FROM:
-            return list(await self._writer.submit_batch(creating.create_timers, requests))
-        packer = self._require_opened().packer
+        opened = self._require_opened()
+        if len(requests) < max(PACK_FROM, self._filing.from_timers):
+            return list(await opened.writer.submit_batch(creating.create_timers, requests))
         loop = asyncio.get_running_loop()
-        packed = await loop.run_in_executor(packer, pack, requests, self._filing)
+        packed = await loop.run_in_executor(opened.packer, pack, requests, self._filing)
         large = creating.LargeBatch(requests, packed)
-        (results,) = await self._writer.submit_batch(
+        (results,) = await opened.writer.submit_batch(
             creating.create_large, [large], weight=len(requests)
         )
         return results
@@ -225,6 +225,7 @@ class _Opened:
         self.writer = Writer(connection, unfiled, self._between_commits)
 
     async def close(self) -> None:
+        # What is being packed is handed to the writer before that is told to end.
         await asyncio.to_thread(self.packer.shutdown)
         await self.writer.close()
         await asyncio.to_thread(self._close_rest)

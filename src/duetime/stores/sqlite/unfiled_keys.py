@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 import msgspec
 
-from duetime.stores.sqlite.blocks import number_of
+from duetime.stores.sqlite.blocks import UUID_BYTES, number_of
 
 NumberedUuids = tuple[int, bytes]
 """The uuids, one after the other, of timers whose numbers follow each other from this one on."""
@@ -65,8 +65,10 @@ class UnfiledKeys:
         """Add the keys of blocks that are there, each an id and its uuids; how many they are."""
         loaded = 0
         for block_id, uuids in blocks:
-            starts = _starts(uuids)
-            self._add(_ADD_OR_IGNORE, starts, number_of(block_id))
+            # Not all of them are whole where the file was damaged.
+            starts = _starts(uuids[: len(uuids) // UUID_BYTES * UUID_BYTES])
+            if starts:
+                self._add(_ADD_OR_IGNORE, starts, number_of(block_id))
             loaded += len(starts)
         return loaded
 

@@ -4,8 +4,8 @@ Timers are noted by their instants, in runs. A run is a share of the blocks, in 
 while blocks are written and is gone when the last of them is filed. One order of all would be
 written at random all over. Reading merges the runs, which are few.
 
-The timers of a block were all created at one instant, so by that only blocks are noted. Those
-of one instant are a batch at most: its timers are sorted when they are read.
+The timers of a block were all created at one instant, so by that only blocks are noted. Those of
+one instant are hardly ever more than a batch: its timers are sorted when they are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
