@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-SWITCH_INTERVAL_SECONDS = 0.00005
+SWITCH_INTERVAL_SECONDS = 0.00001
 """How long a thread that holds the interpreter lets another one wait. The store's writer needs
 it briefly, a few times per commit; Python's five milliseconds would cap commits at 200 a second."""
 
