@@ -84,8 +84,8 @@ async def test_every_timer_of_an_answered_batch_is_there_and_fires(
     clients = [BatchClient(f"c{n}", receiver.url, random.Random(seed + n)) for n in range(CLIENTS)]
     server = ServerProcess(tmp_path, **database.settings)
     for _ in range(KILLS):
-        await server.start()
-        await _kill_when_accepted(server, clients, chance.randint(1, MOST_ACCEPTED_IN_A_LIFE))
+        async with server:
+            await _kill_when_accepted(server, clients, chance.randint(1, MOST_ACCEPTED_IN_A_LIFE))
     async with server:
         near_are_over_at = in_ms(4_000)
         listed = await _all_timers(server)
