@@ -62,22 +62,6 @@ class BlockContent(NamedTuple):
     uuids: bytes
     timers: str
 
-
-BLOCK_COLUMNS = ", ".join(("block_id", *BlockContent._fields))
-
-
-class Block(Struct, frozen=True):
-    """A row of `unfiled_blocks`, in the order of BLOCK_COLUMNS."""
-
-    block_id: int
-    namespace: str
-    created_at: Instant
-    first_due: Instant
-    first_uuid: bytes
-    instants: bytes
-    uuids: bytes
-    timers: str
-
     def unfiled_timers(self) -> list[UnfiledTimer]:
         """All of them, in the order of their positions. Raises `ValueError` if the block does not
         have everything of each."""
@@ -114,6 +98,22 @@ class Block(Struct, frozen=True):
             entry.fingerprint,
         )
         return UnfiledTimer(asked, entry.shard, Instant(execute_at))
+
+
+BLOCK_COLUMNS = ", ".join(("block_id", *BlockContent._fields))
+
+
+class Block(Struct, frozen=True):
+    """A row of `unfiled_blocks`."""
+
+    block_id: int
+    content: BlockContent
+
+
+def block_of(row: Row) -> Block:
+    """From the values of BLOCK_COLUMNS."""
+    block_id, *content = row
+    return Block(block_id, BlockContent(*content))
 
 
 def block_content(timers: Sequence[Timer]) -> BlockContent:

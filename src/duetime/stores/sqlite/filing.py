@@ -14,6 +14,7 @@ from duetime.stores.sqlite.blocks import (
     BLOCK_TIMERS,
     Block,
     UnfiledTimer,
+    block_of,
     place_of,
 )
 from duetime.stores.sqlite.inserting import insert_unfiled
@@ -113,8 +114,8 @@ def earliest_unfiled(transaction: Transaction, shards: set[ShardNumber]) -> Inst
         return earliest
     by_due = (_set_aside(transaction), _END_OF_TIME, _NO_LIMIT)
     for row in transaction.execute(_WHOLE_BLOCKS_BY_DUE, *by_due):
-        block = Block(*row)
-        if earliest is not None and block.first_due >= earliest:
+        block = block_of(row)
+        if earliest is not None and block.content.first_due >= earliest:
             break
         for timer in _timers_in(transaction, block):
             if timer.shard in shards and (earliest is None or timer.execute_at < earliest):
@@ -149,13 +150,13 @@ def _file_blocks(transaction: Transaction, block_ids: Iterable[int]) -> None:
 
 def _fetch(transaction: Transaction, block_ids: Iterable[int]) -> list[Block]:
     ids = _encode(sorted(block_ids)).decode()
-    return [Block(*row) for row in transaction.execute(_FETCH, ids)]
+    return [block_of(row) for row in transaction.execute(_FETCH, ids)]
 
 
 def _timers_in(transaction: Transaction, block: Block) -> list[UnfiledTimer]:
     """The timers of a block; none if it cannot be read. Then it is left out from now on."""
     try:
-        return block.unfiled_timers()
+        return block.content.unfiled_timers()
     except (msgspec.DecodeError, ValueError) as error:
         if block.block_id not in transaction.unfiled.set_aside:
             _log.error("sqlite.block_unreadable", block=block.block_id, error=str(error))

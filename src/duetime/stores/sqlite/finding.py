@@ -7,7 +7,7 @@ import msgspec
 
 from duetime.domain.keys import TimerKey, timer_uuid_of
 from duetime.domain.timer import Timer
-from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, Block, place_of
+from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, block_of, place_of
 from duetime.stores.sqlite.reading import Reader, get_timer
 from duetime.stores.sqlite.transaction import Transaction
 
@@ -33,7 +33,7 @@ def fetch_unfiled(reader: Reader, numbers: Iterable[int]) -> dict[int, Timer]:
         wanted[block_id][number] = position
     found: dict[int, Timer] = {}
     for row in reader.execute(_FETCH, _encode(list(wanted)).decode()):
-        block = Block(*row)
+        block = block_of(row)
         positions = wanted[block.block_id]
-        found.update(zip(positions, block.timers_at(positions.values()), strict=True))
+        found.update(zip(positions, block.content.timers_at(positions.values()), strict=True))
     return found

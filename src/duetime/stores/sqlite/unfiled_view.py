@@ -2,7 +2,7 @@
 
 import msgspec
 
-from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, Block
+from duetime.stores.sqlite.blocks import BLOCK_COLUMNS, block_of
 from duetime.stores.sqlite.statements import Statements
 
 _CREATE = (
@@ -28,9 +28,9 @@ def spread_unfiled(statements: Statements) -> None:
     for create in _CREATE:
         statements.execute(create)
     for row in statements.execute(_BLOCKS):
-        block = Block(*row)
+        block = block_of(row)
         try:
-            timers = block.unfiled_timers()
+            timers = block.content.unfiled_timers()
         except (msgspec.DecodeError, ValueError):
             statements.execute(_ADD_UNREADABLE, block.block_id)
             continue
