@@ -128,7 +128,6 @@ class Admissions:
     def admit_all(self, news: Iterable[NewTimer | DuetimeError], now: Instant) -> AdmittedBatch:
         """What is an error already is refused with it."""
         batch = AdmittedBatch()
-        first_good, last_good = self._checks.good_instants(now)
         admission: Admission | None = None
         for place, new in enumerate(news):
             if not isinstance(new, NewTimer):
@@ -141,11 +140,10 @@ class Admissions:
             except (InvalidInput, NamespaceNotFound) as error:
                 batch.refused[place] = error
                 continue
-            if not first_good <= new.execute_at <= last_good:
-                try:
-                    self._checks.check_instant(new.execute_at, now)
-                except InvalidInput as error:
-                    batch.mistimed[place] = (request, error)
-                    continue
-            batch.requests.append(request)
+            try:
+                self._checks.check_instant(new.execute_at, now)
+            except InvalidInput as error:
+                batch.mistimed[place] = (request, error)
+            else:
+                batch.requests.append(request)
         return batch

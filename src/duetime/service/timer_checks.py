@@ -24,10 +24,6 @@ class TimerChecks:
         # The timers of a batch have few endpoints, often one.
         self._last_good_url: str | None = None
 
-    def good_instants(self, now: Instant) -> tuple[int, int]:
-        """The first and last instant that pass `check_instant` without further questions."""
-        return now + self._min_delay, now + LONGEST_DELAY
-
     def check_instant(self, execute_at: Instant, now: Instant) -> None:
         delay = execute_at - now
         if self._min_delay <= delay <= LONGEST_DELAY:
