@@ -7,7 +7,13 @@ import pytest
 
 from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
+from duetime.stores.postgres.connections import (
+    ANY_PLAN,
+    LISTS_BY_INDEX,
+    PLANS_BY_INDEX,
+    Connection,
+    connected,
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,4 +49,11 @@ async def database(options: PostgresOptions, store: PostgresStore) -> AsyncItera
 async def planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
     """A connection like those that the store uses."""
     async with connected(options, PLANS_BY_INDEX) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def list_planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
+    """A connection like those that the store reads lists with."""
+    async with connected(options, LISTS_BY_INDEX) as connection:
         yield connection

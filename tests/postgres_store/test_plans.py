@@ -36,6 +36,7 @@ from duetime.testing.store_contract.steps import at, claim, completion, own_shar
 from duetime.testing.timers import make_timer
 from tests.postgres_store.plans import (
     explain,
+    first_columns,
     misguided,
     plans_within,
     rows_read,
@@ -77,7 +78,8 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "settle": (SETTLE, settlements(100)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT)),
     "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
-} | {
+}
+PAGES: dict[str, tuple[str, Sequence[Any]]] = {
     f"page of {status.label if status else 'all'} by {sort.value} {descending=}": (
         page_statement(status, sort, descending),
         ("default", 50, 100),
@@ -94,24 +96,34 @@ SCANS: dict[str, tuple[str, Sequence[Any]]] = {
     for status in (None, *TimerStatus)
     for descending in (False, True)
 }
-STATEMENTS |= SCANS | {
-    f"count of a scan of {status.label if status else 'all'}": (
-        count_statement(status),
-        scan_values(ScanQuery(namespace="default")),
-    )
-    for status in (None, *TimerStatus)
-}
+LISTS = (
+    PAGES
+    | SCANS
+    | {
+        f"count of a scan of {status.label if status else 'all'}": (
+            count_statement(status),
+            scan_values(ScanQuery(namespace="default")),
+        )
+        for status in (None, *TimerStatus)
+    }
+)
 
 
 @pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
 async def test_every_statement_goes_by_an_index(
-    store: PostgresStore, database: Connection, planner: Connection, state: State
+    store: PostgresStore,
+    database: Connection,
+    planner: Connection,
+    list_planner: Connection,
+    state: State,
 ) -> None:
     await state(store, database)
+    columns = await first_columns(database)
     problems = {
         name: problem
-        for name, (statement, values) in STATEMENTS.items()
-        if (problem := misguided(await explain(planner, statement, *values)))
+        for statements, connection in ((STATEMENTS, planner), (LISTS, list_planner))
+        for name, (statement, values) in statements.items()
+        if (problem := misguided(await explain(connection, statement, *values), columns))
     }
     assert not problems
 
@@ -153,27 +165,32 @@ async def test_a_settlement_reads_what_it_settles(
     assert rows_read(plan) == 2 * LIMIT
 
 
+@pytest.mark.parametrize("sort", SortField)
 @pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
 async def test_a_page_reads_what_it_shows_and_skips(
-    store: PostgresStore, database: Connection, planner: Connection, state: State
+    store: PostgresStore,
+    database: Connection,
+    list_planner: Connection,
+    state: State,
+    sort: SortField,
 ) -> None:
     await state(store, database)
-    query = PageQuery(namespace="default", limit=50, offset=100)
+    query = PageQuery(namespace="default", limit=50, offset=100, sort=sort)
     assert len((await store.page(query)).timers) == 50
     statement = page_statement(query.status, query.sort, query.descending)
-    plan = await run_explained(planner, statement, query.namespace, query.limit, query.offset)
+    plan = await run_explained(list_planner, statement, query.namespace, query.limit, query.offset)
     assert rows_read(plan) <= 150 * (2 + 3 * PARTITIONS) + 50
 
 
 @pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
 async def test_a_scan_is_merged_and_never_sorted(
-    store: PostgresStore, database: Connection, planner: Connection, state: State
+    store: PostgresStore, database: Connection, list_planner: Connection, state: State
 ) -> None:
     await state(store, database)
     problems = {
         name: problem
         for name, (statement, values) in SCANS.items()
-        if (problem := unordered(await explain(planner, statement, *values)))
+        if (problem := unordered(await explain(list_planner, statement, *values)))
     }
     assert not problems
 
@@ -183,7 +200,7 @@ async def test_a_scan_is_merged_and_never_sorted(
 async def test_a_scan_reads_what_it_answers_wherever_it_starts(
     store: PostgresStore,
     database: Connection,
-    planner: Connection,
+    list_planner: Connection,
     state: State,
     descending: bool,
 ) -> None:
@@ -198,7 +215,7 @@ async def test_a_scan_reads_what_it_answers_wherever_it_starts(
         )
         answered = len(await store.scan(query))
         statement = scan_statement(query.status, descending)
-        plan = await run_explained(planner, statement, *scan_values(query), LIMIT)
+        plan = await run_explained(list_planner, statement, *scan_values(query), LIMIT)
         # Each partition is read one further than it is needed, for each status in it.
         assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
 
@@ -244,4 +261,5 @@ async def test_a_create_looks_for_its_keys_by_index(
     requests = [CreateRequest(make_timer(name), on_existing) for name in names]
     plans = await plans_within(planner, CREATE, *create_values(requests))
     assert any(map(scans_of_timers, plans))
-    assert [problem for plan in plans for problem in misguided(plan)] == []
+    columns = await first_columns(database)
+    assert [problem for plan in plans for problem in misguided(plan, columns)] == []

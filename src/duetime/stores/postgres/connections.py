@@ -33,6 +33,13 @@ PLANS_BY_INDEX: Mapping[str, str] = {
     "plan_cache_mode": "force_generic_plan",
 }
 
+LISTS_BY_INDEX: Mapping[str, str] = {
+    **PLANS_BY_INDEX,
+    # Lists are read in the order of an index. Where the planner takes a table for empty, it would
+    # as soon read it by any other index, and sort.
+    "enable_sort": "off",
+}
+
 ANY_PLAN: Mapping[str, str] = {}
 """For statements that read large parts of tables on purpose."""
 

@@ -39,7 +39,7 @@ REDRIVE = f"""
         CROSS JOIN LATERAL (
             SELECT tableoid AS partition, ctid AS place FROM finished_timers AS timer
             WHERE timer.namespace = wanted.namespace AND timer.id = wanted.id
-              AND (timer.namespace, timer.id) >= (wanted.namespace, wanted.id)
+              AND (timer.id, timer.namespace) >= (wanted.id, wanted.namespace)
               AND timer.status = {int(TimerStatus.FAILED)}
             OFFSET 0 FOR UPDATE
         ) AS held

@@ -33,7 +33,7 @@ _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 
 
-HAS_KEY = "namespace = $1 AND id = $2 AND (namespace, id) >= ($1, $2)"
+HAS_KEY = "namespace = $1 AND id = $2 AND (id, namespace) >= ($2, $1)"
 """True of the timer whose key is $1 and $2.
 
 The last part says nothing new. Where the planner knows a table as empty, every index that begins

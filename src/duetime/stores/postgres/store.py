@@ -40,13 +40,13 @@ from duetime.stores.postgres import (
     settling,
 )
 from duetime.stores.postgres.claiming import Claiming
-from duetime.stores.postgres.connections import PLANS_BY_INDEX, Connections
+from duetime.stores.postgres.connections import LISTS_BY_INDEX, PLANS_BY_INDEX, Connections
 from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.options import PostgresOptions
 
 _log = structlog.get_logger()
 
-_CREATE_CONNECTIONS = 2
+_CREATE_CONNECTIONS = 3
 _ENGINE_CONNECTIONS = 4
 _LIST_CONNECTIONS = 3
 
@@ -205,7 +205,7 @@ class _Opened:
         self.creates = Connections(options, PLANS_BY_INDEX, _CREATE_CONNECTIONS)
         self.engine = Connections(options, PLANS_BY_INDEX, _ENGINE_CONNECTIONS)
         self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
-        self.lists = Connections(options, PLANS_BY_INDEX, _LIST_CONNECTIONS)
+        self.lists = Connections(options, LISTS_BY_INDEX, _LIST_CONNECTIONS)
         self.all = (self.creates, self.engine, self.reads, self.lists)
         self.creating = Creating(self.creates)
         self.claiming = Claiming(self.engine)
