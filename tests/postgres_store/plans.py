@@ -36,8 +36,8 @@ async def _explain(connection: Connection, how: str, statement: str, values: Seq
     store's are. Explaining the statement itself would plan it for these values."""
     await connection.execute(f"PREPARE explained AS {statement}")
     try:
-        literals = ", ".join(map(_literal, values))
-        text = await connection.fetchval(f"EXPLAIN ({how}) EXECUTE explained ({literals})")
+        literals = f"({', '.join(map(_literal, values))})" if values else ""
+        text = await connection.fetchval(f"EXPLAIN ({how}) EXECUTE explained {literals}")
     finally:
         await connection.execute("DEALLOCATE explained")
     plan: Node = msgspec.json.decode(text)[0]["Plan"]
@@ -103,8 +103,7 @@ async def first_columns(connection: Connection) -> dict[str, str]:
 
 def misguided(plan: Node, first_columns: Mapping[str, str]) -> list[str]:
     """The steps that read more of a table of timers than they need: without an index, or by one
-    from end to end, because it is searched for what only its further columns tell. Of the timers
-    that execute, which are few, all may be read."""
+    from end to end, because it is searched for what only its further columns tell."""
     return [
         f"{node['Node Type']} on {node['Relation Name']} by {node.get('Index Name')}:"
         f" {node.get('Index Cond')}"
@@ -116,11 +115,7 @@ def misguided(plan: Node, first_columns: Mapping[str, str]) -> list[str]:
 def _is_guided(scan: Node, first_columns: Mapping[str, str]) -> bool:
     if scan["Node Type"] not in _BY_INDEX or "Index Cond" not in scan:
         return False
-    column = first_columns[scan["Index Name"]]
-    return (
-        re.search(rf"\b{column}\b", scan["Index Cond"]) is not None
-        or scan["Relation Name"] == "executing_timers"
-    )
+    return re.search(rf"\b{first_columns[scan['Index Name']]}\b", scan["Index Cond"]) is not None
 
 
 def unordered(plan: Node) -> list[str]:

@@ -24,13 +24,14 @@ from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.counting import count_statement
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
 from duetime.stores.postgres.paging import page_statement
 from duetime.stores.postgres.reading import GET
 from duetime.stores.postgres.recovering import LEFT_BEHIND
 from duetime.stores.postgres.redriving import REDRIVE
-from duetime.stores.postgres.scanning import count_statement, scan_statement, scan_values
+from duetime.stores.postgres.scanning import count_scan_statement, scan_statement, scan_values
 from duetime.stores.postgres.settling import SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
 from duetime.testing.timers import make_timer
@@ -47,6 +48,7 @@ from tests.postgres_store.plans import (
 from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State
 
 LIMIT = 100
+ANY_STATUS = (None, *TimerStatus)
 
 SHARDS = list(range(16))
 EPOCHS = [1] * 16
@@ -61,6 +63,10 @@ def settlements(claims: int) -> list[Any]:
         *(1, ["default"] * claims, ids, ones, ones, ones, ones, [2] * claims, ones, ones, texts),
         *(ones, ones, texts, texts, ones, ones),
     ]
+
+
+def _label(status: TimerStatus | None) -> str:
+    return "any status" if status is None else status.label
 
 
 STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
@@ -80,33 +86,37 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
 }
 PAGES: dict[str, tuple[str, Sequence[Any]]] = {
-    f"page of {status.label if status else 'all'} by {sort.value} {descending=}": (
+    f"page of {_label(status)} by {sort.value} {descending=}": (
         page_statement(status, sort, descending),
         ("default", 50, 100),
     )
-    for status in (None, *TimerStatus)
+    for status in ANY_STATUS
     for sort in SortField
     for descending in (False, True)
 }
 SCANS: dict[str, tuple[str, Sequence[Any]]] = {
-    f"scan of {status.label if status else 'all'} {descending=}": (
+    f"scan of {_label(status)} {descending=}": (
         scan_statement(status, descending),
         (*scan_values(ScanQuery(namespace="default")), LIMIT),
     )
-    for status in (None, *TimerStatus)
+    for status in ANY_STATUS
     for descending in (False, True)
 }
-LISTS = (
-    PAGES
-    | SCANS
-    | {
-        f"count of a scan of {status.label if status else 'all'}": (
-            count_statement(status),
-            scan_values(ScanQuery(namespace="default")),
-        )
-        for status in (None, *TimerStatus)
-    }
-)
+COUNTS: dict[str, tuple[str, Sequence[Any]]] = {
+    "count in a namespace": (count_statement(TimerStatus, in_all_namespaces=False), ["default"]),
+    "count of the history": (
+        count_statement([TimerStatus.COMPLETED, TimerStatus.FAILED], in_all_namespaces=True),
+        [],
+    ),
+}
+COUNTS |= {
+    f"count of a scan of {_label(status)}": (
+        count_scan_statement(status),
+        scan_values(ScanQuery(namespace="default")),
+    )
+    for status in ANY_STATUS
+}
+LISTS = PAGES | SCANS | COUNTS
 
 
 @pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)

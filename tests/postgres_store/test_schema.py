@@ -13,6 +13,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, Row, connected
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards, stored
+from tests.postgres_store.held import held
 
 
 async def test_a_new_database_is_migrated_once(options: PostgresOptions) -> None:
@@ -108,6 +109,28 @@ async def test_what_the_previous_release_stored_is_there_afterwards(
         # A node of that release may still be running.
         assert await connection.fetchval(_CREATE_IN_VERSION_3, "stored") == TimerStatus.COMPLETED
     await store.close()
+
+
+async def test_a_migration_that_meets_nodes_at_work_is_tried_again(
+    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A settlement locks the tables in another order than the migration does."""
+    scripts = schema.migrations()
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", lambda: scripts[:6])
+        await schema.migrate(options)
+    async with (
+        connected(options, ANY_PLAN) as database,
+        held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE") as settlement,
+    ):
+        # So it is the migration that gives up, and not this one.
+        await settlement.run("SET deadlock_timeout = '1min'")
+        migration = asyncio.create_task(schema.migrate(options))
+        await settlement.is_waited_for(database)
+        await settlement.run("LOCK TABLE pending_timers IN ROW EXCLUSIVE MODE")
+        assert not migration.done()
+        await settlement.commit()
+        assert await migration == [7]
 
 
 class OtherServer:

@@ -22,20 +22,20 @@ def _count_up_to(source: str) -> str:
 
 
 def _in_one_namespace(status: TimerStatus) -> str:
-    return f"{table_of(status)} WHERE {condition_of(status)}"
+    """In an order, which leaves the planner one index: see `page_statement`."""
+    return f"{table_of(status)} WHERE {condition_of(status)} ORDER BY execute_at, timer_uuid"
 
 
 def _in_all_namespaces(status: TimerStatus) -> str:
     """History by namespace, because every index that knows the status begins with it."""
-    table = table_of(status)
     if not status.is_finished:
-        return table
-    each = condition_of(status).replace("$1", "namespaces.name")
-    return f"namespaces CROSS JOIN LATERAL (SELECT FROM {table} WHERE {each} OFFSET 0) AS timer"
+        return table_of(status)
+    each = _in_one_namespace(status).replace("$1", "namespaces.name")
+    return f"namespaces CROSS JOIN LATERAL (SELECT FROM {each} OFFSET 0) AS timer"
 
 
-_COUNT_ONE = {status: _count_up_to(_in_one_namespace(status)) for status in TimerStatus}
-_COUNT_ALL = {status: _count_up_to(_in_all_namespaces(status)) for status in TimerStatus}
+_COUNT_IN_ONE = {status: _count_up_to(_in_one_namespace(status)) for status in TimerStatus}
+_COUNT_IN_ALL = {status: _count_up_to(_in_all_namespaces(status)) for status in TimerStatus}
 
 
 class _Plan(msgspec.Struct):
@@ -54,9 +54,8 @@ async def count(
 ) -> dict[TimerStatus, Count]:
     """How many timers have each of the statuses, in one namespace or in all."""
     wanted = list(statuses)
-    counts = _COUNT_ALL if namespace is None else _COUNT_ONE
     values: Sequence[Any] = () if namespace is None else (namespace,)
-    statement = "SELECT " + ", ".join(counts[status] for status in wanted)
+    statement = count_statement(wanted, in_all_namespaces=namespace is None)
     row = await connection.fetchrow(statement, *values)
     assert row is not None
     result = {}
@@ -67,6 +66,12 @@ async def count(
             estimate = await _estimate(connection, namespace, status)
             result[status] = Count(max(estimate, counted), is_estimated=True)
     return result
+
+
+def count_statement(statuses: Iterable[TimerStatus], *, in_all_namespaces: bool) -> str:
+    """A column for each status. $1 is the namespace, if it is about one."""
+    counts = _COUNT_IN_ALL if in_all_namespaces else _COUNT_IN_ONE
+    return "SELECT " + ", ".join(counts[status] for status in statuses)
 
 
 async def _estimate(connection: Connection, namespace: str | None, status: TimerStatus) -> int:

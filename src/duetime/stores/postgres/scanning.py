@@ -28,7 +28,7 @@ async def count_scan(connections: Connections, query: ScanQuery) -> int:
     if storable(query.namespace) != query.namespace:
         return 0
     after, before = _range(query)
-    statement = count_statement(query.status)
+    statement = count_scan_statement(query.status)
     counted: int = await connections.fetch_value(statement, query.namespace, *after, *before)
     return counted
 
@@ -49,7 +49,7 @@ def scan_statement(status: TimerStatus | None, descending: bool) -> str:
 
 
 @cache
-def count_statement(status: TimerStatus | None) -> str:
+def count_scan_statement(status: TimerStatus | None) -> str:
     counts = " + ".join(
         f"(SELECT count(*) FROM {table_of(each)} WHERE {condition_of(each)} AND {_BETWEEN})"
         for each in _statuses(status)

@@ -2,12 +2,15 @@
 
 from importlib import resources
 
+import asyncpg
+
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
 from duetime.stores.postgres.options import PostgresOptions
 
 OLDEST_SERVER_VERSION = 15
 _MIGRATION_TIMEOUT_SECONDS = 600.0
+_MAX_DEADLOCKS = 4
 
 _SERVER = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
 
@@ -60,11 +63,21 @@ async def migrate(options: PostgresOptions) -> list[int]:
         refuse_newer(stored)
         if stored == newest_version():
             return []
-        async with connection.transaction():
-            return await _apply(connection, options)
+        for _ in range(_MAX_DEADLOCKS):
+            try:
+                return await _apply(connection, options)
+            except asyncpg.DeadlockDetectedError:
+                # Nodes are at work, and one of them waited for us while we waited for it.
+                pass
+        return await _apply(connection, options)
 
 
 async def _apply(connection: Connection, options: PostgresOptions) -> list[int]:
+    async with connection.transaction():
+        return await _apply_in_turn(connection, options)
+
+
+async def _apply_in_turn(connection: Connection, options: PostgresOptions) -> list[int]:
     await connection.execute(_TAKE_TURN, options.schema)
     # Creating it "if not exists" would need the privilege to create it even where it exists.
     if not await connection.fetchval(_FIND_SCHEMA, options.schema):
