@@ -178,8 +178,7 @@ async def test_serve_refuses_a_port_or_a_database_in_use(
 async def test_dev_shows_a_timer_arrive_and_stops_politely(tmp_path: Path) -> None:
     with bind_next_free("127.0.0.1", 18_080) as taken:
         port: int = taken.getsockname()[1]
-        arguments = ("dev", "--port", str(port))
-        async with Command(*arguments, directory=tmp_path) as command:
+        async with Command("dev", directory=tmp_path, PORT=str(port)) as command:
             assert f"Port {port} is taken; using " in await command.line()
             url = (await command.line(containing="API:")).split()[-1]
             key = (await command.line(containing="API key:")).split()[-1]

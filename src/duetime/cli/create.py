@@ -23,7 +23,6 @@ from duetime.cli.options import (
     read_instant,
     read_json,
     refuse_both_payloads,
-    refuse_members_of_platform,
     refuse_members_of_v1,
 )
 from duetime.cli.retry_options import (
@@ -84,7 +83,8 @@ def create(
     of the retry options is given.
 
     With `--id` the timer is created by the v1 API: the callback says which timer it is, the
-    namespace's retry policy applies, and the same command again creates no second timer.
+    namespace's retry policy applies, and the same command again creates no second timer. With
+    `--in` it asks for another instant each time, which is refused: use `--at` to repeat it.
 
     With `--nats-topic` the callback is a message at the NATS server that the service is set to.
 
@@ -132,7 +132,9 @@ def create(
             refuse("--id", "is needed with --namespace")
         if nats_topic is not None:
             refuse("--nats-topic", "is not for timers of the v1 API, which calls back over HTTP")
-        refuse_members_of_platform(body)
+        if idempotency_key is not None:
+            problem = "is not for timers of the v1 API, whose ids tell them apart"
+            refuse("--idempotency-key", problem)
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
         client = V1Client(server, api_key)
     show_timer("Timer created.", client.request("POST", "/timers", body=body), as_json=as_json)

@@ -36,7 +36,13 @@ _NOT_FOR_DEV = {
 
 def dev(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the API; if taken, the next free one.")
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            envvar="PORT",
+            help="Port of the API; if taken, the next free one.",
+        ),
     ] = 8080,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     db: Annotated[Path, typer.Option(help="SQLite file that keeps the timers.")] = Path(

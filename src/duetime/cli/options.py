@@ -151,12 +151,6 @@ def refuse_members_of_v1(body: Mapping[str, object]) -> None:
         refuse("--callback-timeout", "is for timers of the v1 API: give --id or --namespace, too")
 
 
-def refuse_members_of_platform(body: Mapping[str, object]) -> None:
-    for name, option in (("metadata", "--metadata"), ("idempotency_key", "--idempotency-key")):
-        if name in body:
-            refuse(option, "is not for timers of the v1 API, whose ids tell them apart")
-
-
 def read_headers(texts: list[str]) -> dict[str, str]:
     """Written as NAME=VALUE, or as `NAME: VALUE` like in HTTP; no name contains either sign."""
     headers = {}

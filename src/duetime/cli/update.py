@@ -23,7 +23,6 @@ from duetime.cli.options import (
     read_instant,
     read_json,
     refuse_both_payloads,
-    refuse_members_of_platform,
     refuse_members_of_v1,
 )
 from duetime.cli.retry_options import (
@@ -106,7 +105,10 @@ def update(
     if not (body or changes or no_payload or retry_changes):
         refuse(" / ".join(_CHANGES), "name what to change")
     timer = SingleTimer(id, namespace, server=server, api_key=api_key)
-    (refuse_members_of_platform if timer.is_v1 else refuse_members_of_v1)(body)
+    if not timer.is_v1:
+        refuse_members_of_v1(body)
+    elif metadata is not None:
+        refuse("--metadata", "cannot be changed through the v1 API")
     # The API replaces a callback or a retry policy as a whole, so what stays is read first.
     before = in_platform_names(cast(TimerData, timer.request("GET")))
     callback = _changed_callback(before, changes, no_payload, execute_at)

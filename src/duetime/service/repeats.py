@@ -1,9 +1,9 @@
 """Whether a create asks for the timer that exists already."""
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from duetime.domain.callback import Callback
+from duetime.domain.callback import BusCallback, Callback, CallbackProtocol, HttpCallback
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.service.idempotency import canonical, with_canonical_payload
@@ -31,10 +31,18 @@ def _retries(timer: Timer) -> RetryPolicy | None:
     return policy if policy is not None and policy.max_retries else None
 
 
+_NULL = Raw(b"null")
+
+
 def _plain(callback: Callback, default_timeout_ms: int) -> Callback:
-    """With its timeout spelt out, so that callbacks of the same meaning are equal."""
-    timeout_ms = callback.timeout_ms or default_timeout_ms
-    return with_canonical_payload(replace(callback, timeout_ms=timeout_ms))
+    """Spelt out, so that callbacks of the same meaning are equal."""
+    plain = replace(callback, timeout_ms=callback.timeout_ms or default_timeout_ms)
+    if not isinstance(plain, BusCallback):
+        plain = replace(plain, headers=plain.headers or None)
+    if isinstance(plain, HttpCallback) and plain.protocol is CallbackProtocol.ANSWER:
+        # There a callback without a payload says null, too.
+        plain = replace(plain, payload=_NULL if plain.payload is UNSET else plain.payload)
+    return with_canonical_payload(plain)
 
 
 def _canonical_or_none(value: Raw | None) -> Raw | None:

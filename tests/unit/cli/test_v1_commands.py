@@ -120,6 +120,7 @@ def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
         *("create", "--namespace", "orders", "--id", "order-17", "--url", "http://127.0.0.1/hook"),
         *("--at", "2030-01-01T12:00:00Z", "--payload", '{"snake_case": 1}', "--header", "X-A=1"),
         *("--max-retries", "5", "--max-duration", "1h", "--callback-timeout", "5s"),
+        *("--metadata", '{"team": "shop"}'),
     )
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Timer created.\nid: order-17\n")
@@ -133,6 +134,7 @@ def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
             "payload": {"snake_case": 1},
             "retryPolicy": {"maxRetries": 5, "maxRetryAttemptsDuration": "1h"},
             "callbackTimeout": "5s",
+            "metadata": {"team": "shop"},
         }
     ]
 
@@ -141,7 +143,6 @@ def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
     ("arguments", "problem"),
     [
         (["--namespace", "orders"], "--id: is needed with --namespace"),
-        (["--id", "a", "--metadata", "1"], "--metadata: is not for timers of the v1 API"),
         (["--id", "a", "--idempotency-key", "k"], "--idempotency-key: is not for timers of the"),
         (["--callback-timeout", "5s"], "--callback-timeout: is for timers of the v1 API"),
         (["--id", "a", "--callback-timeout", "5"], "--callback-timeout: must be a duration"),
@@ -178,6 +179,13 @@ def test_update_sends_what_changes(
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Timer updated.\n")
     assert server.bodies("PUT", ORDER) == [body]
+
+
+def test_update_refuses_what_the_api_cannot_change(server: ScriptedServer) -> None:
+    result = invoke("update", "order-17", "--namespace", "orders", "--metadata", "1")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("--metadata: cannot be changed through the v1 API")
+    assert not server.requests
 
 
 def test_names_lead_there_and_back() -> None:

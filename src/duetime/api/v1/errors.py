@@ -14,6 +14,7 @@ from duetime.domain.errors import (
     DuetimeError,
     ErrorKind,
     InvalidInput,
+    NamespaceNotFound,
     StoreUnavailable,
 )
 from duetime.domain.instants import Instant, format_instant
@@ -79,6 +80,8 @@ def item_error(error: DuetimeError) -> ItemError:
     if isinstance(error, InvalidInput):
         field, problem = _in_camel_case(error)
         return ItemError(code, f"{field} {problem}", {"field": field})
+    if isinstance(error, NamespaceNotFound):
+        return ItemError(code, error.message, {"field": "namespace"})
     status = getattr(error, "status", None)
     if status is not None:
         return ItemError(code, error.message, {"status": status.label})

@@ -1,6 +1,7 @@
 """Streams of timers of any length, one JSON object a line."""
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Sequence
 from math import ceil
 
@@ -101,6 +102,8 @@ class Import:
 
     def _decode(self, block: Block, content: bytes) -> tuple[Sequence[Wanted], Sequence[int]]:
         """The timers of a block and their lines. Blocks without a fault are decoded in one go."""
+        if block.first_line == 1:
+            content = content.removeprefix(BOM_UTF8)
         numbers: Sequence[int] = range(block.first_line, block.first_line + block.lines)
         wanted: Sequence[Wanted] | None = decode_faultless(_decode_lines, content)
         if wanted is None or len(wanted) != block.lines:

@@ -1,6 +1,7 @@
 """Streams of timers, one a line."""
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec import json
@@ -42,6 +43,14 @@ async def test_chunks_may_end_anywhere(bench: V1Bench) -> None:
     content = lines(*(create_body(f"\N{SNOWMAN} {number}") for number in range(50)))
     chunks = [content[start : start + 7] for start in range(0, len(content), 7)]
     assert (await send(bench, chunks)).json["created"] == 50
+
+
+async def test_a_byte_order_mark_is_no_part_of_the_first_line(bench: V1Bench) -> None:
+    """Windows puts one at the beginning of its text files. Anywhere else it is a fault."""
+    first, second = BOM_UTF8 + lines(create_body("a")), BOM_UTF8 + lines(create_body("b"))
+    answer = (await send(bench, [first[:1], first[1:], second])).json
+    assert (answer["lines"], answer["created"], answer["invalid"]) == (2, 1, 1)
+    assert [error["line"] for error in answer["errors"]] == [2]
 
 
 async def test_blocks_are_cut_at_ends_of_lines(bench: V1Bench) -> None:

@@ -96,7 +96,9 @@ async def test_the_namespace_has_an_older_name(bench: V1Bench) -> None:
 
 async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
     expected = (400, "NAMESPACE_NOT_FOUND", "namespace 'nowhere' does not exist")
-    assert error_of(await bench.create_v1(namespace="nowhere")) == expected
+    refused = await bench.create_v1(namespace="nowhere")
+    assert error_of(refused) == expected
+    assert refused.json["details"] == {"field": "namespace"}
     assert error_of(await bench.request("GET", path_of("nowhere", "x"))) == expected
     assert error_of(await bench.request("DELETE", path_of("nowhere", "x"))) == expected
     assert error_of(await bench.request("GET", f"{BASE}?namespace=nowhere")) == expected
@@ -114,6 +116,22 @@ class TestCreatingAgain:
             callbackTimeout="30s", callbackProtocol="answer", retryPolicy={}, namespace="default"
         )
         assert (again.status, again.json) == (200, first.json)
+
+    @pytest.mark.parametrize("spelt_out", [{"payload": None}, {"callbackHeaders": {}}])
+    async def test_nothing_that_is_spelt_out_is_no_difference(
+        self, bench: V1Bench, spelt_out: dict[str, Any]
+    ) -> None:
+        first = await bench.create_v1(id="with", **spelt_out)
+        again = await bench.create_v1(id="with")
+        assert (again.status, again.json) == (200, first.json)
+        first = await bench.create_v1(id="without")
+        again = await bench.create_v1(id="without", **spelt_out)
+        assert (again.status, again.json) == (200, first.json)
+
+    async def test_null_as_the_whole_body_is_not_the_same_as_none(self, bench: V1Bench) -> None:
+        await bench.create_v1(callbackProtocol="status")
+        again = await bench.create_v1(callbackProtocol="status", payload=None)
+        assert error_of(again)[:2] == (409, "TIMER_CONFLICT")
 
     async def test_another_default_of_the_namespace_is_no_difference(self, bench: V1Bench) -> None:
         first = await bench.create_v1()
