@@ -63,13 +63,15 @@ class TimerClient:
         """The answer and its envelope `{code, message, data}`, whether it succeeded or not."""
         import msgspec
 
+        from duetime.cli.documents import read_document
+
         content = None if body is None else msgspec.json.encode(body)
         answer = self.send(method, path, content=content, query=query)
         try:
-            envelope = msgspec.json.decode(answer.content, type=dict[str, object])
-        except msgspec.DecodeError:
-            envelope = {}
-        if not {"code", "message", "data"} <= envelope.keys():
+            envelope = read_document(answer.content)
+        except ValueError:
+            self.fail_unlike_duetime(answer)
+        if not isinstance(envelope, dict) or not {"code", "message", "data"} <= envelope.keys():
             self.fail_unlike_duetime(answer)
         return answer, envelope
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from duetime.cli.client import TIMEOUT_SECONDS, TimerClient
+from duetime.cli.documents import read_document
 from duetime.cli.terminal import ExitCode, fail, printable
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ class V1Client:
         if answer.status_code == 401:
             self._server.fail_unauthorized()
         try:
-            document: object = msgspec.json.decode(answer.content) if answer.content else None
-        except msgspec.DecodeError:
+            document = read_document(answer.content) if answer.content else None
+        except ValueError:
             self._server.fail_unlike_duetime(answer)
         # What stands in front of a server, and older releases, have other errors.
         if not answer.is_success and not (

@@ -188,6 +188,21 @@ def test_update_refuses_what_the_api_cannot_change(server: ScriptedServer) -> No
     assert not server.requests
 
 
+@pytest.mark.parametrize(
+    "arguments", [["get", "order-17"], ["get", "order-17", "--json"], ["list", "--json"]]
+)
+def test_a_number_that_is_too_long_for_python_is_shown(
+    server: ScriptedServer, arguments: list[str]
+) -> None:
+    digits = "9" * 5_000
+    poisoned = timer() | {"payload": msgspec.Raw(digits.encode())}
+    server.answer("GET", ORDER, poisoned)
+    server.answer("GET", "/api/v1/timers", {"timers": [poisoned], "nextCursor": None})
+    result = invoke(*arguments, "--namespace", "orders")
+    assert result.exit_code == 0, result.stderr
+    assert digits in result.stdout.replace("\n", "").replace(" ", "")
+
+
 def test_names_lead_there_and_back() -> None:
     there = in_platform_names(timer())
     assert in_platform_names(there) == there
