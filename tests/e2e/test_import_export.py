@@ -40,24 +40,29 @@ def callbacks_of(lines: str) -> list[dict[str, object]]:
 async def test_what_was_exported_can_be_imported(cli: Cli, tmp_path: Path) -> None:
     policy = {"maxRetries": 5, "initialInterval": "1s"}
     rich = timer("a/b ü", payload={"n": 1.10}, retryPolicy=policy, callbackTimeout="5s")
-    assert (await cli("import", "-", stdin=ndjson(rich, timer("plain")))).status == 0
+    null = timer("null", payload=None, callbackHeaders={})
+    assert (await cli("import", "-", stdin=ndjson(rich, timer("plain"), null))).status == 0
     # A timer of the platform API comes along, with its headers and its way of judging answers.
-    await cli.data("create", "--url", "http://127.0.0.1:1/", "--at", FAR, "--header", "X-A=1")
+    own = ("--header", "X-A=1", "--metadata", '{"team": "shop"}')
+    await cli.data("create", "--url", "http://127.0.0.1:1/", "--at", FAR, *own)
     exported = await cli("export", "--output", "timers.ndjson")
     assert (exported.status, exported.output) == (0, ""), exported.errors
     lines = (tmp_path / "timers.ndjson").read_text()
-    assert lines.count("\n") == 3
+    assert lines.count("\n") == 4
+    assert '{"team":"shop"}' in lines.replace(" ", "")
+    here = await cli.data("import", "timers.ndjson")
+    assert (here["created"], here["existing"], here["conflicts"]) == (0, 4, 0), here
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     async with ServerProcess(elsewhere) as other:
         there = Cli(other, tmp_path)
         summary = await there.data("import", "timers.ndjson")
-        assert (summary["created"], summary["invalid"]) == (3, 0), summary
+        assert (summary["created"], summary["invalid"]) == (4, 0), summary
         assert callbacks_of((await there("export")).output) == callbacks_of(lines)
         # Once more, nothing is new.
         again = await there.data("import", "timers.ndjson")
-        assert (again["created"], again["existing"], again["conflicts"]) == (0, 3, 0), again
+        assert (again["created"], again["existing"], again["conflicts"]) == (0, 4, 0), again
 
 
 async def test_past_instants_are_due_at_once(cli: Cli, receiver: CallbackReceiver) -> None:

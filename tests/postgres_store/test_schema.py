@@ -69,6 +69,16 @@ async def test_an_interrupted_migration_leaves_nothing(
     assert await schema.check(options) == (None, schema.newest_version())
 
 
+async def migrate_up_to(
+    version: int, options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a release did that knew no later version."""
+    scripts = schema.migrations()[:version]
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", lambda: scripts)
+        await schema.migrate(options)
+
+
 _OF_VERSION_3 = """
     INSERT INTO namespaces VALUES ('default', 16);
     INSERT INTO shards SELECT n, 0, NULL FROM generate_series(0, 15) AS n;
@@ -87,10 +97,7 @@ _CREATE_IN_VERSION_3 = """
 async def test_what_the_previous_release_stored_is_there_afterwards(
     options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripts = schema.migrations()
-    with monkeypatch.context() as patched:
-        patched.setattr(schema, "migrations", lambda: scripts[:3])
-        await schema.migrate(options)
+    await migrate_up_to(3, options, monkeypatch)
     key, canceled = TimerKey("default", "stored"), TimerKey("default", "canceled")
     async with connected(options, ANY_PLAN) as connection:
         await connection.execute(_OF_VERSION_3)
@@ -115,10 +122,7 @@ async def test_a_migration_that_meets_nodes_at_work_is_tried_again(
     options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A settlement locks the tables in another order than the migration does."""
-    scripts = schema.migrations()
-    with monkeypatch.context() as patched:
-        patched.setattr(schema, "migrations", lambda: scripts[:6])
-        await schema.migrate(options)
+    await migrate_up_to(6, options, monkeypatch)
     async with (
         connected(options, ANY_PLAN) as database,
         held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE") as settlement,

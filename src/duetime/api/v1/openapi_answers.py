@@ -58,6 +58,7 @@ NO_NAMESPACE = Failure(
     "The namespace does not exist, or its name is not acceptable.",
     "NAMESPACE_NOT_FOUND",
     "namespace 'orders' does not exist",
+    {"field": "namespace"},
 )
 UNAUTHORIZED = Failure(
     401,

@@ -36,7 +36,8 @@ def page_statement(status: TimerStatus | None, sort: SortField, descending: bool
     not what is stored. Executing timers are few: they are sorted on the spot.
 
     The timers of a status are all those between its first and its last place. Asking for them so,
-    and in order, leaves the planner one index, even where it takes a table for empty.
+    and in order, leaves the planner one index, even where it takes a table for empty: see
+    `LISTS_BY_INDEX`.
     """
     statuses = list(TimerStatus) if status is None else [status]
     direction = "DESC" if descending else "ASC"
