@@ -50,8 +50,9 @@ retention = "7d"
 
 [Namespaces](../how-to/namespaces.md) explains these tables, which add to `{NAMESPACES.name}`.
 
-`duetime dev` needs no settings: it listens on 127.0.0.1, keeps its timers in `duetime-dev.db`,
-allows any future instant, and takes `API_KEY` or makes a key of its own in `.duetime-dev-key`.
+`duetime dev` needs no settings: it listens on 127.0.0.1, from the port of `PORT` or 8080 on, keeps
+its timers in `duetime-dev.db`, allows any future instant, and takes `API_KEY` or makes a key of its
+own in `.duetime-dev-key`.
 """
 
 _PAGE_TAIL = """\
