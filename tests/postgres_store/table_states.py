@@ -19,14 +19,14 @@ _SECONDS_BETWEEN_PARTITIONS = 10 * 86_400
 _FILL_PENDING = """
     INSERT INTO pending_timers
     SELECT $1::bigint, $1::bigint, $1::bigint + n * 1000, $1::bigint + n * 1000, 0, n % 16, 0, 0, 0,
-           decode(md5(n::text), 'hex'), 'default', 't' || n, 'd', '{"type":"bus"}'
+           decode(md5(n::text), 'hex'), 'default', $3 || n, 'd', '{"type":"bus"}'
     FROM generate_series(1, $2::integer) AS n
 """
 
 _FILL_FINISHED = """
     INSERT INTO finished_timers
     SELECT $1::bigint, $1::bigint + n % 2 * $3::bigint, $1::bigint, $1::bigint, 1, n % 16, 1, 0, 1,
-           decode(md5(n::text), 'hex'), 'default', 'f' || n, 'd', '{"type":"bus"}',
+           decode(md5(n::text), 'hex'), 'default', $4 || n, 'd', '{"type":"bus"}',
            NULL, NULL, NULL, NULL, NULL, NULL, 2 + n % 3, NULL
     FROM generate_series(1, $2::integer) AS n
 """
@@ -60,16 +60,27 @@ async def filled_after_vacuum(store: PostgresStore, database: Connection) -> Non
     await _fill(store, database)
 
 
-FULL: list[State] = [filled, filled_and_analysed, filled_after_vacuum]
+async def filled_with_long_ids_after_vacuum(store: PostgresStore, database: Connection) -> None:
+    """As before, and the index of the keys is higher than the others: it seems the dearest."""
+    await vacuumed_when_empty(store, database)
+    await _fill(store, database, id_start="long" * 50)
+
+
+FULL: list[State] = [
+    filled,
+    filled_and_analysed,
+    filled_after_vacuum,
+    filled_with_long_ids_after_vacuum,
+]
 ALL: list[State] = [never_analysed, vacuumed_when_empty, *FULL]
 
 
-async def _fill(store: PostgresStore, database: Connection) -> None:
+async def _fill(store: PostgresStore, database: Connection, id_start: str = "") -> None:
     """Pending timers, due one after the other, and a history in two partitions."""
     await _make_partitions(store, database)
     distance = _SECONDS_BETWEEN_PARTITIONS * MICROSECONDS_PER_SECOND
-    await database.execute(_FILL_PENDING, at(0), PENDING)
-    await database.execute(_FILL_FINISHED, at(0), FINISHED, distance)
+    await database.execute(_FILL_PENDING, at(0), PENDING, f"{id_start}t")
+    await database.execute(_FILL_FINISHED, at(0), FINISHED, distance, f"{id_start}f")
 
 
 async def _make_partitions(store: PostgresStore, database: Connection) -> None:

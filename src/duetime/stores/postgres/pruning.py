@@ -11,6 +11,7 @@ from duetime.stores.postgres.connections import (
     connected,
 )
 from duetime.stores.postgres.options import PostgresOptions
+from duetime.stores.postgres.rows import LISTS_COLLATION
 
 _log = structlog.get_logger()
 
@@ -45,12 +46,13 @@ _PARTITIONS_SINCE = """
 
 # Values: $1 and $2 the instants between which there is one partition, so that a place in it is
 # a place in the table; $3 the namespace, $4 the limit.
-_DELETE_FROM_PARTITION = """
+_DELETE_FROM_PARTITION = f"""
     WITH gone AS (
         DELETE FROM finished_timers
         WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3 AND ctid = ANY (ARRAY(
             SELECT ctid FROM finished_timers
-            WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3
+            WHERE updated_at >= $1 AND updated_at < $2
+              AND namespace = $3 {LISTS_COLLATION}
             LIMIT $4 FOR UPDATE SKIP LOCKED))
         RETURNING 1
     ), booked AS (

@@ -25,7 +25,8 @@ _NEW_VALUES = (
 
 # Values: $1 and $2 the keys, different and in their order, $3 the names of the new firings, $4
 # the instant, $5 how many there are: the planner takes that for few, and fetches the timers by
-# their places.
+# their places. It is not to find them by their status, as some indexes could: that is why zero is
+# added.
 #
 # The timers are locked in the history first and then, as the keys of new pending timers, in the
 # other table: each time in the order of the keys. Nobody waits for a row of the history who has
@@ -39,8 +40,7 @@ REDRIVE = f"""
         CROSS JOIN LATERAL (
             SELECT tableoid AS partition, ctid AS place FROM finished_timers AS timer
             WHERE timer.namespace = wanted.namespace AND timer.id = wanted.id
-              AND (timer.id, timer.namespace) >= (wanted.id, wanted.namespace)
-              AND timer.status = {int(TimerStatus.FAILED)}
+              AND timer.status + 0 = {int(TimerStatus.FAILED)}
             OFFSET 0 FOR UPDATE
         ) AS held
     ), gone AS (

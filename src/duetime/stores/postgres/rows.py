@@ -33,12 +33,12 @@ _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 
 
-HAS_KEY = "namespace = $1 AND id = $2 AND (id, namespace) >= ($2, $1)"
-"""True of the timer whose key is $1 and $2.
+HAS_KEY = "namespace = $1 AND id = $2"
+"""True of the timer whose key is $1 and $2."""
 
-The last part says nothing new. Where the planner knows a table as empty, every index that begins
-with the namespace seems as good to it as the one of the keys; only there this part costs nothing.
-A plan is kept, and by another index it reads the whole namespace once that is full."""
+LISTS_COLLATION = 'COLLATE "POSIX"'
+"""In which the indexes of lists know the namespace. Who asks in another one finds no index, or
+that of the keys: see the migration `lists_apart`."""
 
 
 def qualified(table: str, columns: str = SHARED_COLUMNS) -> str:
@@ -60,7 +60,11 @@ def columns_of(status: TimerStatus) -> str:
 
 def condition_of(status: TimerStatus) -> str:
     """What is true of the rows of that table that have the status, in the namespace $1."""
-    return "namespace = $1" + (f" AND status = {int(status)}" if status.is_finished else "")
+    if status is TimerStatus.EXECUTING:
+        # They are few, and have no index but that of the keys.
+        return "namespace = $1"
+    listed = f"namespace = $1 {LISTS_COLLATION}"
+    return f"{listed} AND status = {int(status)}" if status.is_finished else listed
 
 
 def timer_of(row: Row) -> Timer:
