@@ -19,6 +19,7 @@ from bench.preload import CALLBACK
 from bench.progress import Steps
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.timer import Attempt
 from duetime.stores.postgres.options import PostgresOptions
 
@@ -233,7 +234,12 @@ def attempt_at(us: int) -> Attempt:
     moments = (Instant(us + later) for later in (0, 500, 1_000, 2_000))
     due_at, claimed_at, sent_at, answered_at = moments
     return Attempt(
-        number=1, due_at=due_at, claimed_at=claimed_at, sent_at=sent_at, answered_at=answered_at
+        number=1,
+        due_at=due_at,
+        claimed_at=claimed_at,
+        sent_at=sent_at,
+        answered_at=answered_at,
+        recorded_outcome=AttemptOutcome.COMPLETED,
     )
 
 

@@ -6,7 +6,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from bench.server import Server
+from duetime.api.v1.listing import cursor_of, parse_listing
 from duetime.domain.instants import Instant, parse_instant
+from duetime.domain.keys import TimerKey, timer_uuid_of
+from duetime.ports.store import Position
 
 PAGE = 200
 LARGEST_PAGE = 1_000
@@ -44,6 +47,13 @@ def path_of(query: Query) -> str:
 
 def read_page(server: Server, query: Query) -> PageSeen:
     return msgspec.json.decode(server.read(path_of(query)), type=PageSeen)
+
+
+def cursor_behind(timer: TimerSeen, query: Query) -> str:
+    """Where the list goes on behind that timer, wherever the timer was seen."""
+    listing = parse_listing(urlencode(query).encode())
+    timer_uuid = timer_uuid_of(TimerKey(listing.namespace, timer.id))
+    return cursor_of(Position(timer.execute_us, timer_uuid), listing)
 
 
 def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:

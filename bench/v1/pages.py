@@ -17,7 +17,7 @@ from bench.server import Server
 from bench.v1.aftermath import time_pages, wait_until_idle
 from bench.v1.batches import batch_load, random_instants
 from bench.v1.insert_limit import CALLBACK_URL
-from bench.v1.listing import PAGE, PageSeen, Query, read_page
+from bench.v1.listing import PAGE, PageSeen, Query, cursor_behind, read_page
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
@@ -79,10 +79,7 @@ class PageReader:
             case Place.LAST:
                 # The other way round, what comes after the page's first timer is known.
                 backwards = {**self._query, "order": OTHER_ORDER[str(self._query["order"])]}
-                cursor = read_page(self._server, {**backwards, "limit": PAGE + 1}).next_cursor
-                if cursor is None:
-                    return [self._query] * self._requests
-                return [{**self._query, "cursor": cursor}] * self._requests
+                return [self._query_behind({**backwards, "limit": PAGE + 1})] * self._requests
 
     def _end(self, order: str) -> Instant:
         """The instant of the first timer in that order."""
@@ -92,9 +89,16 @@ class PageReader:
     def _query_after(self, instant: Instant) -> Query:
         """The page behind the first timer that is due from the instant on (or before it)."""
         bound = "dueAfter" if self._query["order"] == "asc" else "dueBefore"
-        at = {**self._query, bound: format_instant(instant), "limit": 1}
-        cursor = read_page(self._server, at).next_cursor
-        return self._query if cursor is None else {**self._query, "cursor": cursor}
+        return self._query_behind({**self._query, bound: format_instant(instant), "limit": 1})
+
+    def _query_behind(self, other: Query) -> Query:
+        """The page behind the last timer on the first page of another list; the first one if that
+        list has no more pages. Its own cursor is not for this list."""
+        page = read_page(self._server, other)
+        if page.next_cursor is None:
+            return self._query
+        cursor = cursor_behind(page.timers[-1], self._query)
+        return {**self._query, "cursor": cursor}
 
     def _check(self, page: PageSeen, place: Place) -> None:
         instants = [timer.execute_us for timer in page.timers]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import Epoch, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.domain.transitions import Redrive
@@ -24,6 +25,7 @@ from duetime.testing.store_contract.steps import (
     create,
     ids_of,
     own_shards,
+    stored,
 )
 from duetime.testing.timers import make_timer
 
@@ -156,6 +158,25 @@ async def test_everything_reads_the_same(path: Path) -> None:
     for sort, expected in ((SortField.EXECUTE_AT, timers), (SortField.CREATED_AT, timers[::-1])):
         page = await store.page(PageQuery(namespace="default", sort=sort, descending=False))
         assert page.timers == expected
+    await store.close()
+
+
+async def test_how_attempts_ended_is_told_although_it_was_not_stored(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    leases = await own_shards(store)
+    await store.recover(leases)
+    failed = Redrive(key=TimerKey("default", "failed"), delivery_id="redriven")
+    await store.redrive_if_failed([failed], at(20))
+    claims = {each.id: each for each in await claim(store, leases)}
+    await store.settle([completion(claims["failed"])])
+    timer = await stored(store, failed.key)
+    assert [attempt.outcome for attempt in timer.attempts] == [
+        AttemptOutcome.FAILED,
+        AttemptOutcome.COMPLETED,
+    ]
+    (lost,) = claims["executing"].attempts
+    assert lost.outcome is AttemptOutcome.INTERRUPTED
     await store.close()
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from duetime.domain.instants import Instant
+from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import INTERRUPTED
 from tests.e2e.callback_receiver import Request
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.domain.transitions import INTERRUPTED
+from duetime.domain.outcome import INTERRUPTED
 from tests.brokers.bus_client import PATIENCE_SECONDS
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import RunningBroker, wait_until_taken

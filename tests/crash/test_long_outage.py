@@ -7,8 +7,8 @@ import pytest
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import CreateRequest, Existence, OnExisting
 from duetime.testing.timers import make_timer
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang

@@ -77,10 +77,10 @@ async def test_a_retry_policy_tries_again_until_it_works(
     assert [request.headers["timer-attempt"] for request in requests] == ["1", "2", "3"]
     assert {request.headers["webhook-id"] for request in requests} == {timer["delivery_id"]}
     assert {request.body for request in requests} == {b"7"}
-    assert [(a["number"], a["error"]) for a in timer["attempts"]] == [
-        (1, "connection closed before an answer"),
-        (2, "HTTP 500"),
-        (3, None),
+    assert [(a["number"], a["outcome"], a["error"]) for a in timer["attempts"]] == [
+        (1, "failed", "connection closed before an answer"),
+        (2, "failed", "HTTP 500"),
+        (3, "completed", None),
     ]
     first, second, third = (request.arrived_at for request in requests)
     assert second - first >= 50_000
@@ -135,6 +135,8 @@ async def test_a_kept_alive_connection_that_was_closed_costs_an_attempt_and_no_f
     timer = await wait_for_status(api, second, "completed", "failed")
     assert (timer["status"], timer["attempt"]) == ("completed", 2)
     assert timer["attempts"][0]["error"] == "connection closed before an answer"
+    outcomes = [attempt["outcome"] for attempt in timer["attempts"]]
+    assert outcomes == ["interrupted", "completed"]
     sent = receiver.of("/second")
     assert [request.headers["timer-attempt"] for request in sent] == ["1", "2"]
     assert len({request.headers["webhook-id"] for request in sent}) == 1

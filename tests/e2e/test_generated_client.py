@@ -89,6 +89,10 @@ async def test_a_timer_of_the_v1_api_is_created_read_changed_listed_and_deleted(
     assert created.retry_policy.max_retries == 2
     assert created.callback_timeout == "2s500ms"
 
+    wanted.payload = 1
+    status, refused = await generated.call("timers_v_1.create_timer_v1", body=wanted)
+    assert (status, refused.details["fields"]) == (409, ["payload"])
+
     key = ("default", "a/b c?d")
     assert await generated.call("timers_v_1.get_timer_v1", *key) == (200, created)
 
@@ -126,6 +130,10 @@ async def test_a_batch_an_import_and_a_redrive_are_understood(generated: Generat
         "timers_v_1.import_timers_v1", body=types.File(payload=line * 2)
     )
     assert (status, imported.lines, imported.existing) == (200, 2, 2)
+    status, imported = await generated.call(
+        "timers_v_1.import_timers_v1", body=types.File(payload=b"{}")
+    )
+    assert (status, imported.errors[0].details["field"]) == (200, "id")
 
     body = models.V1RedriveBody(all_=True, dry_run=True)
     status, counted = await generated.call("timers_v_1.redrive_timers_v1", body=body)

@@ -86,6 +86,7 @@ async def test_bad_lines_are_told_and_the_others_imported(cli: Cli) -> None:
     assert finished.status == 1
     assert "existing: 1" in finished.output
     assert "conflicts: 1" in finished.output
+    assert "1\ta timer with this id exists and differs in payload\n" in finished.output
 
 
 async def test_an_unknown_namespace_is_told_at_once(cli: Cli) -> None:

@@ -198,7 +198,7 @@ async def test_a_timer_is_executed_on_time_and_completed(
     assert timer["last_error"] is None
     assert execute_at <= instant(timer["executed_at"]) <= now()
     (attempt,) = timer["attempts"]
-    assert (attempt["number"], attempt["error"]) == (1, None)
+    assert (attempt["number"], attempt["outcome"], attempt["error"]) == (1, "completed", None)
     assert instant(attempt["sent_at"]) >= execute_at
     assert timer["delivery_id"] == request.headers["webhook-id"]
 

@@ -75,6 +75,11 @@ async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
     created = await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s")
     assert (created["id"], created["callbackTimeout"]) == (id, "5s")
     assert await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s") == created
+    again = await cli(*create, "--payload", "[1]", "--callback-timeout", "5s")
+    assert again.output.startswith("Timer existed already.\n")
+    refused = await cli(*create)
+    problem = "a timer with this id exists and differs in payload, callbackTimeout\n"
+    assert refused == (1, "", problem)
     await cli.data("update", id, "--max-retries", "7", "--no-payload")
     shown = await cli.data("get", id)
     policy = shown["retryPolicy"]
@@ -103,3 +108,6 @@ async def test_pages_of_a_namespace_go_on_with_a_cursor(cli: Cli) -> None:
     assert isinstance(timers, list)
     assert [timer["id"] for timer in timers] == ["t4", "t5"]
     assert rest["nextCursor"] is None
+    backwards = await cli("list", "--cursor", str(page["nextCursor"]), "--order", "desc")
+    assert backwards.status == 1
+    assert backwards.errors.startswith("cursor is of another list: namespace, status, ")

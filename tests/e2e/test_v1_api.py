@@ -117,9 +117,33 @@ async def test_the_answer_reschedules(api: httpx.AsyncClient, receiver: Callback
     assert requests[2].arrived_at >= next_at
     assert requests[2].headers["webhook-id"] != requests[1].headers["webhook-id"]
     assert timer["executeAt"] == format_instant(next_at)
+    outcomes = [attempt["outcome"] for attempt in timer["attempts"]]
+    assert outcomes == ["failed", "rescheduled", "completed"]
     # Whoever never got the answer to the create may ask for the same again.
     repeated = await api.post(TIMERS, json=body)
     assert (repeated.status_code, repeated.json()["status"]) == (200, "completed")
+
+
+async def test_a_create_says_whether_the_timer_is_new_and_a_conflict_what_differs(
+    api: httpx.AsyncClient,
+) -> None:
+    body = v1_body("one", "http://127.0.0.1:1/", in_ms(3_600_000), payload={"a": 1.50, "b": [2]})
+    other = {**body, "payload": {"a": 1.5, "b": []}, "metadata": 1}
+    created = await api.post(TIMERS, json=body)
+    again = await api.post(TIMERS, json=body)
+    refused = await api.post(TIMERS, json=other)
+    replaced = await api.post(f"{TIMERS}/create", json=other)
+    answers = (created, again, replaced)
+    assert [each.headers["timer-existence"] for each in answers] == [
+        "created",
+        "existing",
+        "replaced",
+    ]
+    assert again.json() == created.json()
+    assert (refused.status_code, refused.json()["details"]) == (
+        409,
+        {"fields": ["payload", "metadata"]},
+    )
 
 
 async def test_a_removed_timer_never_fires(

@@ -42,8 +42,19 @@ def test_the_fields_of_answers_are_explained() -> None:
         assert all("description" in member for member in properties.values()), name
 
 
+def section_of(name: str) -> str:
+    return PAGE.partition(f'<section id="{name}">')[2].partition("</section>")[0]
+
+
+def test_the_headers_of_answers_are_explained() -> None:
+    for name in ("createTimerV1", "upsertTimerV1"):
+        assert "<h4>Headers of the answer</h4>" in section_of(name)
+        assert "<code>Timer-Existence</code>" in section_of(name)
+    assert PAGE.count("<h4>Headers of the answer</h4>") == 2
+
+
 def test_the_headers_of_callbacks_are_explained() -> None:
     for name in ("callback-platform-timers", "callback-timers-v1"):
-        section = PAGE.partition(f'<section id="{name}">')[2].partition("</section>")[0]
+        section = section_of(name)
         for header in ("webhook-id", "webhook-timestamp", "Timer-Attempt"):
             assert f"<code>{header}</code>" in section

@@ -37,7 +37,18 @@ def answer_table(answers: Json) -> str:
         rows = _member_rows(members["data"], "data.", given_by_client=False)
     else:
         rows = _member_rows(schema, "", given_by_client=False)
-    return f"<h4>Fields of the answer</h4>{_table(rows)}"
+    return f"{_header_table(success)}<h4>Fields of the answer</h4>{_table(rows)}"
+
+
+def _header_table(answer: Json) -> str:
+    """Those that an answer always has; nothing when it has none of its own."""
+    if "headers" not in answer:
+        return ""
+    rows = [
+        _row(name, header["schema"], {"description": header["description"]})
+        for name, header in answer["headers"].items()
+    ]
+    return f"<h4>Headers of the answer</h4>{_table(''.join(rows))}"
 
 
 def prose(text: str) -> str:

@@ -32,7 +32,7 @@ _MEMBERS: Mapping[str, Mapping[str, str]] = {
         "claimed_at": "When the engine took it from the store.",
         "sent_at": "When it was sent; null if it was not, or nobody knows.",
         "answered_at": "When the answer was complete; null without one.",
-        "error": "Why it failed; null if it did not.",
+        "error": "Why it failed or was interrupted; else null.",
     },
     "HealthStatus": {"timestamp": "When this was answered."},
     "EngineStatus": {

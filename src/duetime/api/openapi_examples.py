@@ -100,6 +100,7 @@ DETAIL = {
                 "claimed_at": "2030-01-01T11:59:59.981Z",
                 "sent_at": "2030-01-01T12:00:00.001Z",
                 "answered_at": "2030-01-01T12:00:00.131Z",
+                "outcome": "completed",
                 "error": None,
             }
         ],

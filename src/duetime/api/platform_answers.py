@@ -113,6 +113,7 @@ def _attempt_of(attempt: Attempt) -> AttemptAnswer:
         claimed_at=format_instant(attempt.claimed_at),
         sent_at=_instant_or_none(attempt.sent_at),
         answered_at=_instant_or_none(attempt.answered_at),
+        outcome=attempt.outcome.value,
         error=attempt.error,
     )
 

@@ -4,7 +4,7 @@ Unknown members are refused: a misspelt `retry_policy` or `headers` would be not
 timer has fired without it.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -36,6 +36,14 @@ DurationText = Annotated[
     Meta(
         description='A duration such as "500ms", "30s", "10m" or "1h30m".',
         extra_json_schema=DURATION,
+    ),
+]
+AttemptOutcomeText = Annotated[
+    Literal["completed", "rescheduled", "failed", "interrupted"],
+    Meta(
+        description="How it ended. `rescheduled`: the answer asked for another instant. "
+        "`interrupted`: no answer was recorded, as the service stopped meanwhile or the connection "
+        "was gone; it is repeated and does not count as a failure.",
     ),
 ]
 CallbackHeaders = Annotated[
@@ -272,14 +280,15 @@ class RetryPolicyAnswer(Struct, frozen=True):
 
 
 class AttemptAnswer(Struct, frozen=True):
-    """One try to deliver. `error` is null when it succeeded; an attempt that the service did
-    not live to see answered has neither `sent_at` nor `answered_at`."""
+    """One try to deliver. An attempt that the service did not live to see answered has neither
+    `sent_at` nor `answered_at`."""
 
     number: int
     due_at: InstantText
     claimed_at: InstantText
     sent_at: InstantText | None
     answered_at: InstantText | None
+    outcome: AttemptOutcomeText
     error: str | None
 
 

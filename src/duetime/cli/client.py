@@ -45,12 +45,13 @@ class TimerClient:
         query: Mapping[str, str | int] | None = None,
     ) -> object:
         """The `data` of a successful answer."""
-        answer, envelope = self.exchange(method, path, body=body, query=query)
-        if answer.status_code == 401:
-            self.fail_unauthorized()
-        if not answer.is_success:
-            fail(printable(str(envelope["message"])), ExitCode.FAILED)
-        return envelope["data"]
+        return self._data(*self.exchange(method, path, body=body, query=query))
+
+    def create(self, body: object) -> tuple[str, object]:
+        """Create a timer: whether it was `created` or is an `existing` one, and its data."""
+        answer, envelope = self.exchange("POST", "/timers", body=body)
+        data = self._data(answer, envelope)
+        return "created" if answer.status_code == 201 else "existing", data
 
     def exchange(
         self,
@@ -111,6 +112,13 @@ class TimerClient:
             fail(f"{self.url} cannot be talked to: {error}", ExitCode.UNREACHABLE)
         except (UnicodeEncodeError, httpx.InvalidURL):
             fail("the API key or the URL has characters that cannot be sent", ExitCode.USAGE)
+
+    def _data(self, answer: "httpx.Response", envelope: Mapping[str, object]) -> object:
+        if answer.status_code == 401:
+            self.fail_unauthorized()
+        if not answer.is_success:
+            fail(printable(str(envelope["message"])), ExitCode.FAILED)
+        return envelope["data"]
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:

@@ -40,6 +40,12 @@ from duetime.cli.views import show_timer
 from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
+_HEADLINES = {
+    "created": "Timer created.",
+    "existing": "Timer existed already.",
+    "replaced": "Timer replaced.",
+}
+
 
 def create(
     url: Annotated[str | None, typer.Option(help="Where the callback is POSTed to.")] = None,
@@ -137,7 +143,8 @@ def create(
             refuse("--idempotency-key", problem)
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
         client = V1Client(server, api_key)
-    show_timer("Timer created.", client.request("POST", "/timers", body=body), as_json=as_json)
+    existence, data = client.create(body)
+    show_timer(_HEADLINES.get(existence, "Timer accepted."), data, as_json=as_json)
 
 
 def _callback(

@@ -51,7 +51,10 @@ def list_timers(
     due_after: DueAfterOption = None,
     due_before: DueBeforeOption = None,
     cursor: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Go on where the page before ended.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Go on where the page before ended; all but --limit stays."
+        ),
     ] = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,

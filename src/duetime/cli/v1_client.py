@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
+from duetime.api.v1.types import EXISTENCE_HEADER
 from duetime.cli.client import TIMEOUT_SECONDS, TimerClient
 from duetime.cli.documents import read_document
 from duetime.cli.terminal import ExitCode, fail, printable
@@ -46,6 +47,13 @@ class V1Client:
             method, path, body=body, query=query, timeout_seconds=timeout_seconds
         )
         return self._succeeded(answer, document)
+
+    def create(self, body: object) -> tuple[str, object]:
+        """Create a timer: whether it was `created`, is an `existing` one or has `replaced` another,
+        and the timer. The first is empty if something on the way has dropped the header."""
+        answer, document = self.exchange("POST", "/timers", body=body)
+        timer = self._succeeded(answer, document)
+        return answer.headers.get(EXISTENCE_HEADER, ""), timer
 
     def exchange(
         self,

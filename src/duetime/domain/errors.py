@@ -1,5 +1,6 @@
 """The errors a caller can meet. Each knows its kind; a front door turns kinds into its codes."""
 
+from collections.abc import Sequence
 from enum import Enum
 
 from duetime.domain.keys import TimerKey
@@ -86,6 +87,15 @@ class TimerConflict(DuetimeError):
     """A timer with this key exists and was asked for in other words."""
 
     kind = ErrorKind.TIMER_CONFLICT
+
+
+class TimerDiffers(TimerConflict):
+    """A timer with this id exists and is a different one. `fields` are the names of what differs;
+    what it is instead may be nobody's business here, so it is not told."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__(f"a timer with this id exists and differs in {', '.join(fields)}")
+        self.fields = fields
 
 
 class Unavailable(DuetimeError):

@@ -1,13 +1,31 @@
 """How one attempt ended."""
 
+from enum import StrEnum
+from typing import ClassVar
+
 from msgspec import Struct
 
 from duetime.domain.instants import Instant
+
+INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
+"""The error of an attempt whose service did not live to see it answered."""
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended, in a word. The words are stored; they never change meaning."""
+
+    COMPLETED = "completed"
+    RESCHEDULED = "rescheduled"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    """No answer was recorded, and it is nobody's failure: the service stopped meanwhile, or the
+    connection turned out to be gone."""
 
 
 class Completed(Struct, frozen=True, kw_only=True):
     """The endpoint accepted the callback."""
 
+    kind: ClassVar[AttemptOutcome] = AttemptOutcome.COMPLETED
     sent_at: Instant
     answered_at: Instant
 
@@ -15,6 +33,7 @@ class Completed(Struct, frozen=True, kw_only=True):
 class Rescheduled(Struct, frozen=True, kw_only=True):
     """The endpoint asked to be called again at another instant: a new firing."""
 
+    kind: ClassVar[AttemptOutcome] = AttemptOutcome.RESCHEDULED
     sent_at: Instant
     answered_at: Instant
     next_execute_at: Instant
@@ -29,6 +48,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     they would fare no better now.
     """
 
+    kind: ClassVar[AttemptOutcome] = AttemptOutcome.FAILED
     sent_at: Instant
     answered_at: Instant
     error: str
@@ -44,6 +64,7 @@ class Interrupted(Struct, frozen=True, kw_only=True):
     it is nobody's failure.
     """
 
+    kind: ClassVar[AttemptOutcome] = AttemptOutcome.INTERRUPTED
     sent_at: Instant
     answered_at: Instant
     error: str

@@ -2,11 +2,12 @@
 
 from enum import IntEnum
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from duetime.domain.callback import Callback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.retry import RetryPolicy
 
 MAX_ATTEMPTS_REMEMBERED = 20
@@ -31,10 +32,11 @@ class TimerStatus(IntEnum):
 
 
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One try to deliver. `error` is absent when it succeeded.
+    """One try to deliver. `error` is absent when it was completed or rescheduled.
 
     An attempt that the service did not live to see answered has neither `sent_at` nor
-    `answered_at`, because nobody is left who knows.
+    `answered_at`, because nobody is left who knows. `recorded_outcome` is absent in attempts that
+    were made by older releases; `outcome` tells of these what can still be known.
     """
 
     number: int
@@ -42,7 +44,17 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     claimed_at: Instant
     sent_at: Instant | None = None
     answered_at: Instant | None = None
+    recorded_outcome: AttemptOutcome | None = field(default=None, name="outcome")
     error: str | None = None
+
+    @property
+    def outcome(self) -> AttemptOutcome:
+        if self.recorded_outcome is not None:
+            return self.recorded_outcome
+        if self.error is None:
+            return AttemptOutcome.COMPLETED
+        is_lost = self.error == INTERRUPTED
+        return AttemptOutcome.INTERRUPTED if is_lost else AttemptOutcome.FAILED
 
 
 class Timer(Struct, frozen=True, kw_only=True, gc=False):

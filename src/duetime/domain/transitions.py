@@ -20,11 +20,17 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
 from duetime.domain.keys import Epoch, TimerKey
-from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
+from duetime.domain.outcome import (
+    INTERRUPTED,
+    AttemptOutcome,
+    Completed,
+    Failed,
+    Interrupted,
+    Outcome,
+    Rescheduled,
+)
 from duetime.domain.retry import UNTIL_DELIVERED, RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
-
-INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -178,7 +184,11 @@ def recovered(timer: Timer) -> Timer:
     """What a dead owner left executing, pending again. Its attempt is remembered as lost."""
     assert timer.claimed_at is not None
     lost = Attempt(
-        number=timer.attempt, due_at=timer.due_at, claimed_at=timer.claimed_at, error=INTERRUPTED
+        number=timer.attempt,
+        due_at=was_due_at(timer),
+        claimed_at=timer.claimed_at,
+        recorded_outcome=AttemptOutcome.INTERRUPTED,
+        error=INTERRUPTED,
     )
     return replace(
         timer,
@@ -256,17 +266,18 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
         claimed_at=claim.claimed_at,
         sent_at=outcome.sent_at,
         answered_at=outcome.answered_at,
+        recorded_outcome=outcome.kind,
         error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
     )
 
 
-def was_due_at(claim: Claim) -> Instant:
+def was_due_at(executing: Claim | Timer) -> Instant:
     """When the attempt was due: the first one of a firing at the timer's instant, even if it was
     handed back since and is late for that."""
-    is_rescheduled = bool(claim.attempts) and claim.attempts[-1].error is None
-    if claim.attempt == 1 and (is_rescheduled or not claim.attempts):
-        return claim.execute_at
-    return claim.due_at
+    is_rescheduled = bool(executing.attempts) and executing.attempts[-1].error is None
+    if executing.attempt == 1 and (is_rescheduled or not executing.attempts):
+        return executing.execute_at
+    return executing.due_at
 
 
 def _settlement(

@@ -13,6 +13,7 @@ from duetime.domain.errors import (
     InvalidInput,
     StoreUnavailable,
     TimerConflict,
+    TimerDiffers,
     TimerNotFound,
     TimerNotPending,
 )
@@ -41,7 +42,7 @@ from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.key_text import check_key_text
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
-from duetime.service.repeats import is_repeat
+from duetime.service.repeats import differing_fields
 from duetime.service.rules import TimerRules
 from duetime.service.timer_checks import TimerChecks
 
@@ -89,7 +90,8 @@ class TimerService:
         With an id or an idempotency key, a repeat of what was accepted once is answered with the
         timer it made, however close its instant is by now. Raises `InvalidInput`, `TooLarge`,
         `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when the key belongs to a
-        different timer; `TimerNotPending` when that was to be replaced and is not pending.
+        different timer (with an id it is `TimerDiffers`, which says in what); `TimerNotPending`
+        when that was to be replaced and is not pending.
         """
         await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
@@ -300,30 +302,33 @@ class TimerService:
     async def _repeat(self, request: CreateRequest) -> CreateResult | None:
         """The timer that an earlier request made, if this one only repeats it."""
         existing = await self._store.get(request.timer.key)
-        if existing is None or not self._is_repeat(request, existing):
+        if existing is None or self._differing_fields(request, existing):
             return None
         return CreateResult(Existence.EXISTING, existing)
 
     def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
         """The result, unless the timer that exists is not the one that was asked for."""
-        if result.existence is not Existence.EXISTING or self._is_repeat(request, result.timer):
+        if result.existence is not Existence.EXISTING:
+            return result
+        fields = self._differing_fields(request, result.timer)
+        if not fields:
             return result
         if request.on_existing is OnExisting.REPLACE:
             raise TimerNotPending("replace", result.timer.status)
-        raise TimerConflict("a timer with this id exists and is a different one")
+        raise TimerDiffers(fields)
 
     def _checked_or_error(
         self, result: CreateResult, request: CreateRequest
     ) -> CreateResult | DuetimeError:
         try:
             return self._checked(result, request)
-        except (TimerConflict, TimerNotPending) as error:
+        except (TimerDiffers, TimerNotPending) as error:
             return error
 
-    def _is_repeat(self, request: CreateRequest, existing: Timer) -> bool:
+    def _differing_fields(self, request: CreateRequest, existing: Timer) -> list[str]:
         wanted = request.timer
         namespace = self._namespaces.known(wanted.key.namespace)
         if namespace is not None and wanted.retry_policy == namespace.options.retry_policy:
             # Nothing was asked for, or just that; the namespace's may have been another one then.
             wanted = replace(wanted, retry_policy=existing.retry_policy)
-        return is_repeat(wanted, existing, self._rules.callback_timeout_ms)
+        return differing_fields(wanted, existing, self._rules.callback_timeout_ms)

@@ -188,6 +188,32 @@ async def test_the_examples_of_the_v1_api_are_answered_as_shown(api: ApiBench) -
     assert (await api.request("POST", "/api/v1/timers/delete", v1.SELECTION)).status == 204
 
 
+async def test_the_example_of_a_conflict_is_answered_as_shown(api: ApiBench) -> None:
+    await api.request("POST", "/api/v1/timers", v1.CREATE)
+    other = v1.CREATE | {"executeAt": v1.NEXT_EXECUTE_AT, "payload": 1}
+    reply = await api.request("POST", "/api/v1/timers", other)
+    answers = (await document(api))["paths"]["/api/v1/timers"]["post"]["responses"]
+    (example,) = answers["409"]["content"]["application/json"]["examples"].values()
+    assert without(reply.json, "timestamp") == without(example["value"], "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/api/v1/timers", ["created", "existing"]),
+        ("/api/v1/timers/create", ["created", "replaced", "existing"]),
+    ],
+)
+async def test_creates_are_described_to_say_whether_the_timer_is_new(
+    api: ApiBench, path: str, told: list[str]
+) -> None:
+    header = (await document(api))["paths"][path]["post"]["responses"]["200"]["headers"]
+    assert header["Timer-Existence"]["required"]
+    assert header["Timer-Existence"]["schema"]["enum"] == told
+    reply = await api.request("POST", path, v1.CREATE)
+    assert reply.headers["timer-existence"] == "created"
+
+
 async def test_the_examples_of_many_timers_are_answered_as_shown(api: ApiBench) -> None:
     batch = await api.request("POST", "/api/v1/timers/batch", v1.BATCH)
     assert batch.json == v1.BATCH_RESULTS

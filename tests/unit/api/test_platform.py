@@ -164,6 +164,7 @@ class TestGet:
                 "claimed_at": "2030-01-01T00:00:10Z",
                 "sent_at": "2030-01-01T00:00:10Z",
                 "answered_at": "2030-01-01T00:00:10.120Z",
+                "outcome": "failed",
                 "error": "HTTP 500",
             },
             {
@@ -172,6 +173,7 @@ class TestGet:
                 "claimed_at": "2030-01-01T00:00:11.120Z",
                 "sent_at": "2030-01-01T00:00:11.120Z",
                 "answered_at": "2030-01-01T00:00:11.240Z",
+                "outcome": "completed",
                 "error": None,
             },
         ]

@@ -22,9 +22,18 @@ class ScriptedServer:
         self.requests: list[httpx.Request] = []
         self._scripts: dict[tuple[str, str], list[React]] = {}
 
-    def answer(self, method: str, path: str, document: object, status: int = 200) -> None:
+    def answer(
+        self,
+        method: str,
+        path: str,
+        document: object,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         content = b"" if document is None else msgspec.json.encode(document)
-        self.react(method, path, lambda request: httpx.Response(status, content=content))
+        self.react(
+            method, path, lambda request: httpx.Response(status, headers=headers, content=content)
+        )
 
     def react(self, method: str, path: str, reaction: React) -> None:
         """The next request there; the last reaction stays."""

@@ -81,10 +81,12 @@ def test_standard_input_and_a_namespace(server: ScriptedServer) -> None:
 
 
 def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
-    errors = [
-        {"line": n, "error": "INVALID_INPUT", "message": "id must be a string"}
-        for n in range(3, 103)
+    invalid = {"error": "INVALID_INPUT", "message": "id must be a string"}
+    errors: list[dict[str, object]] = [
+        {"line": n, **invalid, "details": {"field": "id"}} for n in range(3, 103)
     ]
+    problem = "a timer with this id exists and differs in executeAt, payload"
+    errors[1] |= {"message": problem, "details": {"fields": ["executeAt", "payload"]}}
     server.answer("POST", IMPORT, summary(2, lines=204, conflicts=2, invalid=200, errors=errors))
     result = invoke("import", "-", stdin=LINE)
     assert result.exit_code == 1
@@ -92,6 +94,7 @@ def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
     assert "conflicts: 2" in lines
     assert "invalid: 200" in lines
     assert "3\tid must be a string" in lines
+    assert f"4\t{problem}" in lines
     assert lines[-1] == "and 192 more"
 
 

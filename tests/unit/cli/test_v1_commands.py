@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from duetime.cli.v1_timer_data import in_platform_names, in_v1_names
-from tests.unit.cli.scripted_server import ScriptedServer, invoke
+from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 UUID = "01980000-0000-7000-8000-000000000000"
 POLICY = {
@@ -24,6 +24,7 @@ def timer(**changes: object) -> dict[str, object]:
         "claimedAt": "2030-01-01T12:00:00Z",
         "sentAt": "2030-01-01T12:00:00.001Z",
         "answeredAt": "2030-01-01T12:00:00.131Z",
+        "outcome": "failed",
         "error": "HTTP 503",
     }
     return {
@@ -73,7 +74,7 @@ def test_a_timer_is_shown_as_others_are(server: ScriptedServer) -> None:
         "callback_protocol: answer",
         "callback_timeout: 30s",
         "last_error: HTTP 503",
-        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\tHTTP 503",
+        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\tfailed: HTTP 503",
     ):
         assert line in lines
     assert any(line.startswith("retry_policy: at most 3 retries, the first") for line in lines)
@@ -115,7 +116,7 @@ def test_list_of_an_instant_needs_no_namespace(server: ScriptedServer) -> None:
 
 
 def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
-    server.answer("POST", "/api/v1/timers", timer())
+    server.answer("POST", "/api/v1/timers", timer(), headers={"timer-existence": "created"})
     result = invoke(
         *("create", "--namespace", "orders", "--id", "order-17", "--url", "http://127.0.0.1/hook"),
         *("--at", "2030-01-01T12:00:00Z", "--payload", '{"snake_case": 1}', "--header", "X-A=1"),
@@ -137,6 +138,49 @@ def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
             "metadata": {"team": "shop"},
         }
     ]
+
+
+CREATE = ("create", "--url", "http://127.0.0.1/", "--at", "2030-01-01T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("headers", "headline"),
+    [
+        ({"Timer-Existence": "created"}, "Timer created."),
+        ({"Timer-Existence": "existing"}, "Timer existed already."),
+        ({"Timer-Existence": "replaced"}, "Timer replaced."),
+        # Whoever stands in between may drop what it does not know.
+        ({}, "Timer accepted."),
+    ],
+)
+def test_create_says_whether_the_timer_is_new(
+    server: ScriptedServer, headers: dict[str, str], headline: str
+) -> None:
+    server.answer("POST", "/api/v1/timers", timer(), headers=headers)
+    result = invoke(*CREATE, "--id", "order-17")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(f"{headline}\nid: order-17\n")
+    told = invoke(*CREATE, "--id", "order-17", "--json").stdout
+    assert msgspec.json.decode(told) == timer()
+
+
+@pytest.mark.parametrize(
+    ("status", "headline"), [(201, "Timer created."), (200, "Timer existed already.")]
+)
+def test_create_says_so_of_timers_of_the_platform_api(
+    server: ScriptedServer, status: int, headline: str
+) -> None:
+    answer = {"code": 0, "message": "", "data": {"id": UUID}}
+    server.answer("POST", "/timers", answer, status=status)
+    result = invoke(*CREATE, "--idempotency-key", "once")
+    assert (result.exit_code, result.stdout) == (0, f"{headline}\nid: {UUID}\n")
+
+
+def test_create_says_what_a_timer_that_exists_differs_in(server: ScriptedServer) -> None:
+    problem = "a timer with this id exists and differs in executeAt, payload"
+    server.answer("POST", "/api/v1/timers", refusal("TIMER_CONFLICT", problem), status=409)
+    result = invoke(*CREATE, "--id", "order-17")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{problem}\n")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from duetime.cli import layout, views
 from duetime.cli.options import read_headers
 from duetime.cli.server_lookup import find_key
 from duetime.cli.views import print_timer, print_timers
+from duetime.domain.outcome import INTERRUPTED
 
 LONG_URL = "https://api.example.com/" + "segment/" * 20
 Show = Callable[..., str]
@@ -58,14 +59,35 @@ def test_attempts_are_a_table(piped: Show) -> None:
         "claimed_at": "2030-01-01T12:00:30Z",
         "sent_at": None,
         "answered_at": None,
+        "outcome": "failed",
         "error": "connection refused",
     }
     lines = piped(timer(attempts=[*_attempts(), failed])).splitlines()
     assert lines[-3:] == [
-        "attempt\tdue\tlateness\tduration\terror",
-        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\t-",
-        "2\t2030-01-01T12:00:30Z\t-\t-\tconnection refused",
+        "attempt\tdue\tlateness\tduration\toutcome",
+        "1\t2030-01-01T12:00:00Z\t1.0 ms late\t130 ms\tcompleted",
+        "2\t2030-01-01T12:00:30Z\t-\t-\tfailed: connection refused",
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"outcome": "rescheduled", "error": None}, "rescheduled"),
+        (
+            {"outcome": "interrupted", "error": "connection reset"},
+            "interrupted: connection reset",
+        ),
+        ({"outcome": "interrupted", "error": INTERRUPTED}, INTERRUPTED),
+        # Older servers do not tell the outcome.
+        ({"error": None}, "-"),
+        ({"error": "HTTP 503"}, "HTTP 503"),
+    ],
+)
+def test_attempts_say_how_they_ended(piped: Show, told: dict[str, object], shown: str) -> None:
+    attempt = {"number": 1, "due_at": "2030-01-01T12:00:00Z", **told}
+    *_, last = piped(timer(attempts=[attempt])).splitlines()
+    assert last == f"1\t2030-01-01T12:00:00Z\t-\t-\t{shown}"
 
 
 def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
@@ -95,7 +117,9 @@ def test_a_terminal_breaks_between_words_only(on_terminal: Show) -> None:
         "word",
         "end",
     }
-    assert all(len(line) <= 60 for line in lines if LONG_URL not in line and "Z" not in line)
+    # Below the fields is the table of attempts, whose columns are never broken.
+    fields = lines[: lines.index("")]
+    assert all(len(line) <= 60 for line in fields if LONG_URL not in line)
 
 
 def test_the_list_is_separated_by_tabs_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

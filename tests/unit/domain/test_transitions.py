@@ -8,10 +8,18 @@ from duetime.domain import transitions
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
-from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
+from duetime.domain.outcome import (
+    INTERRUPTED,
+    AttemptOutcome,
+    Completed,
+    Failed,
+    Interrupted,
+    Outcome,
+    Rescheduled,
+)
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
-from duetime.domain.transitions import INTERRUPTED, Change, Settlement
+from duetime.domain.transitions import Change, Settlement
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer
 
@@ -32,6 +40,14 @@ def settlement_of(claim: Claim, outcome: Outcome) -> Settlement:
 
 def completed() -> Completed:
     return Completed(sent_at=at(1), answered_at=at(2))
+
+
+def rescheduled() -> Rescheduled:
+    return Rescheduled(sent_at=at(1), answered_at=at(2), next_execute_at=at(90))
+
+
+def interrupted() -> Interrupted:
+    return Interrupted(sent_at=at(1), answered_at=at(2), error="connection reset")
 
 
 def failed(retry_after_ms: int | None = None, *, answered_at: Instant | None = None) -> Failed:
@@ -79,7 +95,12 @@ def test_completed() -> None:
     assert result.claimed_at is None
     assert (result.attempt, result.failures) == (2, 1)
     expected = Attempt(
-        number=2, due_at=timer.due_at, claimed_at=at(0.5), sent_at=at(1), answered_at=at(2)
+        number=2,
+        due_at=timer.due_at,
+        claimed_at=at(0.5),
+        sent_at=at(1),
+        answered_at=at(2),
+        recorded_outcome=AttemptOutcome.COMPLETED,
     )
     assert result.attempts == (expected,)
 
@@ -153,13 +174,29 @@ def test_only_real_failures_use_up_retries() -> None:
 
 def test_rescheduled() -> None:
     timer = executing(replace(make_timer(retry_policy=POLICY), attempt=3, failures=2))
-    outcome = Rescheduled(sent_at=at(1), answered_at=at(2), next_execute_at=at(90))
-    result = transitions.settled(timer, settlement_of(transitions.claim_of(timer), outcome))
+    result = transitions.settled(timer, settlement_of(transitions.claim_of(timer), rescheduled()))
     assert result.status is TimerStatus.PENDING
     assert result.execute_at == result.due_at == at(90)
     assert (result.attempt, result.failures, result.delivery_id) == (0, 0, "next")
     assert result.last_error is None
     assert [attempt.number for attempt in result.attempts] == [4]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "error"),
+    [
+        (completed(), AttemptOutcome.COMPLETED, None),
+        (rescheduled(), AttemptOutcome.RESCHEDULED, None),
+        (failed(), AttemptOutcome.FAILED, "HTTP 500"),
+        (interrupted(), AttemptOutcome.INTERRUPTED, "connection reset"),
+    ],
+)
+def test_an_attempt_is_remembered_with_its_outcome(
+    outcome: Outcome, told: AttemptOutcome, error: str | None
+) -> None:
+    for policy in (None, POLICY):
+        (attempt,) = settlement_of(claim_of(make_timer(retry_policy=policy)), outcome).attempts
+        assert (attempt.outcome, attempt.error) == (told, error)
 
 
 def test_a_new_delivery_id_is_drawn_only_for_a_new_firing() -> None:
@@ -192,7 +229,13 @@ def test_recovered() -> None:
     assert (result.attempt, result.failures) == (1, 0)
     assert (result.due_at, result.delivery_id) == (timer.due_at, timer.delivery_id)
     assert result.last_error == INTERRUPTED
-    lost = Attempt(number=1, due_at=timer.due_at, claimed_at=at(0.5), error=INTERRUPTED)
+    lost = Attempt(
+        number=1,
+        due_at=timer.due_at,
+        claimed_at=at(0.5),
+        recorded_outcome=AttemptOutcome.INTERRUPTED,
+        error=INTERRUPTED,
+    )
     assert result.attempts == (lost,)
 
 
@@ -291,8 +334,7 @@ def test_the_stored_numbers_and_names_of_states_never_change() -> None:
 
 
 def test_an_interrupted_attempt_is_made_again_at_once_and_is_no_failure() -> None:
-    gone = Interrupted(sent_at=at(1), answered_at=at(2), error="connection reset")
-    settlement = settlement_of(claim_of(make_timer()), gone)
+    settlement = settlement_of(claim_of(make_timer()), interrupted())
     assert settlement.status is TimerStatus.PENDING
     assert (settlement.attempt, settlement.failures) == (1, 0)
     assert settlement.due_at <= at(2)

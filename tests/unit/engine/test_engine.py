@@ -2,8 +2,8 @@
 
 import asyncio
 
+from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import INTERRUPTED
 from duetime.testing import Hang, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 

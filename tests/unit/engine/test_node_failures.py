@@ -4,8 +4,8 @@ import asyncio
 
 from structlog.typing import EventDict
 
+from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import INTERRUPTED
 from duetime.testing import Hang, Succeed, VirtualTimeLoop, on_virtual_time
 from tests.unit.engine.cluster_bench import (
     BEAT_SECONDS,

@@ -4,7 +4,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime.domain.callback import HttpCallback
-from duetime.domain.errors import InvalidInput, NamespaceNotFound, TimerConflict, TooLarge
+from duetime.domain.errors import InvalidInput, NamespaceNotFound, TimerDiffers, TooLarge
 from duetime.domain.instants import plus_ms
 from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
 from duetime.domain.namespace import Namespace, NamespaceOptions
@@ -47,7 +47,8 @@ async def test_every_timer_has_its_answer_in_its_place(bench: ServiceBench) -> N
     assert isinstance(repeat, CreateResult)
     assert repeat.existence is Existence.EXISTING
     assert isinstance(lost, NamespaceNotFound)
-    assert isinstance(conflict, TimerConflict)
+    assert isinstance(conflict, TimerDiffers)
+    assert conflict.fields == ["execute_at"]
     assert [str(error) for error in (late, nameless)] == [
         "execute_at must be in the future",
         "id must have 1 to 255 characters",

@@ -9,6 +9,7 @@ from duetime.domain.errors import (
     InvalidInput,
     NamespaceNotFound,
     TimerConflict,
+    TimerDiffers,
     TimerNotFound,
     TimerNotPending,
     TooLarge,
@@ -59,8 +60,9 @@ async def test_a_given_id_is_kept_and_an_existing_timer_is_answered(bench: Servi
     first = await bench.service.create(replace(new_timer(), id="mine"))
     second = await bench.service.create(replace(new_timer(), id="mine"))
     assert (second.existence, second.timer) == (Existence.EXISTING, first.timer)
-    with pytest.raises(TimerConflict):
+    with pytest.raises(TimerDiffers) as caught:
         await bench.service.create(replace(new_timer(20_000), id="mine"))
+    assert caught.value.fields == ["execute_at"]
     assert len(bench.wakeups.announced) == 1
     third = await bench.service.create(
         replace(new_timer(30_000), id="mine", on_existing=OnExisting.REPLACE)

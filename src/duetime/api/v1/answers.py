@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, json
 
-from duetime.api.answers import Answer
+from duetime.api.answers import JSON_TYPE, Answer, Headers
 from duetime.api.v1.types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.instants import Instant, format_duration, format_instant
@@ -23,8 +23,8 @@ _STATUSES: dict[TimerStatus, Literal["pending", "executing", "completed", "faile
 _encode = json.Encoder().encode
 
 
-def ok(body: object) -> Answer:
-    return Answer(200, _encode(body))
+def ok(body: object, headers: Headers = JSON_TYPE) -> Answer:
+    return Answer(200, _encode(body), headers)
 
 
 NO_CONTENT = Answer(204, b"", ())
@@ -95,6 +95,7 @@ def _attempt_answer(attempt: Attempt) -> AttemptAnswer:
         format_instant(attempt.claimed_at),
         instant_or_none(attempt.sent_at),
         instant_or_none(attempt.answered_at),
+        attempt.outcome.value,
         attempt.error,
     )
 

@@ -9,13 +9,14 @@ from msgspec import json
 
 from duetime.api.answers import JSON_TYPE, Answer, Headers
 from duetime.api.decoding import InvalidRequest
-from duetime.api.v1.types import ErrorAnswer, ItemError
+from duetime.api.v1.types import Details, ErrorAnswer, ItemError
 from duetime.domain.errors import (
     DuetimeError,
     ErrorKind,
     InvalidInput,
     NamespaceNotFound,
     StoreUnavailable,
+    TimerDiffers,
 )
 from duetime.domain.instants import Instant, format_instant
 
@@ -37,12 +38,15 @@ ERRORS = dict.fromkeys(
 
 _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
-# What the service calls otherwise, longest first.
+# What the service calls otherwise. Here a callback is made over HTTP, and that of a timer which has
+# another type has no URL.
 _FIELDS = (
+    ("callback.type", "callbackUrl"),
     ("callback.url", "callbackUrl"),
     ("callback.payload", "payload"),
     ("callback.headers", "callbackHeaders"),
     ("callback.timeout", "callbackTimeout"),
+    ("callback.protocol", "callbackProtocol"),
 )
 
 
@@ -65,28 +69,37 @@ def refusal(
     error: str,
     message: str,
     now: Instant,
-    details: dict[str, str | int] | None = None,
+    details: Details | None = None,
     headers: Headers = (),
 ) -> Answer:
-    body = ErrorAnswer(error, message, details or {}, format_instant(now))
+    body = ErrorAnswer(
+        error=error, message=message, details=details or {}, timestamp=format_instant(now)
+    )
     return Answer(status, json.encode(body), JSON_TYPE + headers)
 
 
 def item_error(error: DuetimeError) -> ItemError:
     """The error without its instant, as it stands in a list of results."""
     _, code = STATUS_AND_ERROR[error.kind]
+    message, details = _message_and_details(error)
+    return ItemError(error=code, message=message, details=details)
+
+
+def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
     if isinstance(error, InvalidRequest):
-        return ItemError(code, error.message, {"field": error.field})
+        return error.message, {"field": error.field}
     if isinstance(error, InvalidInput):
-        field, problem = _in_camel_case(error)
-        return ItemError(code, f"{field} {problem}", {"field": field})
+        field, problem = _field_and_problem(error)
+        return f"{field} {problem}", {"field": field}
     if isinstance(error, NamespaceNotFound):
-        return ItemError(code, error.message, {"field": "namespace"})
+        return error.message, {"field": "namespace"}
+    if isinstance(error, TimerDiffers):
+        fields = [_renamed(field) or _in_camel_case(field) for field in error.fields]
+        return TimerDiffers(fields).message, {"fields": fields}
     status = getattr(error, "status", None)
     if status is not None:
-        return ItemError(code, error.message, {"status": status.label})
-    message = error.told if isinstance(error, StoreUnavailable) else error.message
-    return ItemError(code, message, {})
+        return error.message, {"status": status.label}
+    return (error.told if isinstance(error, StoreUnavailable) else error.message), {}
 
 
 def no_such_path(now: Instant) -> Answer:
@@ -99,13 +112,23 @@ def method_not_allowed(allowed: Iterable[str], now: Instant) -> Answer:
     return refusal(405, "METHOD_NOT_ALLOWED", message, now, headers=((b"allow", methods.encode()),))
 
 
-def _in_camel_case(error: InvalidInput) -> tuple[str, str]:
-    """The field and the problem in the spelling of this API."""
-    field = error.field
+def _field_and_problem(error: InvalidInput) -> tuple[str, str]:
+    """In the spelling of this API."""
+    renamed = _renamed(error.field)
+    if renamed is not None:
+        return renamed, error.problem
+    return _in_camel_case(error.field), _in_camel_case(error.problem)
+
+
+def _renamed(field: str) -> str | None:
     for name, ours in _FIELDS:
         if field == name or field.startswith(f"{name}."):
-            return ours + field.removeprefix(name), error.problem
-    return _SNAKE.sub(_camel, field), _SNAKE.sub(_camel, error.problem)
+            return ours + field.removeprefix(name)
+    return None
+
+
+def _in_camel_case(text: str) -> str:
+    return _SNAKE.sub(_camel, text)
 
 
 def _camel(match: re.Match[str]) -> str:

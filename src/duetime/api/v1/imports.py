@@ -147,4 +147,4 @@ class Import:
 
 def _line_error(line: int, error: DuetimeError) -> LineError:
     told = item_error(error)
-    return LineError(line, told.error, told.message)
+    return LineError(line, error=told.error, message=told.message, details=told.details)

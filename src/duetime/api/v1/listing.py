@@ -1,8 +1,11 @@
 """The query parameters of the list of timers, and the cursors that lead on."""
 
-import binascii
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
+from hashlib import blake2b
+
+from msgspec import json
+from msgspec.structs import replace
 
 from duetime.api.instant_text import parse_instant
 from duetime.api.platform_query import ORDERS, STATUSES
@@ -10,7 +13,6 @@ from duetime.api.query import choice, number, parameters
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.domain.timer import Timer
 from duetime.ports.store import Position, ScanQuery
 
 DEFAULT_LIMIT = 50
@@ -18,35 +20,57 @@ MAX_LIMIT = 1_000
 
 KNOWN = frozenset({"namespace", "status", "dueAfter", "dueBefore", "cursor", "limit", "order"})
 
-_CURSOR = struct.Struct(">q16s")
+# Of which list, and where in it. The text of thirty bytes needs no padding.
+_CURSOR = struct.Struct(">6sq16s")
+_LIST_BYTES = 6
 
 
 def parse_listing(query_string: bytes) -> ScanQuery:
     """Raises `InvalidInput` that names the parameter."""
     given = parameters(query_string, KNOWN)
     status, cursor = given.get("status"), given.get("cursor")
-    return ScanQuery(
+    query = ScanQuery(
         namespace=given.get("namespace", DEFAULT_NAMESPACE),
         status=None if status is None else choice("status", status, STATUSES),
         execute_from_inclusive=_instant_or_none("dueAfter", given.get("dueAfter")),
         execute_until_exclusive=_instant_or_none("dueBefore", given.get("dueBefore")),
-        after_exclusive=None if cursor is None else position_of(cursor),
         descending=choice("order", given.get("order", "asc"), ORDERS),
         limit=number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT),
     )
+    return query if cursor is None else replace(query, after_exclusive=_position(cursor, query))
 
 
-def cursor_of(timer: Timer) -> str:
-    """Where a list goes on that ended with this timer."""
-    return urlsafe_b64encode(_CURSOR.pack(timer.execute_at, timer.timer_uuid)).decode()
+def cursor_of(last: Position, query: ScanQuery) -> str:
+    """Where the list goes on of which a page ended there."""
+    packed = _CURSOR.pack(_list_digest(query), last.execute_at, last.timer_uuid)
+    return urlsafe_b64encode(packed).decode()
 
 
-def position_of(cursor: str) -> Position:
+def _position(cursor: str, query: ScanQuery) -> Position:
     try:
-        execute_at, timer_uuid = _CURSOR.unpack(urlsafe_b64decode(cursor.encode("ascii")))
-    except (UnicodeEncodeError, binascii.Error, struct.error):
+        digest, execute_at, timer_uuid = _CURSOR.unpack(b64decode(cursor, b"-_", validate=True))
+    except (ValueError, struct.error):
         raise InvalidInput("cursor", "must be the nextCursor of a page before") from None
+    if digest != _list_digest(query):
+        problem = (
+            "is of another list: namespace, status, dueAfter, dueBefore and order must be those "
+            "of the page before"
+        )
+        raise InvalidInput("cursor", problem)
     return Position(Instant(execute_at), timer_uuid)
+
+
+def _list_digest(query: ScanQuery) -> bytes:
+    """Tells the pages of one list from those of another, however long they are. Every node makes
+    the same."""
+    told = (
+        query.namespace,
+        query.status,
+        query.execute_from_inclusive,
+        query.execute_until_exclusive,
+        query.descending,
+    )
+    return blake2b(json.encode(told), digest_size=_LIST_BYTES).digest()
 
 
 def _instant_or_none(name: str, text: str | None) -> Instant | None:

@@ -16,15 +16,17 @@ from duetime.api.v1 import openapi_examples as examples
 from duetime.api.v1.listing import DEFAULT_LIMIT, MAX_LIMIT
 from duetime.api.v1.openapi_answers import NO_CONTENT, failures, ok
 from duetime.api.v1.openapi_callback import callbacks
+from duetime.api.v1.types import EXISTENCE_HEADER
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.ports.store import Existence
 
 TAG = "Timers v1"
 DESCRIPTION = (
     "Timers in namespaces, with ids of the client's own. A timer is named by the path, or in the "
     "body of the operations that end in a verb. Errors have the form `{error, message, details, "
     "timestamp}`: `error` is a code for programs, `details.field` the member or parameter at "
-    "fault, `details.status` the status that a timer is in. Unknown members and parameters are "
-    "refused."
+    "fault, `details.fields` what a timer that exists differs in, `details.status` the status that "
+    "a timer is in. Unknown members and parameters are refused."
 )
 
 
@@ -63,17 +65,21 @@ def _create() -> Json:
         "tags": [TAG],
         "summary": "Create a timer",
         "description": "Answered once the timer is durable. Repeating the same request is safe: "
-        "it is answered with the timer that exists. `executeAt` may be at most 100 years ahead.",
+        "it is answered with the timer that exists. If that is a different one, `details.fields` "
+        "names what differs. `executeAt` may be at most 100 years ahead.",
         "requestBody": json_body(
             "V1CreateBody", {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}
         ),
         "responses": {
-            "200": ok(
-                "The timer, new or as an equal request made it.",
-                "V1TimerAnswer",
-                {"Timer": examples.TIMER},
-                _links(),
-            ),
+            "200": {
+                **ok(
+                    "The timer, new or as an equal request made it.",
+                    "V1TimerAnswer",
+                    {"Timer": examples.TIMER},
+                    _links(),
+                ),
+                "headers": _existence(Existence.CREATED, Existence.EXISTING),
+            },
             **failures(answers.INVALID_POLICY, answers.CONFLICT, answers.TOO_LARGE),
         },
         "callbacks": callbacks(),
@@ -89,9 +95,12 @@ def _upsert() -> Json:
         "fires. One that is not pending any more is answered if it is equal, and refused if not.",
         "requestBody": json_body("V1CreateBody", {"Full": examples.CREATE}),
         "responses": {
-            "200": ok(
-                "The timer as it is now.", "V1TimerAnswer", {"Timer": examples.TIMER}, _links()
-            ),
+            "200": {
+                **ok(
+                    "The timer as it is now.", "V1TimerAnswer", {"Timer": examples.TIMER}, _links()
+                ),
+                "headers": _existence(*Existence),
+            },
             **failures(answers.INVALID, answers.NOT_PENDING, answers.TOO_LARGE),
         },
         "callbacks": callbacks(),
@@ -104,7 +113,8 @@ def _list() -> Json:
         "tags": [TAG],
         "summary": "List the timers of a namespace",
         "description": "In the order of `executeAt`. A page that is not the last has a "
-        "`nextCursor`: repeat the request with it to get the page that follows.",
+        "`nextCursor`: repeat the request with it to get the page that follows. `limit` may be "
+        "another one then, all else stays.",
         "parameters": [
             query_parameter(
                 "namespace",
@@ -319,6 +329,17 @@ def _key_parameters() -> list[Json]:
             examples.TIMER_ID,
         ),
     ]
+
+
+def _existence(*possible: Existence) -> Json:
+    return {
+        EXISTENCE_HEADER: {
+            "description": "Whether the timer is new, was there as an equal request made it, or "
+            "took the place of a pending one.",
+            "required": True,
+            "schema": {"type": "string", "enum": [existence.value for existence in possible]},
+        }
+    }
 
 
 def _links() -> Json:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from duetime.api.openapi_parts import Json, content, reference
 from duetime.api.v1.openapi_examples import failure
+from duetime.api.v1.types import Details
 
 
 class Failure(Struct, frozen=True):
@@ -15,7 +16,7 @@ class Failure(Struct, frozen=True):
     description: str
     error: str
     message: str
-    details: dict[str, str] = {}
+    details: Details = {}
 
 
 INVALID = Failure(
@@ -71,7 +72,8 @@ CONFLICT = Failure(
     409,
     "A timer with this id exists, and it is a different one.",
     "TIMER_CONFLICT",
-    "a timer with this id exists and is a different one",
+    "a timer with this id exists and differs in executeAt, payload",
+    {"fields": ["executeAt", "payload"]},
 )
 NOT_PENDING = Failure(
     409,

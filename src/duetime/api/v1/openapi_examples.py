@@ -1,5 +1,7 @@
 """The examples of the v1 API, shown in the OpenAPI document and on the docs page."""
 
+from collections.abc import Mapping
+
 NAMESPACE = "default"
 OTHER_NAMESPACE = "notifications"
 TIMER_ID = "user-reminder-123"
@@ -7,7 +9,7 @@ EXECUTE_AT = "2030-01-01T12:00:00Z"
 NEXT_EXECUTE_AT = "2030-01-01T16:00:00Z"
 URL = "https://app.example.com/webhooks/timer"
 PAYLOAD = {"userId": "user123", "action": "remind"}
-CURSOR = "AAa4IqVRgAAJ9xWUO2hSk2xbUdq5gJ7j"
+CURSOR = "Dqe9ewcRAAa6IKMy0ACCbXGYmQxueK57_5vV7KW1"
 
 RETRY_POLICY = {
     "maxRetries": 5,
@@ -60,6 +62,7 @@ FAILED_TIMER = {
             "claimedAt": "2030-01-01T11:59:59.950Z",
             "sentAt": "2030-01-01T12:00:00.001Z",
             "answeredAt": "2030-01-01T12:00:00.131Z",
+            "outcome": "failed",
             "error": "HTTP 503",
         }
     ],
@@ -117,6 +120,7 @@ IMPORTED = {
             "line": 2,
             "error": "INVALID_INPUT",
             "message": "executeAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
+            "details": {"field": "executeAt"},
         }
     ],
 }
@@ -176,5 +180,5 @@ CALLBACK = {
 }
 
 
-def failure(error: str, message: str, details: dict[str, str]) -> dict[str, object]:
+def failure(error: str, message: str, details: Mapping[str, object]) -> dict[str, object]:
     return {"error": error, "message": message, "details": details, "timestamp": EXECUTE_AT}

@@ -65,6 +65,12 @@ _TIMER = {
     "correlationId": "What the command on the bus was traced by; absent if there is none.",
     "metadata": "The client's own; absent if there is none.",
 }
+_ERROR = {
+    "error": "What went wrong, for programs.",
+    "message": "What went wrong, for people. It names the field.",
+    "details": "`field`: the member or parameter at fault. `fields`: the members that a timer "
+    "which exists differs in. `status`: the timer's status.",
+}
 _MEMBERS = {
     "TimerAnswer": _TIMER,
     "AttemptAnswer": {
@@ -73,15 +79,12 @@ _MEMBERS = {
         "claimedAt": "When the engine took it from the store.",
         "sentAt": "When it was sent; null if it was not, or nobody knows.",
         "answeredAt": "When the answer was complete; null without one.",
-        "error": "Why it failed; null if it did not.",
+        "error": "Why it failed or was interrupted; else null.",
     },
     "TimerPage": {"nextCursor": "Null on the last page."},
-    "ErrorAnswer": {
-        "error": "What went wrong, for programs.",
-        "message": "What went wrong, for people. It names the field.",
-        "details": "`field`: the member or parameter at fault. `status`: the timer's status.",
-        "timestamp": "When this was answered.",
-    },
+    "ErrorAnswer": {**_ERROR, "timestamp": "When this was answered."},
+    "ItemError": _ERROR,
+    "LineError": _ERROR,
     "BatchResult": {
         "namespace": "As it was given, or the namespace that the timer is in.",
         "id": "Absent when it could not be read.",

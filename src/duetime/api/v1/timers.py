@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
-from duetime.api.answers import Answer
+from duetime.api.answers import JSON_TYPE, Answer, Headers
 from duetime.api.auth import ApiKeyGuard
 from duetime.api.body import ClientGone, read_body
 from duetime.api.instant_text import parse_instant
@@ -32,6 +32,7 @@ from duetime.api.v1.requests import (
     retry_policy_in,
 )
 from duetime.api.v1.types import (
+    EXISTENCE_HEADER,
     BatchAnswer,
     ChangeMembers,
     RedriveAnswer,
@@ -44,13 +45,18 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
-from duetime.ports.store import OnExisting, ScanQuery
+from duetime.ports.store import Existence, OnExisting, Position, ScanQuery
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import RedriveFilter, Redriving
 from duetime.service.timer_service import TimerService
 
 BATCH_BODIES = 8
 """A batch may be as large as so many bodies of single requests."""
+
+_CREATE_HEADERS: dict[Existence, Headers] = {
+    existence: (*JSON_TYPE, (EXISTENCE_HEADER.lower().encode(), existence.value.encode()))
+    for existence in Existence
+}
 
 
 class TimersV1:
@@ -117,7 +123,10 @@ class TimersV1:
         # One more than the page shows tells whether there is another page.
         timers = await self._service.scan(replace(query, limit=query.limit + 1))
         shown = timers[: query.limit]
-        next_cursor = cursor_of(shown[-1]) if len(timers) > len(shown) else None
+        next_cursor = None
+        if len(timers) > len(shown):
+            last = shown[-1]
+            next_cursor = cursor_of(Position(last.execute_at, last.timer_uuid), query)
         answers = [timer_answer(timer, self._default_timeout_ms) for timer in shown]
         return ok(TimerPage(answers, next_cursor))
 
@@ -165,7 +174,8 @@ class TimersV1:
         # What the policy leaves out is the namespace's, which may be new to this node.
         await self._namespaces.named(namespace_of(body.namespace, body.group_id))
         new = new_timer_of(body, self._policy_of, on_existing)
-        return self._answer((await self._service.create(new)).timer)
+        result = await self._service.create(new)
+        return self._answer(result.timer, _CREATE_HEADERS[result.existence])
 
     async def _change(self, key: TimerKey, body: ChangeMembers) -> Answer:
         check_something_changes(body)
@@ -187,8 +197,8 @@ class TimersV1:
     def _policy_of(self, namespace: str) -> RetryPolicy:
         return retry_policy_in(self._namespaces, namespace)
 
-    def _answer(self, timer: Timer) -> Answer:
-        return ok(timer_answer(timer, self._default_timeout_ms))
+    def _answer(self, timer: Timer, headers: Headers = JSON_TYPE) -> Answer:
+        return ok(timer_answer(timer, self._default_timeout_ms), headers)
 
 
 def _key_in_path(scope: Scope) -> TimerKey:

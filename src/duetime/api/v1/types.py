@@ -21,9 +21,11 @@ from duetime.api.constraints import (
     MAX_RETRIES,
     TIMEOUT_SECONDS,
 )
-from duetime.api.platform_types import DurationText, InstantText
+from duetime.api.platform_types import AttemptOutcomeText, DurationText, InstantText
 
 MAX_BATCH = 1_000
+EXISTENCE_HEADER = "Timer-Existence"
+"""Of the answer to a create: whether the timer is a new one."""
 
 NamespaceText = Annotated[
     str,
@@ -97,6 +99,7 @@ MetadataJson = Annotated[
     Meta(description="Any JSON value for the client's own reference. It is not sent."),
 ]
 StatusLabel = Literal["pending", "executing", "completed", "failed", "canceled"]
+Details = dict[str, str | int | list[str]]
 
 
 class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
@@ -210,6 +213,7 @@ class AttemptAnswer(Struct, frozen=True, rename="camel", gc=False):
     claimed_at: InstantText
     sent_at: InstantText | None
     answered_at: InstantText | None
+    outcome: AttemptOutcomeText
     error: str | None
 
 
@@ -239,12 +243,17 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: Raw | UnsetType = UNSET
 
 
-class ErrorAnswer(Struct, frozen=True):
-    """Why a request was not done."""
+class ItemError(Struct, frozen=True, kw_only=True):
+    """Why a timer was not created."""
 
     error: str
     message: str
-    details: dict[str, str | int]
+    details: Details
+
+
+class ErrorAnswer(ItemError, frozen=True, kw_only=True):
+    """Why a request was not done."""
+
     timestamp: InstantText
 
 
@@ -254,12 +263,6 @@ class BatchBody(Struct, frozen=True, forbid_unknown_fields=True):
     timers: Annotated[
         list[CreateBody], Meta(extra_json_schema={"minItems": 1, "maxItems": MAX_BATCH})
     ]
-
-
-class ItemError(Struct, frozen=True):
-    error: str
-    message: str
-    details: dict[str, str | int]
 
 
 class BatchResult(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -277,12 +280,10 @@ class BatchAnswer(Struct, frozen=True):
     results: list[BatchResult]
 
 
-class LineError(Struct, frozen=True):
+class LineError(ItemError, frozen=True):
     """What is wrong with a line, the first being 1."""
 
     line: int
-    error: str
-    message: str
 
 
 class ImportAnswer(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
+from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
-from duetime.domain.transitions import INTERRUPTED
 from duetime.ports.store import ClaimBatch, Leases
 from duetime.stores.sqlite.filing import earliest_unfiled, file_due
 from duetime.stores.sqlite.reading import Reader
@@ -113,6 +113,11 @@ _OLDEST = """
         WHEN 0 THEN '$[1]' ELSE '$[0]' END
 """
 
+# As `was_due_at` says it.
+_WAS_DUE_AT = """
+    CASE WHEN attempt = 1 AND attempts ->> '$[#-1].error' IS NULL THEN execute_at ELSE due_at END
+"""
+
 # The attempt is remembered as lost: nobody is left who knows whether it arrived.
 _MARK_RECOVERED = f"""
     UPDATE live_timers
@@ -121,7 +126,8 @@ _MARK_RECOVERED = f"""
             CASE WHEN json_array_length(attempts) >= {MAX_ATTEMPTS_REMEMBERED}
                  THEN json_remove(attempts, {_OLDEST}) ELSE coalesce(attempts, '[]') END,
             '$[#]', json_object(
-                'number', attempt, 'due_at', due_at, 'claimed_at', claimed_at, 'error', ?2))
+                'number', attempt, 'due_at', {_WAS_DUE_AT}, 'claimed_at', claimed_at,
+                'outcome', '{AttemptOutcome.INTERRUPTED}', 'error', ?2))
     WHERE row_id IN (SELECT value FROM json_each(?1))
 """
 

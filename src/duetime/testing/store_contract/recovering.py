@@ -4,15 +4,17 @@ import pytest
 
 from duetime.domain import transitions
 from duetime.domain.keys import Epoch
-from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, TimerStatus
-from duetime.domain.transitions import INTERRUPTED
+from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
+from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Timer, TimerStatus
 from duetime.testing.store_contract.steps import (
     Store,
     at,
     claim,
     completion,
     create,
+    hand_back,
     own_shards,
+    reschedule,
     stored,
 )
 from duetime.testing.timers import make_timer
@@ -34,10 +36,37 @@ class RecoveringContract:
         (lost,) = recovered.attempts
         assert (lost.number, lost.claimed_at, lost.error) == (1, at(4), INTERRUPTED)
         assert (lost.sent_at, lost.answered_at) == (None, None)
+        assert lost.outcome is AttemptOutcome.INTERRUPTED
         (again,) = await claim(store, leases, until_inclusive=at(5))
         assert again.attempt == 2
         assert again.delivery_id == timer.delivery_id
         assert again.attempts == (lost,)
+
+    async def test_a_first_attempt_that_was_handed_back_is_lost_as_the_first(
+        self, store: Store
+    ) -> None:
+        """Whoever repeats the create asks for that instant."""
+        timer = make_timer(execute_at=at(5))
+        await create(store, timer)
+        leases = await own_shards(store)
+        (claimed,) = await claim(store, leases)
+        await store.settle([hand_back(claimed, due_at=at(9))])
+        await claim(store, leases)
+        await self._lose(store, timer)
+        leases = await own_shards(store)
+        (claimed,) = await claim(store, leases)
+        await store.settle([reschedule(claimed, at(20))])
+        (claimed,) = await claim(store, leases)
+        await store.settle([hand_back(claimed, due_at=at(25))])
+        await claim(store, leases)
+        await self._lose(store, timer)
+        due = [(lost.number, lost.due_at) for lost in (await stored(store, timer.key)).attempts]
+        assert due == [(1, at(5)), (2, at(9)), (1, at(20))]
+
+    async def _lose(self, store: Store, timer: Timer) -> None:
+        left_behind = await stored(store, timer.key)
+        assert len(await store.recover(await own_shards(store))) == 1
+        assert await stored(store, timer.key) == transitions.recovered(left_behind)
 
     async def test_what_the_owner_itself_executes_is_left_alone(self, store: Store) -> None:
         await create(store, make_timer())

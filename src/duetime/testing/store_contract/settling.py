@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
+from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
@@ -18,6 +19,7 @@ from duetime.testing.store_contract.steps import (
     failure,
     hand_back,
     ids_of,
+    interruption,
     own_shards,
     reschedule,
     stored,
@@ -93,6 +95,21 @@ class SettlingContract:
         (again,) = await claim(store, leases, until_inclusive=at(60))
         assert again.attempt == 1
         assert again.delivery_id != claimed.delivery_id
+
+    async def test_how_each_attempt_ended_is_remembered(self, store: Store) -> None:
+        timer, claimed = await claimed_one(store, make_timer(retry_policy=RETRIES))
+        for settlement_of in (failure, interruption, reschedule):
+            await assert_applied(store, timer, settlement_of(claimed))
+            (claimed,) = await claim(store, {claimed.shard: claimed.epoch})
+            timer = await stored(store, timer.key)
+            assert claimed.attempts == timer.attempts
+        await assert_applied(store, timer, completion(claimed))
+        assert [attempt.outcome for attempt in (await stored(store, timer.key)).attempts] == [
+            AttemptOutcome.FAILED,
+            AttemptOutcome.INTERRUPTED,
+            AttemptOutcome.RESCHEDULED,
+            AttemptOutcome.COMPLETED,
+        ]
 
     async def test_hand_back(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from duetime.domain import transitions
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
-from duetime.domain.outcome import Completed, Failed, Rescheduled
+from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.ports.leases import LeaseStore
@@ -97,10 +97,15 @@ def failure(
     return _settlement(claim, Failed(sent_at=at(0), answered_at=answered_at, error=error))
 
 
-def reschedule(claim: Claim, next_execute_at: Instant) -> Settlement:
+def reschedule(claim: Claim, next_execute_at: Instant | None = None) -> Settlement:
+    next_execute_at = at(60) if next_execute_at is None else next_execute_at
     return _settlement(
         claim, Rescheduled(sent_at=at(0), answered_at=at(1), next_execute_at=next_execute_at)
     )
+
+
+def interruption(claim: Claim, *, error: str = "connection reset") -> Settlement:
+    return _settlement(claim, Interrupted(sent_at=at(0), answered_at=at(1), error=error))
 
 
 def hand_back(claim: Claim, *, due_at: Instant | None = None) -> Settlement:
@@ -129,7 +134,7 @@ async def brought_to(store: TimerStore, leases: Leases, timer: Timer, status: Ti
     return result
 
 
-def _settlement(claim: Claim, outcome: Completed | Failed | Rescheduled) -> Settlement:
+def _settlement(claim: Claim, outcome: Outcome) -> Settlement:
     return transitions.settlement_of(
         claim,
         outcome,

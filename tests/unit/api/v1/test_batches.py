@@ -37,7 +37,11 @@ async def test_results_are_in_order(bench: V1Bench) -> None:
         "created",
     ]
     assert results[0] == {"status": "created", "namespace": "default", "id": "new"}
-    assert results[2]["error"]["error"] == "TIMER_CONFLICT"
+    assert results[2]["error"] == {
+        "error": "TIMER_CONFLICT",
+        "message": "a timer with this id exists and differs in payload",
+        "details": {"fields": ["payload"]},
+    }
     assert results[3]["error"] == {
         "error": "INVALID_INPUT",
         "message": "executeAt must be in the future",

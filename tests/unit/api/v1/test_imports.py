@@ -86,6 +86,22 @@ async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
         (6, "INVALID_INPUT"),
     ]
     assert answer["errors"][0]["message"].startswith("body is not valid JSON")
+    assert [error["details"] for error in answer["errors"]] == [
+        {"field": "body"},
+        {"fields": ["payload"]},
+        {"field": "namespace"},
+        {"field": "body"},
+    ]
+
+
+async def test_a_bad_member_of_a_line_is_named(bench: V1Bench) -> None:
+    content = lines(create_body("a", executeAt="soon"), create_body("b", retryPolicy={"max": 1}))
+    errors = (await send(bench, [content])).json["errors"]
+    assert [error["details"] for error in errors] == [
+        {"field": "executeAt"},
+        {"field": "retryPolicy.max"},
+    ]
+    assert list(errors[0]) == ["line", "error", "message", "details"]
 
 
 async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1Bench) -> None:
@@ -100,6 +116,7 @@ async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1
             "line": 2,
             "error": "INVALID_INPUT",
             "message": "body is nested deeper than 64 levels",
+            "details": {"field": "body"},
         }
     ]
 
@@ -141,7 +158,12 @@ async def test_a_line_that_is_too_long_does_not_sink_the_others() -> None:
     answer = (await send(bench, chunks)).json
     assert (answer["created"], answer["invalid"]) == (2, 1)
     assert answer["errors"] == [
-        {"line": 2, "error": "PAYLOAD_TOO_LARGE", "message": "line must be at most 1024 bytes"}
+        {
+            "line": 2,
+            "error": "PAYLOAD_TOO_LARGE",
+            "message": "line must be at most 1024 bytes",
+            "details": {"field": "line"},
+        }
     ]
 
 

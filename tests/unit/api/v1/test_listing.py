@@ -62,6 +62,76 @@ async def test_what_is_written_meanwhile_disturbs_nobody(bench: V1Bench) -> None
     }
 
 
+# Every parameter of a list but its cursor and its limit.
+LIST = {
+    "namespace": "default",
+    "status": "pending",
+    "dueAfter": "2030-01-01T00:00:00Z",
+    "dueBefore": "2030-01-02T00:00:00Z",
+    "order": "asc",
+}
+
+
+async def cursor_of(bench: V1Bench, **query: object) -> str:
+    await fill(bench, 4)
+    cursor = (await page(bench, limit=2, **query))["nextCursor"]
+    assert isinstance(cursor, str)
+    return cursor
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"namespace": "notifications"},
+        {"status": "failed"},
+        {"status": None},
+        {"dueAfter": "2030-01-01T00:00:00.000001Z"},
+        {"dueAfter": None},
+        {"dueBefore": "2030-01-03T00:00:00Z"},
+        {"dueBefore": None},
+        {"dueAfter": None, "dueBefore": LIST["dueAfter"]},
+        {"order": "desc"},
+    ],
+)
+async def test_a_cursor_of_another_list_is_refused(
+    bench: V1Bench, changed: dict[str, str | None]
+) -> None:
+    """It would lead to a place that has nothing to do with where that list ended."""
+    cursor = await cursor_of(bench, **LIST)
+    given = {name: value for name, value in {**LIST, **changed}.items() if value is not None}
+    reply = await bench.request("GET", f"{BASE}?{urlencode({**given, 'cursor': cursor})}")
+    assert error_of(reply) == (
+        400,
+        "INVALID_INPUT",
+        "cursor is of another list: namespace, status, dueAfter, dueBefore and order must be "
+        "those of the page before",
+    )
+    assert reply.json["details"] == {"field": "cursor"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"limit": 1},
+        {"limit": 1_000},
+        {"dueAfter": "2030-01-01T01:00:00+01:00"},
+        {"dueBefore": "2030-01-01T23:30:00.000-00:30"},
+    ],
+)
+async def test_a_list_goes_on_in_pages_of_another_length_and_in_other_words(
+    bench: V1Bench, changed: dict[str, object]
+) -> None:
+    cursor = await cursor_of(bench, **LIST)
+    beyond = await page(bench, **{**LIST, **changed}, cursor=cursor)
+    assert beyond["timers"][0]["executeAt"] == "2030-01-01T00:01:30Z"
+
+
+async def test_defaults_that_are_spelt_out_are_the_same_list(bench: V1Bench) -> None:
+    cursor = await cursor_of(bench)
+    spelt_out = await page(bench, namespace="default", order="asc", cursor=cursor)
+    assert len(spelt_out["timers"]) == 2
+
+
 async def test_filters(bench: V1Bench) -> None:
     await fill(bench, 10)
     await bench.create_v1("elsewhere", namespace="notifications")
@@ -91,6 +161,10 @@ async def test_an_offset_with_a_plus_may_be_left_as_it_is(bench: V1Bench) -> Non
         ("dueBefore=2030-01-01T00:00:00", "dueBefore must have a UTC offset"),
         ("cursor=abc", "cursor must be the nextCursor of a page before"),
         ("cursor=%F0%9F%98%80", "cursor must be the nextCursor of a page before"),
+        ("cursor=", "cursor must be the nextCursor of a page before"),
+        (f"cursor={'A' * 32}", "cursor must be the nextCursor of a page before"),
+        (f"cursor={'A' * 40}!", "cursor must be the nextCursor of a page before"),
+        (f"cursor={'A' * 40}", "cursor is of another list"),
         ("due_after=x", "due_after is not a known parameter"),
         ("limit=1&limit=2", "limit is given more than once"),
     ],

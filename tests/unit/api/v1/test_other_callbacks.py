@@ -37,6 +37,14 @@ async def test_others_have_a_url_and_no_type(bench: V1Bench) -> None:
 
 
 @pytest.mark.parametrize("callback", [NATS, BusCallback()], ids=["nats", "bus"])
+async def test_a_create_of_their_id_differs_in_the_url(bench: V1Bench, callback: Callback) -> None:
+    await store(bench, callback)
+    reply = await bench.create_v1()
+    assert error_of(reply)[:2] == (409, "TIMER_CONFLICT")
+    assert reply.json["details"] == {"fields": ["executeAt", "callbackUrl"]}
+
+
+@pytest.mark.parametrize("callback", [NATS, BusCallback()], ids=["nats", "bus"])
 async def test_their_instant_can_be_changed(bench: V1Bench, callback: Callback) -> None:
     await store(bench, callback)
     reply = await bench.request("PUT", path_of("default", "one"), {"executeAt": IN_TEN_SECONDS})

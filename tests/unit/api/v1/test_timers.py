@@ -1,7 +1,6 @@
 """Both styles of the v1 API, on one implementation."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -102,96 +101,6 @@ async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
     assert error_of(await bench.request("GET", path_of("nowhere", "x"))) == expected
     assert error_of(await bench.request("DELETE", path_of("nowhere", "x"))) == expected
     assert error_of(await bench.request("GET", f"{BASE}?namespace=nowhere")) == expected
-
-
-class TestCreatingAgain:
-    async def test_an_equal_timer_is_the_same(self, bench: V1Bench) -> None:
-        first = await bench.create_v1(payload={"a": 1, "b": [2]})
-        again = await bench.create_v1(payload={"b": [2], "a": 1})
-        assert (again.status, again.json) == (200, first.json)
-
-    async def test_a_default_that_is_spelt_out_is_no_difference(self, bench: V1Bench) -> None:
-        first = await bench.create_v1()
-        again = await bench.create_v1(
-            callbackTimeout="30s", callbackProtocol="answer", retryPolicy={}, namespace="default"
-        )
-        assert (again.status, again.json) == (200, first.json)
-
-    @pytest.mark.parametrize("spelt_out", [{"payload": None}, {"callbackHeaders": {}}])
-    async def test_nothing_that_is_spelt_out_is_no_difference(
-        self, bench: V1Bench, spelt_out: dict[str, Any]
-    ) -> None:
-        first = await bench.create_v1(id="with", **spelt_out)
-        again = await bench.create_v1(id="with")
-        assert (again.status, again.json) == (200, first.json)
-        first = await bench.create_v1(id="without")
-        again = await bench.create_v1(id="without", **spelt_out)
-        assert (again.status, again.json) == (200, first.json)
-
-    async def test_null_as_the_whole_body_is_not_the_same_as_none(self, bench: V1Bench) -> None:
-        await bench.create_v1(callbackProtocol="status")
-        again = await bench.create_v1(callbackProtocol="status", payload=None)
-        assert error_of(again)[:2] == (409, "TIMER_CONFLICT")
-
-    async def test_another_default_of_the_namespace_is_no_difference(self, bench: V1Bench) -> None:
-        first = await bench.create_v1()
-        options = {"retryPolicy": {"maxRetries": 9}}
-        assert (await bench.request("PUT", "/api/v1/namespaces/default", options)).status == 200
-        again = await bench.create_v1()
-        assert (again.status, again.json) == (200, first.json)
-
-    async def test_an_equal_timer_is_the_same_after_its_instant(self, bench: V1Bench) -> None:
-        first = await bench.create_v1()
-        bench.clock.advance(60)
-        again = await bench.create_v1()
-        assert (again.status, again.json) == (200, first.json)
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"executeAt": "2030-01-01T00:00:11Z"},
-            {"callbackUrl": "https://example.com/other"},
-            {"payload": 1},
-            {"retryPolicy": {"maxRetries": 4}},
-            {"callbackTimeout": "1s"},
-            {"callbackHeaders": {"X-A": "b"}},
-            {"callbackProtocol": "status"},
-        ],
-    )
-    async def test_a_different_timer_is_a_conflict(
-        self, bench: V1Bench, change: dict[str, Any]
-    ) -> None:
-        first = await bench.create_v1()
-        status, code, _ = error_of(await bench.create_v1(**change))
-        assert (status, code) == (409, "TIMER_CONFLICT")
-        assert await bench.timer() == first.json
-
-    async def test_the_same_id_in_another_namespace_is_another_timer(self, bench: V1Bench) -> None:
-        await bench.create_v1()
-        reply = await bench.create_v1(namespace="notifications", payload=1)
-        assert reply.status == 200
-
-    async def test_upsert_replaces_a_pending_timer(self, bench: V1Bench) -> None:
-        await bench.create_v1(payload=1)
-        reply = await bench.post("/create", create_body(payload=2))
-        assert (reply.status, reply.json["payload"]) == (200, 2)
-        assert (await bench.timer())["payload"] == 2
-
-    async def test_upsert_does_not_replace_what_has_fired(self, bench: V1Bench) -> None:
-        await bench.create_v1()
-        await bench.fail("one")
-        reply = await bench.post("/create", create_body(payload=2))
-        assert error_of(reply) == (
-            409,
-            "TIMER_NOT_PENDING",
-            "cannot replace timer with status 'failed'",
-        )
-        assert reply.json["details"] == {"status": "failed"}
-
-    async def test_an_id_is_free_again_after_delete(self, bench: V1Bench) -> None:
-        await bench.create_v1(payload=1)
-        await bench.request("DELETE", path_of("default", "one"))
-        assert (await bench.create_v1(payload=2)).json["payload"] == 2
 
 
 class TestUpdating:
