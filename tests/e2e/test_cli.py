@@ -54,6 +54,14 @@ async def test_create_passes_on_everything(cli: Cli, receiver: CallbackReceiver)
     assert callback["headers"] == {"X-Tag": "a=b"}
 
 
+async def test_a_payload_arrives_as_it_was_written(cli: Cli, receiver: CallbackReceiver) -> None:
+    payload = '{"n": 0.10000000000000000555, "n":1e400}'
+    finished = await cli("create", "--url", receiver.url, "--in", "1s", "--payload", payload)
+    assert finished.status == 0, finished.errors
+    (request,) = await receiver.wait_for(1)
+    assert request.body == payload.encode()
+
+
 async def test_retries_are_made_as_asked_for(cli: Cli, receiver: CallbackReceiver) -> None:
     receiver.script("/hook", Answer(500), Answer(200))
     url = f"{receiver.url}/hook"

@@ -73,20 +73,21 @@ async def test_past_instants_are_due_at_once(cli: Cli, receiver: CallbackReceive
 
 
 async def test_bad_lines_are_told_and_the_others_imported(cli: Cli) -> None:
-    lines = ndjson(timer("a"), timer("b")) + "{nope\n\n" + ndjson(timer("c", executeAt="soon"))
+    lines = ndjson(timer("a"), timer("b")) + "{nope\n\n" + ndjson(timer("c", executeAt=7))
     finished = await cli("import", "-", stdin=lines)
     assert finished.status == 1
     told = finished.output.splitlines()
     assert "created: 2" in told
     assert "invalid: 2" in told
-    table = told.index("line\tproblem")
-    assert [line.split("\t")[0] for line in told[table + 1 :]] == ["3", "5"]
+    table = told.index("line\tid\tproblem")
+    assert told[table + 1].startswith("3\t\tline is not valid JSON: ")
+    assert told[table + 2 :] == ["5\tc\texecuteAt must be a string"]
     different = ndjson(timer("a", payload=1), timer("b"))
     finished = await cli("import", "-", stdin=different)
     assert finished.status == 1
     assert "existing: 1" in finished.output
     assert "conflicts: 1" in finished.output
-    assert "1\ta timer with this id exists and differs in payload\n" in finished.output
+    assert "1\ta\ta timer with this id exists and differs in payload\n" in finished.output
 
 
 async def test_an_unknown_namespace_is_told_at_once(cli: Cli) -> None:

@@ -172,6 +172,19 @@ async def test_a_batch_is_fired_to_the_last_timer(
     }
 
 
+async def test_what_is_wrong_in_a_batch_is_told_by_its_id(api: httpx.AsyncClient) -> None:
+    fine = v1_body("fine", "http://127.0.0.1:1/", in_ms(60_000))
+    timers = [fine, {**fine, "id": "typo", "extra": 1}, 7]
+    answer = await api.post(f"{TIMERS}/batch", json={"timers": timers})
+    results = answer.json()["results"]
+    assert [(each["status"], each.get("id")) for each in results] == [
+        ("created", "fine"),
+        ("invalid", "typo"),
+        ("invalid", None),
+    ]
+    assert results[2]["error"]["message"] == "timer must be an object"
+
+
 async def test_the_doors_show_each_other_their_timers(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:

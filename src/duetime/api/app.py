@@ -98,12 +98,12 @@ def create_app(
             services.imports,
             services.redriving,
             services.namespaces,
-            guard,
             max_body_bytes=rules.max_body_bytes,
             default_timeout_ms=rules.callback_timeout_ms,
         ),
-        NamespacesV1(services.namespaces, services.v1, guard, max_body_bytes=rules.max_body_bytes),
-        EndpointsV1(endpoints, guard),
+        NamespacesV1(services.namespaces, services.v1, max_body_bytes=rules.max_body_bytes),
+        EndpointsV1(endpoints),
+        guard,
         clock,
     )
     return App(routes, create=platform.create, v1=v1, express=express)

@@ -7,7 +7,7 @@ body, so that whatever is stored is valid JSON in valid UTF-8.
 
 from typing import Generic, TypeVar
 
-from msgspec import DecodeError, ValidationError, json
+from msgspec import DecodeError, Raw, ValidationError, json
 
 from duetime.api.nesting import is_deeper_than
 from duetime.domain.errors import InvalidInput
@@ -26,6 +26,8 @@ _IN_WORDS = {
 }
 
 T = TypeVar("T")
+
+_decode_members = json.Decoder(dict[str, Raw]).decode
 
 
 class InvalidRequest(InvalidInput):
@@ -47,27 +49,28 @@ class BodyDecoder(Generic[T]):
         self._choices = choices
         self._limits_depth = limits_depth
 
-    def decode(self, body: bytes) -> T:
-        """Raises `InvalidInput`, whatever the bytes are."""
+    def decode(self, body: bytes, whole: str = "body") -> T:
+        """Raises `InvalidInput`, whatever the bytes are. `whole` is the name of all of them, where
+        they are a part of what the client has sent."""
         if not body:
-            raise InvalidRequest("body", "is empty: send a JSON object")
+            raise InvalidRequest(whole, "is empty: send a JSON object")
         try:
             if not body.isascii():
                 body.decode()
             decoded = self._decode(body)
         except ValidationError as error:
-            raise self._explained(str(error)) from None
+            raise self._explained(str(error), body, whole) from None
         except DecodeError as error:
-            raise InvalidRequest("body", f"is not valid JSON: {_syntax_problem(error)}") from None
+            raise InvalidRequest(whole, f"is not valid JSON: {_syntax_problem(error)}") from None
         except UnicodeDecodeError as error:
-            raise InvalidRequest("body", f"is not valid UTF-8 (byte {error.start})") from None
+            raise InvalidRequest(whole, f"is not valid UTF-8 (byte {error.start})") from None
         except RecursionError:
-            raise _too_deep() from None
+            raise _too_deep(whole) from None
         if self._limits_depth and is_deeper_than(body, MAX_DEPTH):
-            raise _too_deep()
+            raise _too_deep(whole)
         return decoded
 
-    def _explained(self, message: str) -> InvalidRequest:
+    def _explained(self, message: str, body: bytes, whole: str) -> InvalidRequest:
         """msgspec's "Expected `str`, got `int` - at `$.callback.url`" in our words.
 
         Text that the client chose can be part of the problem, never of the place, which
@@ -78,22 +81,42 @@ class BodyDecoder(Generic[T]):
             problem, place = message, ""
         field = place.removesuffix("`").removeprefix(".")
         if field.endswith("[...]"):
-            return InvalidRequest(field.removesuffix("[...]"), f"values {_in_words(problem)}")
+            owner = field.removesuffix("[...]")
+            name = _name_of_no_text(body, owner)
+            if name is None:
+                return InvalidRequest(owner, f"values {_in_words(problem)}")
+            return InvalidRequest(_member(owner, name), _in_words(problem))
         if problem.startswith(("Invalid value", "Invalid enum value")):
             return InvalidRequest(field, f"must be {self._choices.get(field, 'a known value')}")
         if problem.startswith("Object missing required field"):
-            return InvalidRequest(_member(field, problem), "is required")
+            return InvalidRequest(_member(field, _name_in(problem)), "is required")
         if problem.startswith("Object contains unknown field"):
-            return InvalidRequest(_member(field, problem), "is not a known field")
-        return InvalidRequest(field or "body", _in_words(problem))
+            return InvalidRequest(_member(field, _name_in(problem)), "is not a known field")
+        return InvalidRequest(field or whole, _in_words(problem))
 
 
-def _too_deep() -> InvalidRequest:
-    return InvalidRequest("body", f"is nested deeper than {MAX_DEPTH} levels")
+def _too_deep(whole: str) -> InvalidRequest:
+    return InvalidRequest(whole, f"is nested deeper than {MAX_DEPTH} levels")
 
 
-def _member(owner: str, problem: str) -> str:
-    name = problem.partition("`")[2].removesuffix("`")
+def _name_in(problem: str) -> str:
+    return problem.partition("`")[2].removesuffix("`")
+
+
+def _name_of_no_text(body: bytes, owner: str) -> str | None:
+    """The first member of the owner that is no string, which msgspec does not name. None when it
+    cannot be found: nobody has looked at what follows it in the body."""
+    members = Raw(body)
+    try:
+        for part in owner.split("."):
+            members = _decode_members(members)[part]
+        values = _decode_members(members).items()
+    except (DecodeError, KeyError, RecursionError):
+        return None
+    return next((name for name, value in values if not bytes(value).startswith(b'"')), None)
+
+
+def _member(owner: str, name: str) -> str:
     if len(name) > MAX_ECHO_CHARACTERS:
         name = name[:MAX_ECHO_CHARACTERS] + "..."
     return f"{owner}.{name}" if owner else name

@@ -88,9 +88,11 @@ def create(
     how late it is; with `--no-payload` it has no body. A failed callback is tried again if one
     of the retry options is given.
 
-    With `--id` the timer is created by the v1 API: the callback says which timer it is, the
-    namespace's retry policy applies, and the same command again creates no second timer. With
-    `--in` it asks for another instant each time, which is refused: use `--at` to repeat it.
+    With `--id` the timer is created by the v1 API: the callback says which timer it is and for
+    which instant, with `"payload": null` if there is no `--payload`; the endpoint has to answer
+    200 with `{"ok": true}`. The namespace's retry policy applies, and the same command again
+    creates no second timer. With `--in` it asks for another instant each time, which is refused:
+    use `--at` to repeat it.
 
     With `--nats-topic` the callback is a message at the NATS server that the service is set to.
 

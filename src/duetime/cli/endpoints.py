@@ -19,10 +19,13 @@ _HEADINGS = ["endpoint", "state", "under way", "waiting", "failures in a row", "
 def endpoints(
     server: ServerOption = None, api_key: ApiKeyOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the endpoints that are being called and their circuit breakers.
+    """Show the endpoints that are being called or were in trouble lately, and their circuit
+    breakers.
 
-    An `open` one keeps failing or hanging: only a few attempts at a time go there until one
-    succeeds. Each node has a view of its own; this is the view of the one that answers.
+    An `open` one keeps failing or hanging: only a few attempts at a time go there until one shows
+    that it is back. Failures are counted that speak against the endpoint: no connection, no valid
+    answer in time, 5xx, 408 and 429, but not 404. Each node has a view of its own; this is the
+    view of the one that answers.
     """
     client = V1Client(server, api_key)
     data = client.request("GET", "/endpoints")
@@ -33,7 +36,7 @@ def endpoints(
     if answer.endpoints:
         print_table(_HEADINGS, _rows(answer.endpoints))
     else:
-        console().print("No endpoint is being called, and none failed lately.")
+        console().print("No endpoint is being called, and none was in trouble lately.")
 
 
 def _rows(shown: Sequence[EndpointAnswer]) -> list[list[Text]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
+from msgspec import UNSET
 from rich.text import Text
 
-from duetime.api.v1.types import ImportAnswer
+from duetime.api.v1.types import ImportAnswer, LineError
 from duetime.cli.layout import print_fields, print_table
 from duetime.cli.options import ApiKeyOption, JsonOption, QuietOption, ServerOption
 from duetime.cli.progress import Progress, progress_on_stderr
@@ -25,6 +26,8 @@ STALL_SECONDS = 60.0
 """A server that neither reads nor answers for so long is given up."""
 
 SHOWN_ERRORS = 10
+SHOWN_ID_CHARACTERS = 40
+"""Of an id; the rest of the line is for the problem."""
 
 
 def import_timers(
@@ -137,8 +140,14 @@ def _print_summary(summary: ImportAnswer, took_ms: float) -> None:
     shown = summary.errors[:SHOWN_ERRORS]
     if shown:
         print()
-        rows = [[Text(str(error.line)), Text(printable(error.message))] for error in shown]
-        print_table(["line", "problem"], rows)
-    unshown = summary.conflicts + summary.invalid - len(shown)
-    if unshown > 0:
-        print(f"and {unshown:,} more")
+        print_table(["line", "id", "problem"], list(map(_row, shown)))
+    refused = summary.conflicts + summary.invalid
+    if refused > len(shown):
+        told = len(summary.errors)
+        which = "them all" if told == refused else f"the first {told:,} of them"
+        print(f"and {refused - len(shown):,} more; --json shows {which}")
+
+
+def _row(error: LineError) -> list[Text]:
+    id = "" if error.id is UNSET else printable(error.id, SHOWN_ID_CHARACTERS)
+    return [Text(str(error.line)), Text(id), Text(printable(error.message))]

@@ -50,9 +50,7 @@ PayloadOption = Annotated[
     str | None,
     typer.Option(metavar="JSON|@FILE|-", help="What the callback carries; - reads from stdin."),
 ]
-NoPayloadOption = Annotated[
-    bool, typer.Option("--no-payload", help="Send the callback without a body.")
-]
+NoPayloadOption = Annotated[bool, typer.Option("--no-payload", help="Send no payload.")]
 HeaderOption = Annotated[
     list[str] | None,
     typer.Option("--header", metavar="NAME=VALUE", help="A header of the callback; repeatable."),
@@ -127,14 +125,15 @@ def _duration_ms(option: str, text: str) -> int:
         refuse(option, str(error))
 
 
-def read_json(option: str, text: str) -> object:
-    """The JSON of the text, of the file after an @, or of standard input for a dash."""
+def read_json(option: str, text: str) -> msgspec.Raw:
+    """The JSON of the text, of the file after an @, or of standard input for a dash. It stays as it
+    is written: to Python a number is less than its digits."""
     try:
         if text == "-":
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(text, type=msgspec.Raw)
     except OSError as error:
         refuse(option, f"{error.filename}: {error.strerror}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -28,7 +28,7 @@ Filter = dict[str, object]
 
 def redrive(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Failed timers, one by one.")
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Failed timers, one by one.")
     ] = None,
     namespace: Annotated[
         str, typer.Option(metavar="NAME", help="Their namespace.")

@@ -96,6 +96,7 @@ def _outcome(
     protocol: CallbackProtocol, answer: HttpAnswer, sent_at: Instant, answered_at: Instant
 ) -> Outcome:
     status = answer.status
+    error = f"HTTP {status}"
     retry_after_ms = _retry_after_ms(answer, answered_at)
     match protocol:
         case CallbackProtocol.STATUS:
@@ -106,12 +107,15 @@ def _outcome(
                 return read_answer(
                     answer, sent_at=sent_at, answered_at=answered_at, retry_after_ms=retry_after_ms
                 )
+            if 200 < status < 300:
+                # Elsewhere this would mean that all is well, so it has to be said.
+                error += ', but only 200 with {"ok": true} completes the timer'
         case _ as unreachable:
             assert_never(unreachable)
     return Failed(
         sent_at=sent_at,
         answered_at=answered_at,
-        error=f"HTTP {status}",
+        error=error,
         retry_after_ms=retry_after_ms,
         blames_endpoint=status >= 500 or status in _ASKS_FOR_PATIENCE,
     )

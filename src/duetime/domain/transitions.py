@@ -307,10 +307,11 @@ def _settlement(
 
 
 def _remembered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """The last attempts, and always the first of this firing: retries are limited from there."""
+    """The last attempts, and always two more: the first of all, by which a create that is sent
+    again is known, and the first of this firing, from which on retries are limited."""
     if len(attempts) <= MAX_ATTEMPTS_REMEMBERED:
         return attempts
-    oldest = 1 if _first_of_firing(attempts) == 0 else 0
+    oldest = 2 if _first_of_firing(attempts) == 1 else 1
     return attempts[:oldest] + attempts[oldest + 1 :]
 
 

@@ -12,16 +12,17 @@ LATELY_SECONDS = 60.0
 class Lateness:
     """The lateness of the last thousand attempts, as far as they are of the last minute.
 
-    A timer is late against the instant its client asked for, a retry against the instant it
-    was planned for, a redriven one against the instant it was redriven. So waiting because of a
-    busy endpoint counts. Recording is cheap; reading sorts.
+    A timer is late against the instant its client asked for, or that of its creation if it was
+    due before; a retry against the instant it was planned for, a redriven one against the instant
+    it was redriven. So waiting because of a busy endpoint counts. Recording is cheap; reading
+    sorts.
     """
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
 
     def record(self, claim: Claim, now: Instant, now_seconds: float) -> None:
-        self._recent.append((now_seconds, now - was_due_at(claim)))
+        self._recent.append((now_seconds, now - max(was_due_at(claim), claim.created_at)))
 
     def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
         """None when nothing was sent lately."""

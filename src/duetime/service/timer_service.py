@@ -101,11 +101,8 @@ class TimerService:
         request = self._admissions.to(new.namespace).request_of(new, self._clock.now())
         try:
             self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
-        except InvalidInput:
-            repeat = await self._repeat(request)
-            if repeat is None:
-                raise
-            return repeat
+        except InvalidInput as mistimed:
+            return await self._met_too_late(request, mistimed)
         return self._checked(await self._creates.create(request), request)
 
     def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
@@ -132,7 +129,10 @@ class TimerService:
             batch = self._admissions.admit_all(news, self._clock.now())
         others: dict[int, CreateResult | DuetimeError] = {**batch.refused}
         for place, (request, mistimed) in batch.mistimed.items():
-            others[place] = await self._repeat(request) or mistimed
+            try:
+                others[place] = await self._met_too_late(request, mistimed)
+            except (InvalidInput, TimerDiffers, TimerNotPending) as error:
+                others[place] = error
         created = await self._create_all(batch.requests)
         if not others:
             return created
@@ -299,12 +299,20 @@ class TimerService:
                 answers[place] = self._checked_or_error(result, requests[place])
         return answers
 
-    async def _repeat(self, request: CreateRequest) -> CreateResult | None:
-        """The timer that an earlier request made, if this one only repeats it."""
+    async def _met_too_late(self, request: CreateRequest, mistimed: InvalidInput) -> CreateResult:
+        """The timer that an earlier request made, if this one repeats it. If it asks for the same
+        instant and for something else, that is what is wrong with it; otherwise its instant is,
+        and so it is when the timer is pending and to be replaced."""
         existing = await self._store.get(request.timer.key)
-        if existing is None or self._differing_fields(request, existing):
-            return None
-        return CreateResult(Existence.EXISTING, existing)
+        if existing is None:
+            raise mistimed
+        fields = self._differing_fields(request, existing)
+        is_replacing = (
+            request.on_existing is OnExisting.REPLACE and existing.status is TimerStatus.PENDING
+        )
+        if "execute_at" in fields or (fields and is_replacing):
+            raise mistimed
+        return self._checked(CreateResult(Existence.EXISTING, existing), request)
 
     def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
         """The result, unless the timer that exists is not the one that was asked for."""

@@ -23,6 +23,7 @@ from tests.unit.delivery.claims import claim_of
 
 STATUS, ANSWER = CallbackProtocol.STATUS, CallbackProtocol.ANSWER
 BOTH = [STATUS, ANSWER]
+NOT_200 = ', but only 200 with {"ok": true} completes the timer'
 
 
 async def deliver(
@@ -95,10 +96,10 @@ async def test_the_request_is_worded_by_its_protocol_and_has_the_same_headers(
         (200, b'{"ok": false}', None, 'answered {"ok": false}'),
         (200, b"", None, 'HTTP 200, but the answer is not {"ok": true|false}: it is empty'),
         (200, b"OK", None, 'HTTP 200, but the answer is not {"ok": true|false}: it is not JSON'),
-        (201, b'{"ok":true}', None, "HTTP 201"),
-        (202, b'{"ok":true}', None, "HTTP 202"),
-        (204, b"", None, "HTTP 204"),
-        (299, b'{"ok":true}', None, "HTTP 299"),
+        (201, b'{"ok":true}', None, "HTTP 201" + NOT_200),
+        (202, b'{"ok":true}', None, "HTTP 202" + NOT_200),
+        (204, b"", None, "HTTP 204" + NOT_200),
+        (299, b'{"ok":true}', None, "HTTP 299" + NOT_200),
         (302, b'{"ok":true}', "HTTP 302", "HTTP 302"),
         (404, b'{"ok":true}', "HTTP 404", "HTTP 404"),
         (500, b'{"ok":true}', "HTTP 500", "HTTP 500"),
@@ -119,6 +120,7 @@ async def test_one_answer_means_different_things_in_the_two_protocols(
             else:
                 assert isinstance(outcome, Failed)
                 assert outcome.error == error
+                assert outcome.blames_endpoint is (status >= 500)
 
 
 async def test_the_endpoint_may_ask_for_another_instant(destination: HttpDestination) -> None:

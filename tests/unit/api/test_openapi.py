@@ -241,8 +241,8 @@ async def test_the_examples_of_namespaces_and_endpoints_are_answered_as_shown(
             endpoint="https://app.example.com:443",
             state=EndpointState.OPEN,
             in_flight=0,
-            waiting=17,
-            consecutive_failures=10,
+            waiting=0,
+            consecutive_failures=24,
             last_error="connection refused",
             opened_at=parse_instant("2030-01-01T12:00:03.200Z"),
         )

@@ -86,16 +86,31 @@ def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
         {"line": n, **invalid, "details": {"field": "id"}} for n in range(3, 103)
     ]
     problem = "a timer with this id exists and differs in executeAt, payload"
-    errors[1] |= {"message": problem, "details": {"fields": ["executeAt", "payload"]}}
+    errors[1] |= {"namespace": "default", "id": "a\tb", "message": problem}
+    errors[2]["id"] = "x" * 255
     server.answer("POST", IMPORT, summary(2, lines=204, conflicts=2, invalid=200, errors=errors))
     result = invoke("import", "-", stdin=LINE)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert "conflicts: 2" in lines
     assert "invalid: 200" in lines
-    assert "3\tid must be a string" in lines
-    assert f"4\t{problem}" in lines
-    assert lines[-1] == "and 192 more"
+    assert lines[6:10] == [
+        "line\tid\tproblem",
+        "3\t\tid must be a string",
+        f"4\ta\\tb\t{problem}",
+        f"5\t{'x' * 39}…\tid must be a string",
+    ]
+    assert lines[-1] == "and 192 more; --json shows the first 100 of them"
+
+
+@pytest.mark.parametrize(
+    ("invalid", "last"), [(10, "12\t\tno"), (11, "and 1 more; --json shows them all")]
+)
+def test_errors_that_are_not_shown_can_be(server: ScriptedServer, invalid: int, last: str) -> None:
+    error = {"error": "INVALID_INPUT", "message": "no", "details": {}}
+    errors = [{"line": n, **error} for n in range(3, 3 + invalid)]
+    server.answer("POST", IMPORT, summary(2, lines=99, invalid=invalid, errors=errors))
+    assert invoke("import", "-", stdin=LINE).stdout.splitlines()[-1] == last
 
 
 @pytest.mark.parametrize(("name", "problem"), [("missing", "No such file"), (".", "Is a dir")])

@@ -25,6 +25,10 @@ def test_ids_are_told_one_by_one(server: ScriptedServer) -> None:
     ]
 
 
+def test_usage_says_that_there_may_be_several_ids() -> None:
+    assert "[OPTIONS] [ID]..." in invoke("redrive", "--help").stdout
+
+
 def test_a_choice_is_counted_and_then_redriven(server: ScriptedServer) -> None:
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 0})
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 1_230})

@@ -143,6 +143,36 @@ def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
 CREATE = ("create", "--url", "http://127.0.0.1/", "--at", "2030-01-01T12:00:00Z")
 
 
+EXACT = '{"a": 0.10000000000000000555, "a" : 1e400, "b":\t"\\u00fc",\n"c": 1.10}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "members"),
+    [
+        ([], "/timers", ("callback", "metadata")),
+        (["--id", "order-17"], "/api/v1/timers", ("payload", "metadata")),
+    ],
+)
+def test_json_is_sent_as_it_is_written(
+    server: ScriptedServer, arguments: list[str], path: str, members: tuple[str, ...]
+) -> None:
+    server.answer("POST", path, {"code": 0, "message": "", "data": {"id": UUID}})
+    result = invoke(*CREATE, *arguments, "--payload", f" {EXACT} ", "--metadata", EXACT)
+    assert result.exit_code == 0, result.stderr
+    (request,) = server.of("POST", path)
+    body = msgspec.json.decode(request.content, type=dict[str, msgspec.Raw])
+    for member in members:
+        assert EXACT.encode() in bytes(body[member])
+
+
+def test_update_sends_json_as_it_is_written(server: ScriptedServer) -> None:
+    server.answer("GET", ORDER, timer())
+    server.answer("PUT", ORDER, timer())
+    result = invoke("update", "order-17", "--namespace", "orders", "--payload", EXACT)
+    assert result.exit_code == 0, result.stderr
+    assert server.of("PUT", ORDER)[0].content == b'{"payload":%b}' % EXACT.encode()
+
+
 @pytest.mark.parametrize(
     ("headers", "headline"),
     [
@@ -235,10 +265,10 @@ def test_update_refuses_what_the_api_cannot_change(server: ScriptedServer) -> No
 @pytest.mark.parametrize(
     "arguments", [["get", "order-17"], ["get", "order-17", "--json"], ["list", "--json"]]
 )
-def test_a_number_that_is_too_long_for_python_is_shown(
-    server: ScriptedServer, arguments: list[str]
+@pytest.mark.parametrize("digits", ["9" * 5_000, "-1.5e400"])
+def test_a_number_that_is_too_much_for_python_is_shown(
+    server: ScriptedServer, arguments: list[str], digits: str
 ) -> None:
-    digits = "9" * 5_000
     poisoned = timer() | {"payload": msgspec.Raw(digits.encode())}
     server.answer("GET", ORDER, poisoned)
     server.answer("GET", "/api/v1/timers", {"timers": [poisoned], "nextCursor": None})

@@ -248,8 +248,21 @@ def test_the_list_of_attempts_is_bounded_on_every_path() -> None:
         transitions.recovered(timer).attempts,
     ):
         assert len(result) == MAX_ATTEMPTS_REMEMBERED
-        assert result[0] == timer.attempts[1]
+        assert result[:2] == (timer.attempts[0], timer.attempts[2])
         assert result[-1].claimed_at == timer.claimed_at
+
+
+def test_the_first_attempt_of_all_and_that_of_the_firing_are_never_forgotten() -> None:
+    """The one is what a repeated create asks for, the other is where retries began."""
+    first = Attempt(number=1, due_at=at(0), claimed_at=at(0))
+    made = (first, *attempts(MAX_ATTEMPTS_REMEMBERED - 1))
+    timer = executing(replace(make_timer(), attempt=MAX_ATTEMPTS_REMEMBERED - 1, attempts=made))
+    result = transitions.recovered(timer).attempts
+    assert result[:3] == (first, made[1], made[3])
+    # With a new firing, nothing begins at the other one any more.
+    fired_again = replace(timer, attempt=1)
+    result = transitions.recovered(fired_again).attempts
+    assert result[:3] == (first, made[2], made[3])
 
 
 def retrying() -> Timer:

@@ -31,3 +31,9 @@ def test_the_time_for_which_a_timer_was_handed_back_counts() -> None:
     timer = claimed(make_timer(execute_at=START_AT), epoch=Epoch(1), now=START_AT)
     back = hand_back(claim_of(timer), due_at=plus_ms(START_AT, 250), now=START_AT)
     assert lateness_ms(settled(timer, back), plus_ms(START_AT, 260)) == 260
+
+
+def test_a_timer_that_was_due_before_it_was_created_is_late_since_then() -> None:
+    """An import brings timers that were due elsewhere, years ago even."""
+    timer = make_timer(execute_at=plus_ms(START_AT, -86_400_000), created_at=START_AT)
+    assert lateness_ms(timer, plus_ms(START_AT, 3)) == 3

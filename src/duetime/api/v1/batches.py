@@ -11,20 +11,18 @@ from duetime.api.v1.errors import item_error
 from duetime.api.v1.requests import (
     CHOICES,
     PolicyOf,
-    decode_create,
     new_timer_of,
     retry_policy_in,
 )
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
+from duetime.api.v1.wanted import Wanted, decode_wanted, key_told
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
-from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
 from duetime.service.timer_service import TimerService
 
-Wanted = CreateBody | InvalidInput
 Outcome = CreateResult | DuetimeError
 
 # A member of an enum takes longer to look up than a global.
@@ -53,7 +51,7 @@ def decode_batch(body: bytes) -> Sequence[Wanted]:
     """
     wanted: Sequence[Wanted] | None = decode_faultless(_decode_timers, body, arrays_around=1)
     if wanted is None:
-        wanted = [decode_one(bytes(timer)) for timer in _decode_loosely(body).timers]
+        wanted = [decode_wanted(bytes(timer), "timer") for timer in _decode_loosely(body).timers]
     if not 1 <= len(wanted) <= MAX_BATCH:
         raise InvalidInput("timers", f"must have 1 to {MAX_BATCH} entries")
     return wanted
@@ -106,13 +104,6 @@ def _is_deep(member: Raw) -> bool:
     return is_deeper_than(bytes(member), _MAX_MEMBER_DEPTH)
 
 
-def decode_one(body: bytes) -> Wanted:
-    try:
-        return decode_create(body)
-    except InvalidInput as error:
-        return error
-
-
 class BatchCreation:
     """Creates what can be created of many timers."""
 
@@ -141,7 +132,9 @@ def _news_of(wanted: Iterable[Wanted], policy_of: PolicyOf) -> list[NewTimer | D
     news: list[NewTimer | DuetimeError] = []
     for body in wanted:
         try:
-            news.append(new_timer_of(body, policy_of) if isinstance(body, CreateBody) else body)
+            news.append(
+                new_timer_of(body, policy_of) if isinstance(body, CreateBody) else body.error
+            )
         except InvalidInput as error:
             news.append(error)
     return news
@@ -156,12 +149,4 @@ def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
     status: Literal["conflict", "invalid"] = (
         "conflict" if isinstance(outcome, TimerConflict) else "invalid"
     )
-    error = item_error(outcome)
-    if isinstance(wanted, CreateBody):
-        return BatchResult(status, _namespace_of(wanted), wanted.id, error)
-    return BatchResult(status, error=error)
-
-
-def _namespace_of(body: CreateBody) -> str:
-    group_id = DEFAULT_NAMESPACE if body.group_id is UNSET else body.group_id
-    return group_id if body.namespace is UNSET else body.namespace
+    return BatchResult(status, *key_told(wanted), item_error(outcome))

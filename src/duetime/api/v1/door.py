@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.answers import Answer
+from duetime.api.auth import ApiKeyGuard
 from duetime.api.body import BodyWatch, ClientGone
+from duetime.api.query import parameters
 from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.v1.namespaces import NamespacesV1
@@ -17,12 +19,25 @@ Handler = Callable[[Scope, Receive], Awaitable[Answer]]
 Methods = Mapping[str, Handler]
 
 
+_NO_PARAMETERS: frozenset[str] = frozenset()
+
+
 class DoorV1:
-    """Routes by the path as it was sent: an id may contain slashes, encoded or not."""
+    """Routes by the path as it was sent: an id may contain slashes, encoded or not.
+
+    The key is checked before anything else of a request is read. A query is refused where nobody
+    would read it: who asks for `?dryRun=true` should not be taken at half their word.
+    """
 
     def __init__(
-        self, timers: TimersV1, namespaces: NamespacesV1, endpoints: EndpointsV1, clock: Clock
+        self,
+        timers: TimersV1,
+        namespaces: NamespacesV1,
+        endpoints: EndpointsV1,
+        guard: ApiKeyGuard,
+        clock: Clock,
     ) -> None:
+        self._guard = guard
         self._clock = clock
         self._exact: dict[bytes, Methods] = {
             b"timers": {"GET": timers.page, "POST": timers.create},
@@ -42,6 +57,7 @@ class DoorV1:
             "DELETE": timers.delete,
         }
         self._one_namespace: Methods = {"GET": namespaces.get, "PUT": namespaces.put}
+        self._readers_of_queries: set[Handler] = {timers.page, timers.create_stream}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         watch = BodyWatch(scope, receive)
@@ -61,6 +77,9 @@ class DoorV1:
         handler = methods.get(method)
         if handler is None:
             return method_not_allowed(methods, self._clock.now())
+        self._guard.check(scope["headers"])
+        if handler not in self._readers_of_queries:
+            parameters(scope["query_string"], _NO_PARAMETERS)
         return await handler(scope, receive)
 
     def _methods_of(self, path: bytes) -> Methods | None:
@@ -70,6 +89,8 @@ class DoorV1:
         collection, _, rest = path.partition(b"/")
         if collection == b"timers" and 0 < rest.find(b"/") < len(rest) - 1:
             return self._one_timer
-        if collection == b"namespaces" and rest:
+        # A slash in the name of a namespace has to be encoded: one at the end would make another,
+        # which nobody could remove.
+        if collection == b"namespaces" and rest and b"/" not in rest:
             return self._one_namespace
         return None

@@ -1,7 +1,7 @@
 """Errors in the format of the v1 API: `{error, message, details, timestamp}`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import structlog
@@ -106,8 +106,8 @@ def no_such_path(now: Instant) -> Answer:
     return refusal(404, "NOT_FOUND", "no such path", now)
 
 
-def method_not_allowed(allowed: Iterable[str], now: Instant) -> Answer:
-    methods = ", ".join(sorted(allowed))
+def method_not_allowed(allowed: Collection[str], now: Instant) -> Answer:
+    methods = ", ".join(sorted({*allowed, "HEAD"} if "GET" in allowed else allowed))
     message = f"method not allowed: there are {methods}"
     return refusal(405, "METHOD_NOT_ALLOWED", message, now, headers=((b"allow", methods.encode()),))
 

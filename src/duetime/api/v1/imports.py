@@ -8,11 +8,13 @@ from math import ceil
 from msgspec import UNSET, json
 from msgspec.structs import replace
 
-from duetime.api.v1.batches import BatchCreation, Outcome, Wanted, decode_faultless, decode_one
+from duetime.api.v1.batches import BatchCreation, Outcome, decode_faultless
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.line_blocks import Block, LineBlocks
 from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
+from duetime.api.v1.wanted import Unreadable, Wanted, decode_wanted, key_told
 from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence
 
 BLOCK_BYTES = 400 * 1024
@@ -89,8 +91,9 @@ class Import:
 
     async def _create(self, block: Block) -> None:
         if block.content is None:
-            problem = f"must be at most {self._max_line_bytes} bytes"
-            self._count_refused(block.first_line, TooLarge("line", problem))
+            error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
+            # Nothing was kept of its text.
+            self._count_refused(block.first_line, Unreadable(b"", error), error)
             return
         wanted, numbers = self._decode(block, block.content)
         # Parts of one size: a small one left over would cost as much to write as a large one.
@@ -98,7 +101,7 @@ class Import:
         for part in range(parts):
             among = slice(len(wanted) * part // parts, len(wanted) * (part + 1) // parts)
             outcomes = await self._batches.create(wanted[among])
-            self._count(numbers[among], outcomes)
+            self._count(numbers[among], wanted[among], outcomes)
 
     def _decode(self, block: Block, content: bytes) -> tuple[Sequence[Wanted], Sequence[int]]:
         """The timers of a block and their lines. Blocks without a fault are decoded in one go."""
@@ -113,7 +116,7 @@ class Import:
                 if line.strip()
             ]
             numbers = [number for number, _ in lines]
-            wanted = [decode_one(line) for _, line in lines]
+            wanted = [decode_wanted(line, "line") for _, line in lines]
         if self._default_namespace is not None:
             wanted = [self._with_namespace(body) for body in wanted]
         return wanted, numbers
@@ -123,12 +126,14 @@ class Import:
             return replace(body, namespace=self._default_namespace)
         return body
 
-    def _count(self, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+    def _count(
+        self, lines: Sequence[int], wanted: Sequence[Wanted], outcomes: Sequence[Outcome]
+    ) -> None:
         created = existing = 0
         new = Existence.CREATED
-        for line, outcome in zip(lines, outcomes, strict=True):
+        for line, body, outcome in zip(lines, wanted, outcomes, strict=True):
             if not isinstance(outcome, CreateResult):
-                self._count_refused(line, outcome)
+                self._count_refused(line, body, outcome)
             elif outcome.existence is new:
                 created += 1
             else:
@@ -136,15 +141,17 @@ class Import:
         self._created += created
         self._existing += existing
 
-    def _count_refused(self, line: int, error: DuetimeError) -> None:
+    def _count_refused(self, line: int, wanted: Wanted, error: DuetimeError) -> None:
         if isinstance(error, TimerConflict):
             self._conflicts += 1
         else:
             self._invalid += 1
         if len(self._errors) < MAX_ERRORS_TOLD:
-            self._errors.append(_line_error(line, error))
+            self._errors.append(self._line_error(line, wanted, error))
 
-
-def _line_error(line: int, error: DuetimeError) -> LineError:
-    told = item_error(error)
-    return LineError(line, error=told.error, message=told.message, details=told.details)
+    def _line_error(self, line: int, wanted: Wanted, error: DuetimeError) -> LineError:
+        namespace, id = key_told(wanted, self._default_namespace or DEFAULT_NAMESPACE)
+        told = item_error(error)
+        return LineError(
+            line, namespace, id, error=told.error, message=told.message, details=told.details
+        )

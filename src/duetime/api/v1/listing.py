@@ -2,23 +2,25 @@
 
 import struct
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from hashlib import blake2b
 
-from msgspec import json
+from msgspec import UNSET, json
 from msgspec.structs import replace
 
 from duetime.api.instant_text import parse_instant
 from duetime.api.platform_query import ORDERS, STATUSES
 from duetime.api.query import choice, number, parameters
+from duetime.api.v1.requests import namespace_of
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
-from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import Position, ScanQuery
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 1_000
 
-KNOWN = frozenset({"namespace", "status", "dueAfter", "dueBefore", "cursor", "limit", "order"})
+_NAMESPACE = frozenset({"namespace", "groupId"})
+KNOWN = _NAMESPACE | {"status", "dueAfter", "dueBefore", "cursor", "limit", "order"}
 
 # Of which list, and where in it. The text of thirty bytes needs no padding.
 _CURSOR = struct.Struct(">6sq16s")
@@ -30,7 +32,7 @@ def parse_listing(query_string: bytes) -> ScanQuery:
     given = parameters(query_string, KNOWN)
     status, cursor = given.get("status"), given.get("cursor")
     query = ScanQuery(
-        namespace=given.get("namespace", DEFAULT_NAMESPACE),
+        namespace=_namespace_in(given),
         status=None if status is None else choice("status", status, STATUSES),
         execute_from_inclusive=_instant_or_none("dueAfter", given.get("dueAfter")),
         execute_until_exclusive=_instant_or_none("dueBefore", given.get("dueBefore")),
@@ -40,10 +42,20 @@ def parse_listing(query_string: bytes) -> ScanQuery:
     return query if cursor is None else replace(query, after_exclusive=_position(cursor, query))
 
 
+def parse_import(query_string: bytes) -> str | None:
+    """The namespace for lines that do not name one, if there is one. Raises `InvalidInput`."""
+    given = parameters(query_string, _NAMESPACE)
+    return _namespace_in(given) if given else None
+
+
 def cursor_of(last: Position, query: ScanQuery) -> str:
     """Where the list goes on of which a page ended there."""
     packed = _CURSOR.pack(_list_digest(query), last.execute_at, last.timer_uuid)
     return urlsafe_b64encode(packed).decode()
+
+
+def _namespace_in(given: Mapping[str, str]) -> str:
+    return namespace_of(given.get("namespace", UNSET), given.get("groupId", UNSET))
 
 
 def _position(cursor: str, query: ScanQuery) -> Position:

@@ -38,6 +38,7 @@ _ENCODED = (
 _NAMESPACE: Json = {"type": "string", **KEY_LENGTH}
 _INSTANT: Json = {"type": "string", **INSTANT}
 _NDJSON = "application/x-ndjson"
+_GROUP_ID = query_parameter("groupId", "Another word for `namespace`.", _NAMESPACE)
 
 
 def paths() -> dict[str, Json]:
@@ -121,6 +122,7 @@ def _list() -> Json:
                 "The namespace; it must exist.",
                 {**_NAMESPACE, "default": DEFAULT_NAMESPACE},
             ),
+            _GROUP_ID,
             choice_parameter("status", "Only timers with this status.", list(STATUSES)),
             query_parameter(
                 "dueAfter", "Only timers with an `executeAt` at or after this instant.", _INSTANT
@@ -263,7 +265,10 @@ def _import() -> Json:
         "description": "A stream of any length, one JSON object per line. Blank lines are "
         "skipped. Timers whose instant has passed are accepted, and due at once. Sending the "
         "same stream again is safe.",
-        "parameters": [query_parameter("namespace", "For lines that do not name one.", _NAMESPACE)],
+        "parameters": [
+            query_parameter("namespace", "For lines that do not name one.", _NAMESPACE),
+            _GROUP_ID,
+        ],
         "requestBody": {
             "required": True,
             "content": {

@@ -14,8 +14,9 @@ _DESCRIPTION = (
     "At its instant the timer's callback is made: a POST to its `callbackUrl`. A 200 with "
     '`{"ok": true}` completes the timer. A 200 with `{"ok": false, "nextExecuteAt": ...}` '
     "reschedules it: it is pending again, and its attempts start over. A 200 with "
-    '`{"ok": false}`, any other answer, a timeout and no connection are failures, which are '
-    "tried again by the timer's `retryPolicy`; `Retry-After` is honoured up to `maxInterval`. With "
+    '`{"ok": false}`, any other answer, also a 201, 202 or 204, a timeout and no connection are '
+    "failures, which are tried again by the timer's `retryPolicy`; `Retry-After` is honoured up to "
+    "`maxInterval`. With "
     "the `callbackProtocol` `status` the payload alone is sent, and any 2xx completes the timer."
 )
 
@@ -47,7 +48,14 @@ class CallbackAnswer(Struct, frozen=True, rename="camel"):
     ] = UNSET
     message: Annotated[
         str | UnsetType,
-        Meta(description="With `ok` false: why. It is shown in the timer's `lastError`."),
+        Meta(
+            description="With `ok` false and no `nextExecuteAt`: why. It is shown in the timer's "
+            "`lastError`, up to 200 characters of it. What is not a string is ignored."
+        ),
+    ] = UNSET
+    error: Annotated[
+        str | UnsetType,
+        Meta(description="The same, if there is no `message`, or it is blank or not a string."),
     ] = UNSET
 
 

@@ -118,6 +118,8 @@ IMPORTED = {
     "errors": [
         {
             "line": 2,
+            "namespace": NAMESPACE,
+            "id": "reminder-2",
             "error": "INVALID_INPUT",
             "message": "executeAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
             "details": {"field": "executeAt"},
@@ -163,8 +165,8 @@ ENDPOINTS = {
             "endpoint": "https://app.example.com:443",
             "state": "open",
             "inFlight": 0,
-            "waiting": 17,
-            "consecutiveFailures": 10,
+            "waiting": 0,
+            "consecutiveFailures": 24,
             "lastError": "connection refused",
             "openedAt": "2030-01-01T12:00:03.200Z",
         }

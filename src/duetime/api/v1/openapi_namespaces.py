@@ -79,10 +79,13 @@ def _endpoints(tag: str) -> Json:
         "operationId": "listEndpointsV1",
         "tags": [tag],
         "summary": "List the endpoints that are called",
-        "description": "As the node that answers sees them: each node calls them by itself.",
+        "description": "As the node that answers sees them: each node calls them by itself. Listed "
+        "are endpoints that are being called or waited for, and for 10 minutes after their last "
+        "call those that could not be reached, gave no valid answer in time, or answered with 5xx, "
+        "408 or 429. Other failures, such as a 404, are the timer's and not the endpoint's.",
         "responses": {
             "200": ok(
-                "The endpoints.", "V1EndpointListAnswer", {"One is left alone": examples.ENDPOINTS}
+                "The endpoints.", "V1EndpointListAnswer", {"One is open": examples.ENDPOINTS}
             ),
             **failures(),
         },

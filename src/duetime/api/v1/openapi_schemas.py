@@ -71,6 +71,11 @@ _ERROR = {
     "details": "`field`: the member or parameter at fault. `fields`: the members that a timer "
     "which exists differs in. `status`: the timer's status.",
 }
+_KEY = {
+    "namespace": "Where the timer is, or was meant to be. Absent when it could not be read, or is "
+    "too long to be one.",
+    "id": "Absent when it could not be read, or is too long to be one.",
+}
 _MEMBERS = {
     "TimerAnswer": _TIMER,
     "AttemptAnswer": {
@@ -84,10 +89,9 @@ _MEMBERS = {
     "TimerPage": {"nextCursor": "Null on the last page."},
     "ErrorAnswer": {**_ERROR, "timestamp": "When this was answered."},
     "ItemError": _ERROR,
-    "LineError": _ERROR,
+    "LineError": {**_ERROR, **_KEY},
     "BatchResult": {
-        "namespace": "As it was given, or the namespace that the timer is in.",
-        "id": "Absent when it could not be read.",
+        **_KEY,
         "error": "Why it is `conflict` or `invalid`.",
     },
     "RedriveAnswer": {
@@ -109,9 +113,10 @@ _MEMBERS = {
         "maxPayloadBytes": "The largest payload of its timers.",
     },
     "EndpointAnswer": {
-        "consecutiveFailures": "Attempts that failed since the last one that did not.",
-        "lastError": "Why the latest failed attempt failed; null if none did.",
-        "openedAt": "When it was left alone; null while it is called.",
+        "consecutiveFailures": "Failures in a row that speak against the endpoint: no connection, "
+        "no valid answer in time, 5xx, 408 or 429. Any other answer, such as a 404, sets it to 0.",
+        "lastError": "The latest such failure, even if all went well since; null if none.",
+        "openedAt": "Since when it is open; null while it is closed.",
     },
 }
 _GENERAL = ("ISO 8601 in UTC.", 'A duration such as "500ms", "30s", "10m" or "1h30m".')

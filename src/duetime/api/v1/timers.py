@@ -8,14 +8,12 @@ from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
 from duetime.api.answers import JSON_TYPE, Answer, Headers
-from duetime.api.auth import ApiKeyGuard
 from duetime.api.body import ClientGone, read_body
 from duetime.api.instant_text import parse_instant
-from duetime.api.query import parameters
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
 from duetime.api.v1.imports import Import
-from duetime.api.v1.listing import cursor_of, parse_listing
+from duetime.api.v1.listing import cursor_of, parse_import, parse_listing
 from duetime.api.v1.paths import decoded, path_below_prefix
 from duetime.api.v1.requests import (
     changed_callback,
@@ -60,10 +58,7 @@ _CREATE_HEADERS: dict[Existence, Headers] = {
 
 
 class TimersV1:
-    """Each method takes a request through to its answer, or raises.
-
-    The key is checked first, before anything of the body is read.
-    """
+    """Each method takes a request through to its answer, or raises."""
 
     def __init__(
         self,
@@ -71,7 +66,6 @@ class TimersV1:
         imports: TimerService,
         redriving: Redriving,
         namespaces: Namespaces,
-        guard: ApiKeyGuard,
         *,
         max_body_bytes: int,
         default_timeout_ms: int,
@@ -80,7 +74,6 @@ class TimersV1:
         self._imports = imports
         self._redriving = redriving
         self._namespaces = namespaces
-        self._guard = guard
         self._max_body_bytes = max_body_bytes
         self._default_timeout_ms = default_timeout_ms
         self._batches = BatchCreation(service, namespaces)
@@ -92,7 +85,6 @@ class TimersV1:
         return await self._create(scope, receive, OnExisting.REPLACE)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         return self._answer(await self._service.get(_key_in_path(scope)))
 
     async def get_selected(self, scope: Scope, receive: Receive) -> Answer:
@@ -108,7 +100,6 @@ class TimersV1:
         return await self._change(key_of(body), body)
 
     async def delete(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         await self._service.remove(_key_in_path(scope))
         return NO_CONTENT
 
@@ -118,7 +109,6 @@ class TimersV1:
         return NO_CONTENT
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         query = parse_listing(scope["query_string"])
         # One more than the page shows tells whether there is another page.
         timers = await self._service.scan(replace(query, limit=query.limit + 1))
@@ -136,8 +126,7 @@ class TimersV1:
         return ok(BatchAnswer(list(map(batch_result, wanted, outcomes))))
 
     async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
-        namespace = parameters(scope["query_string"], frozenset({"namespace"})).get("namespace")
+        namespace = parse_import(scope["query_string"])
         if namespace is not None:
             await self._namespaces.named(namespace)
         batches = BatchCreation(self._imports, self._namespaces)
@@ -191,7 +180,6 @@ class TimersV1:
         return self._answer(timer)
 
     async def _body(self, scope: Scope, receive: Receive, bodies: int = 1) -> bytes:
-        self._guard.check(scope["headers"])
         return await read_body(scope["headers"], receive, bodies * self._max_body_bytes)
 
     def _policy_of(self, namespace: str) -> RetryPolicy:

@@ -89,7 +89,8 @@ Protocol = Annotated[
 HeadersJson = Annotated[
     dict[str, Annotated[str, Meta(extra_json_schema=HEADER_VALUE)]] | UnsetType | None,
     Meta(
-        description="Headers to send along.",
+        description="Headers to send along, 16 KiB in all. Left out are those that frame the "
+        "request, `webhook-id`, `webhook-timestamp`, `webhook-signature` and `Timer-Attempt`.",
         examples=[{"Authorization": "Bearer token123"}],
         extra_json_schema=HEADERS,
     ),
@@ -284,6 +285,8 @@ class LineError(ItemError, frozen=True):
     """What is wrong with a line, the first being 1."""
 
     line: int
+    namespace: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
 
 
 class ImportAnswer(Struct, frozen=True, kw_only=True):
@@ -324,7 +327,11 @@ class RedriveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         ),
     ] = UNSET
     error_contains: Annotated[
-        str | UnsetType, Meta(description="Only those whose `lastError` contains this text.")
+        str | UnsetType,
+        Meta(
+            description="Only those whose `lastError` contains this text; upper and lower case "
+            "differ."
+        ),
     ] = UNSET
     all: Annotated[bool, Meta(description="All of the namespace; needed without a filter.")] = False
     dry_run: Annotated[bool, Meta(description="Only count them.")] = False

@@ -107,10 +107,11 @@ _FIND_ABANDONED = """
     LIMIT ?2
 """
 
-# Which attempt to forget when there are too many: never the first of this firing.
+# Which attempt to forget when there are too many: never the first of all or of this firing.
 _OLDEST = """
-    CASE coalesce((SELECT max(key) FROM json_each(attempts) WHERE value ->> 'number' = 1), 0)
-        WHEN 0 THEN '$[1]' ELSE '$[0]' END
+    CASE WHEN attempt > 1
+              AND (SELECT max(key) FROM json_each(attempts) WHERE value ->> 'number' = 1) = 1
+         THEN '$[2]' ELSE '$[1]' END
 """
 
 # As `was_due_at` says it.

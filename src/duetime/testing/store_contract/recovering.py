@@ -133,6 +133,24 @@ class RecoveringContract:
         numbers = [attempt.number for attempt in timer.attempts]
         assert numbers == [1, *range(crashes - MAX_ATTEMPTS_REMEMBERED + 2, crashes + 1)]
 
+    @pytest.mark.parametrize("firings", [1, 2, 3, MAX_ATTEMPTS_REMEMBERED + 5])
+    async def test_the_first_instant_is_remembered_however_often_a_timer_fires(
+        self, store: Store, firings: int
+    ) -> None:
+        timer = make_timer(execute_at=at(0))
+        await create(store, timer)
+        leases = await own_shards(store)
+        for firing in range(1, firings):
+            (claimed,) = await claim(store, leases)
+            await store.settle([reschedule(claimed, at(firing))])
+        for _ in range(MAX_ATTEMPTS_REMEMBERED + 2):
+            await claim(store, leases)
+            await self._lose(store, timer)
+            leases = await own_shards(store)
+        attempts = (await stored(store, timer.key)).attempts
+        assert attempts[0].due_at == at(0)
+        assert max(n for n, attempt in enumerate(attempts) if attempt.number == 1) == (firings > 1)
+
     async def test_a_big_wreck_is_recovered_in_full(self, store: Store) -> None:
         timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(1_500)]
         await create(store, *timers)

@@ -36,6 +36,17 @@ BODIES: list[tuple[object, str]] = [
     (create_body(callbackUrl="/relative"), "callbackUrl "),
     (create_body(callbackUrl="http://example.com/" + "x" * 2048), "callbackUrl "),
     (create_body(callbackHeaders={"X-A": "b\r\nc"}), "callbackHeaders.X-A must not contain"),
+    (create_body(callbackHeaders={"X-A": "b", "X-B": 5}), "callbackHeaders.X-B must be a string"),
+    (
+        # What follows the fault is broken, so that it can be found no more.
+        b'{"callbackHeaders":{"X-A":5},',
+        "callbackHeaders values must be a string",
+    ),
+    (
+        b'{"callbackHeaders":{"X-A":5},"callbackHeaders":{}}',
+        "callbackHeaders values must be a string",
+    ),
+    (create_body(callbackHeaders={"x" * 99: 5}), f"callbackHeaders.{'x' * 60}... must be a string"),
     (create_body(callbackHeaders={"a b": "c"}), "callbackHeaders has an entry 'a b'"),
     (create_body(callbackProtocol="soap"), "callbackProtocol must be 'answer' or 'status'"),
     (create_body(callbackTimeout="soon"), f"callbackTimeout {DURATION}"),

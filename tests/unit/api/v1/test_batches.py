@@ -1,7 +1,7 @@
 """Many timers in one request."""
 
 import pytest
-from msgspec import json
+from msgspec import Raw, json
 
 from duetime.api.app import ApiRules
 from duetime.domain.timer import TimerStatus
@@ -49,9 +49,51 @@ async def test_results_are_in_order(bench: V1Bench) -> None:
     }
     assert results[4]["error"]["error"] == "NAMESPACE_NOT_FOUND"
     assert results[5]["error"]["details"]["field"] in ("executeAt", "callbackUrl")
-    assert results[7]["error"]["message"] == "body must be an object"
+    assert results[7] == {
+        "status": "invalid",
+        "error": {
+            "error": "INVALID_INPUT",
+            "message": "timer must be an object",
+            "details": {"field": "timer"},
+        },
+    }
     assert results[8]["namespace"] == "notifications"
     assert (await bench.timers_stored())[TimerStatus.PENDING] == 4
+
+
+DEFAULT = {"namespace": "default", "id": "a"}
+
+
+@pytest.mark.parametrize(
+    ("timer", "told"),
+    [
+        (create_body("a", extra=1), DEFAULT),
+        (create_body("a", executeAt=7), DEFAULT),
+        (create_body("a", namespace="lost", extra=1), {"namespace": "lost", "id": "a"}),
+        (create_body("a", groupId="lost", extra=1), {"namespace": "lost", "id": "a"}),
+        (create_body("a", namespace="b", groupId="c", x=1), {"namespace": "b", "id": "a"}),
+        (create_body("a", namespace="b", groupId="c"), {"namespace": "b", "id": "a"}),
+        ({"id": "\N{SNOWMAN}\n"}, {"namespace": "default", "id": "\N{SNOWMAN}\n"}),
+        (create_body("a", namespace=7), {"id": "a"}),
+        (create_body("a", namespace=None, groupId="c"), {"id": "a"}),
+        (create_body("a", payload=Raw(b"[" * 900 + b"]" * 900)), DEFAULT),
+        ({"id": 7}, {}),
+        ({"id": 7, "namespace": "b"}, {"namespace": "b"}),
+        (create_body("x" * 256), {"namespace": "default"}),
+        (create_body("a", namespace="x" * 256, extra=1), {"id": "a"}),
+        ({}, {}),
+        (["id", "a"], {}),
+        (None, {}),
+    ],
+)
+async def test_an_invalid_timer_is_told_by_what_can_be_read_of_its_key(
+    bench: V1Bench, timer: object, told: dict[str, str]
+) -> None:
+    timers = [create_body("fine"), timer]
+    fine, result = (await bench.post("/batch", {"timers": timers})).json["results"]
+    assert fine["status"] == "created"
+    assert result.pop("error")["details"]["field"]
+    assert result == {"status": "invalid", **told}
 
 
 async def test_a_batch_sent_again_changes_nothing(bench: V1Bench) -> None:
@@ -97,7 +139,7 @@ async def test_one_payload_that_is_too_deep_or_too_large(bench: V1Bench) -> None
     ]
     results = (await bench.post("/batch", {"timers": timers})).json["results"]
     assert [result["status"] for result in results] == ["invalid", "invalid", "created"]
-    assert results[0]["error"]["message"] == "body is nested deeper than 64 levels"
+    assert results[0]["error"]["message"] == "timer is nested deeper than 64 levels"
     assert results[1]["error"]["error"] == "PAYLOAD_TOO_LARGE"
 
 
@@ -120,7 +162,7 @@ async def test_only_what_is_too_deep_is_refused(
     expected = "created" if levels <= 63 else "invalid"
     assert [result["status"] for result in results] == ["created", expected]
     if levels > 63:
-        assert results[1]["error"]["message"] == "body is nested deeper than 64 levels"
+        assert results[1]["error"]["message"] == "timer is nested deeper than 64 levels"
 
 
 async def test_a_policy_is_completed_by_that_of_a_namespace_new_to_this_node(

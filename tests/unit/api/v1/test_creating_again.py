@@ -79,6 +79,37 @@ async def test_a_different_timer_is_a_conflict_that_names_what_differs(
     assert await bench.timer() == first.json
 
 
+async def test_what_differs_is_told_even_after_the_instant(bench: V1Bench) -> None:
+    first = await bench.create_v1()
+    bench.clock.advance(60)
+    reply = await bench.create_v1(payload=1)
+    message = "a timer with this id exists and differs in payload"
+    assert error_of(reply) == (409, "TIMER_CONFLICT", message)
+    batch = await bench.post("/batch", {"timers": [create_body(payload=1), create_body()]})
+    conflict, repeat = batch.json["results"]
+    assert (conflict["status"], conflict["error"]["message"]) == ("conflict", message)
+    assert repeat["status"] == "existing"
+    assert await bench.timer() == first.json
+
+
+async def test_another_instant_that_has_passed_is_refused_as_such(bench: V1Bench) -> None:
+    await bench.create_v1()
+    bench.clock.advance(60)
+    reply = await bench.create_v1(executeAt="2030-01-01T00:00:11Z", payload=1)
+    assert error_of(reply) == (400, "INVALID_INPUT", "executeAt must be in the future")
+
+
+async def test_upsert_after_the_instant_needs_another_one(bench: V1Bench) -> None:
+    await bench.create_v1()
+    bench.clock.advance(60)
+    reply = await bench.post("/create", create_body(payload=1))
+    assert error_of(reply) == (400, "INVALID_INPUT", "executeAt must be in the future")
+    await bench.fail("one")
+    fired = await bench.timer()
+    reply = await bench.post("/create", create_body(executeAt=fired["executeAt"], payload=1))
+    assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
+
+
 async def test_a_conflict_names_all_that_differs_and_no_values(bench: V1Bench) -> None:
     await bench.create_v1(payload={"token": "theirs"}, callbackHeaders={"X-Token": "theirs"})
     reply = await bench.create_v1(executeAt="2030-01-01T00:00:11Z", payload="ours")

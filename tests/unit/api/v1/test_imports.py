@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from msgspec import json
 
 from duetime.api.app import ApiRules
-from duetime.api.v1.batches import BatchCreation, Outcome, Wanted
+from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.imports import Import
+from duetime.api.v1.wanted import Wanted
 from duetime.domain.timer import TimerStatus
 from duetime.service.rules import TimerRules
 from tests.unit.api.asgi_client import API_KEY, Reply, call
@@ -75,22 +76,47 @@ async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
         + b"\n"
         + lines(create_body("there"), create_body("b", namespace="nowhere"))
         + b'{"id":"\xff"}\n'
-        + lines(create_body("c"))
+        + lines(create_body("c"), ["d"])
     )
     answer = (await send(bench, [content])).json
-    assert (answer["created"], answer["conflicts"], answer["invalid"]) == (2, 1, 3)
+    assert (answer["created"], answer["conflicts"], answer["invalid"]) == (2, 1, 4)
     assert [(error["line"], error["error"]) for error in answer["errors"]] == [
         (2, "INVALID_INPUT"),
         (4, "TIMER_CONFLICT"),
         (5, "NAMESPACE_NOT_FOUND"),
         (6, "INVALID_INPUT"),
+        (8, "INVALID_INPUT"),
     ]
-    assert answer["errors"][0]["message"].startswith("body is not valid JSON")
+    messages = [error["message"] for error in answer["errors"]]
+    assert messages[0].startswith("line is not valid JSON")
+    assert messages[3:] == ["line is not valid UTF-8 (byte 7)", "line must be an object"]
     assert [error["details"] for error in answer["errors"]] == [
-        {"field": "body"},
+        {"field": "line"},
         {"fields": ["payload"]},
         {"field": "namespace"},
-        {"field": "body"},
+        {"field": "line"},
+        {"field": "line"},
+    ]
+
+
+async def test_bad_lines_are_told_by_what_can_be_read_of_their_keys(bench: V1Bench) -> None:
+    await bench.create_v1("there", namespace="notifications")
+    content = (
+        lines(create_body("there", payload=1), create_body("late", executeAt="soon"))
+        + lines(create_body("typo", extra=1), create_body("else", namespace="default", extra=1))
+        + b'{"id":"latin","payload":"\xff"}\n{"id":"\xff"}\n{"id":"cut off\n{"id":"\\ud800"}\n'
+    )
+    answer = (await send(bench, [content], "?namespace=notifications")).json
+    assert (answer["conflicts"], answer["invalid"]) == (1, 7)
+    assert [(error.get("namespace"), error.get("id")) for error in answer["errors"]] == [
+        ("notifications", "there"),
+        ("notifications", "late"),
+        ("notifications", "typo"),
+        ("default", "else"),
+        ("notifications", "latin"),
+        (None, None),
+        (None, None),
+        (None, None),
     ]
 
 
@@ -101,7 +127,7 @@ async def test_a_bad_member_of_a_line_is_named(bench: V1Bench) -> None:
         {"field": "executeAt"},
         {"field": "retryPolicy.max"},
     ]
-    assert list(errors[0]) == ["line", "error", "message", "details"]
+    assert list(errors[0]) == ["line", "namespace", "id", "error", "message", "details"]
 
 
 async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1Bench) -> None:
@@ -114,9 +140,11 @@ async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1
     assert answer["errors"] == [
         {
             "line": 2,
+            "namespace": "default",
+            "id": "b",
             "error": "INVALID_INPUT",
-            "message": "body is nested deeper than 64 levels",
-            "details": {"field": "body"},
+            "message": "line is nested deeper than 64 levels",
+            "details": {"field": "line"},
         }
     ]
 
