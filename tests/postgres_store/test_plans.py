@@ -19,15 +19,16 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
-from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
-from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.connections import PLANS_FOR_VALUES, Connection, connected
 from duetime.stores.postgres.counting import count_statement
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
 from duetime.stores.postgres.paging import page_statement
+from duetime.stores.postgres.pruning import DELETE_FROM_PARTITION
 from duetime.stores.postgres.reading import GET
 from duetime.stores.postgres.recovering import LEFT_BEHIND
 from duetime.stores.postgres.redriving import REDRIVE
@@ -45,7 +46,7 @@ from tests.postgres_store.plans import (
     scans_of_timers,
     unordered,
 )
-from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State
+from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State, filled_and_analysed
 
 LIMIT = 100
 ANY_STATUS = (None, *TimerStatus)
@@ -228,6 +229,17 @@ async def test_a_scan_reads_what_it_answers_wherever_it_starts(
         plan = await run_explained(list_planner, statement, *scan_values(query), LIMIT)
         # Each partition is read one further than it is needed, for each status in it.
         assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
+
+
+async def test_timers_of_a_small_namespace_are_pruned_by_index(
+    store: PostgresStore, database: Connection, options: PostgresOptions
+) -> None:
+    await filled_and_analysed(store, database)
+    async with connected(options, PLANS_FOR_VALUES) as planner:
+        plan = await explain(planner, DELETE_FROM_PARTITION, at(0), at(1), "small", LIMIT)
+    columns = await first_columns(database)
+    assert scans_of_timers(plan)
+    assert misguided(plan, columns) == []
 
 
 @pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)

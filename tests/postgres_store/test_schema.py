@@ -118,7 +118,7 @@ async def test_what_the_previous_release_stored_is_there_afterwards(
     await store.close()
 
 
-async def test_a_migration_that_meets_nodes_at_work_is_tried_again(
+async def test_a_migration_gives_way_to_nodes_at_work(
     options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A settlement locks the tables in another order than the migration does."""
@@ -127,14 +127,26 @@ async def test_a_migration_that_meets_nodes_at_work_is_tried_again(
         connected(options, ANY_PLAN) as database,
         held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE") as settlement,
     ):
-        # So it is the migration that gives up, and not this one.
-        await settlement.run("SET deadlock_timeout = '1min'")
+        # If nobody gives way it is the settlement that fails, and soon.
+        await settlement.run("SET deadlock_timeout = '500ms'")
         migration = asyncio.create_task(schema.migrate(options))
         await settlement.is_waited_for(database)
         await settlement.run("LOCK TABLE pending_timers IN ROW EXCLUSIVE MODE")
         assert not migration.done()
         await settlement.commit()
         assert await migration == [7, 8]
+
+
+async def test_a_migration_that_never_gets_the_tables_says_so(
+    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await migrate_up_to(6, options, monkeypatch)
+    monkeypatch.setattr(schema, "_MAX_TRIES", 2)
+    async with held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE"):
+        with pytest.raises(StoreUnavailable, match="its tables are in use all the time: try again"):
+            await schema.migrate(options)
+        assert await schema.check(options) == (6, schema.newest_version())
+    assert await schema.migrate(options) == [7, 8]
 
 
 class OtherServer:

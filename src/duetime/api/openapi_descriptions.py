@@ -31,7 +31,7 @@ _MEMBERS: Mapping[str, Mapping[str, str]] = {
         "due_at": "When it was to be sent.",
         "claimed_at": "When the engine took it from the store.",
         "sent_at": "When it was sent; null if it was not, or nobody knows.",
-        "answered_at": "When the answer was complete; null without one.",
+        "answered_at": "When it was answered or given up; null if nobody knows.",
         "error": "Why it failed or was interrupted; else null.",
     },
     "HealthStatus": {"timestamp": "When this was answered."},

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import Enum
 
-from duetime.domain.keys import TimerKey
+from duetime.domain.keys import MAX_KEY_CHARACTERS, TimerKey
 from duetime.domain.timer import TimerStatus
 
 
@@ -52,7 +52,9 @@ class NamespaceNotFound(DuetimeError):
     kind = ErrorKind.NAMESPACE_NOT_FOUND
 
     def __init__(self, namespace: str) -> None:
-        super().__init__(f"namespace '{namespace}' does not exist")
+        # What cannot be one need not be repeated at full length.
+        shown = namespace if len(namespace) <= MAX_KEY_CHARACTERS else f"{namespace[:40]}..."
+        super().__init__(f"namespace '{shown}' does not exist")
 
 
 class TimerNotFound(DuetimeError):

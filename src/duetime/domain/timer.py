@@ -31,12 +31,16 @@ class TimerStatus(IntEnum):
         return self >= TimerStatus.COMPLETED
 
 
+_OUTCOMES: dict[str | None, AttemptOutcome] = {outcome.value: outcome for outcome in AttemptOutcome}
+
+
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One try to deliver. `error` is absent when it was completed or rescheduled.
 
     An attempt that the service did not live to see answered has neither `sent_at` nor
     `answered_at`, because nobody is left who knows. `recorded_outcome` is absent in attempts that
-    were made by older releases; `outcome` tells of these what can still be known.
+    were made by older releases, and may be a word of a later one; `outcome` tells of these what can
+    be known.
     """
 
     number: int
@@ -44,13 +48,13 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     claimed_at: Instant
     sent_at: Instant | None = None
     answered_at: Instant | None = None
-    recorded_outcome: AttemptOutcome | None = field(default=None, name="outcome")
+    recorded_outcome: str | None = field(default=None, name="outcome")
     error: str | None = None
 
     @property
     def outcome(self) -> AttemptOutcome:
-        if self.recorded_outcome is not None:
-            return self.recorded_outcome
+        if self.recorded_outcome in _OUTCOMES:
+            return _OUTCOMES[self.recorded_outcome]
         if self.error is None:
             return AttemptOutcome.COMPLETED
         is_lost = self.error == INTERRUPTED

@@ -47,3 +47,10 @@ def test_what_a_later_release_may_add_is_left_aside() -> None:
     assert read(outcome="failed", error="HTTP 500", unheard_of=[1]) == read(
         outcome="failed", error="HTTP 500"
     )
+
+
+def test_a_word_of_a_later_release_does_not_make_the_timer_unreadable() -> None:
+    assert read(outcome="expired", error="HTTP 500").outcome is AttemptOutcome.FAILED
+    later = read(outcome="expired")
+    assert later.outcome is AttemptOutcome.COMPLETED
+    assert msgspec.to_builtins(later) == STORED | {"outcome": "expired"}

@@ -83,7 +83,7 @@ _MEMBERS = {
         "dueAt": "When it was to be sent.",
         "claimedAt": "When the engine took it from the store.",
         "sentAt": "When it was sent; null if it was not, or nobody knows.",
-        "answeredAt": "When the answer was complete; null without one.",
+        "answeredAt": "When it was answered or given up; null if nobody knows.",
         "error": "Why it failed or was interrupted; else null.",
     },
     "TimerPage": {"nextCursor": "Null on the last page."},

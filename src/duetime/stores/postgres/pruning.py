@@ -46,7 +46,7 @@ _PARTITIONS_SINCE = """
 
 # Values: $1 and $2 the instants between which there is one partition, so that a place in it is
 # a place in the table; $3 the namespace, $4 the limit.
-_DELETE_FROM_PARTITION = f"""
+DELETE_FROM_PARTITION = f"""
     WITH gone AS (
         DELETE FROM finished_timers
         WHERE updated_at >= $1 AND updated_at < $2 AND namespace = $3 AND ctid = ANY (ARRAY(
@@ -92,7 +92,7 @@ async def prune_namespace(
         for since, until in await connection.fetch(_PARTITIONS_SINCE, finished_before):
             if deleted < limit:
                 deleted += await connection.fetchval(
-                    _DELETE_FROM_PARTITION, since, until, namespace, limit - deleted
+                    DELETE_FROM_PARTITION, since, until, namespace, limit - deleted
                 )
         return deleted
 

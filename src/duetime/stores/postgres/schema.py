@@ -10,7 +10,12 @@ from duetime.stores.postgres.options import PostgresOptions
 
 OLDEST_SERVER_VERSION = 15
 _MIGRATION_TIMEOUT_SECONDS = 600.0
-_MAX_DEADLOCKS = 4
+
+_LOCK_PATIENCE_MS = 200
+"""How long we wait for a table. Nodes at work may hold one and wait for another that we have: then
+it is we who give way, before PostgreSQL's `deadlock_timeout` (a second) makes one of them fail."""
+
+_MAX_TRIES = 300
 
 _SERVER = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
 
@@ -23,6 +28,8 @@ _ADD_VERSION = "INSERT INTO schema_version (version) VALUES ($1)"
 
 # Several nodes that start together take turns. The two numbers are ours and the schema's.
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(1685419380, hashtext($1))"
+_LET_OTHERS_WORK = "SELECT pg_sleep(0.05)"
+_BE_IMPATIENT = f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE_MS}ms'"
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -63,13 +70,15 @@ async def migrate(options: PostgresOptions) -> list[int]:
         refuse_newer(stored)
         if stored == newest_version():
             return []
-        for _ in range(_MAX_DEADLOCKS):
+        for _ in range(_MAX_TRIES):
             try:
                 return await _apply(connection, options)
-            except asyncpg.DeadlockDetectedError:
-                # Nodes are at work, and one of them waited for us while we waited for it.
-                pass
-        return await _apply(connection, options)
+            except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                await connection.execute(_LET_OTHERS_WORK)
+        raise StoreUnavailable(
+            f"PostgreSQL ({options.place}): the schema could not be migrated, because its tables"
+            " are in use all the time: try again, or stop what holds them for so long"
+        )
 
 
 async def _apply(connection: Connection, options: PostgresOptions) -> list[int]:
@@ -79,6 +88,7 @@ async def _apply(connection: Connection, options: PostgresOptions) -> list[int]:
 
 async def _apply_in_turn(connection: Connection, options: PostgresOptions) -> list[int]:
     await connection.execute(_TAKE_TURN, options.schema)
+    await connection.execute(_BE_IMPATIENT)
     # Creating it "if not exists" would need the privilege to create it even where it exists.
     if not await connection.fetchval(_FIND_SCHEMA, options.schema):
         await connection.execute(f'CREATE SCHEMA "{options.schema}"')

@@ -103,6 +103,12 @@ async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
     assert error_of(await bench.request("GET", f"{BASE}?namespace=nowhere")) == expected
 
 
+async def test_what_is_too_long_for_a_namespace_is_not_repeated(bench: V1Bench) -> None:
+    refused = await bench.create_v1(namespace="n" * 100_000)
+    message = f"namespace '{'n' * 40}...' does not exist"
+    assert error_of(refused) == (400, "NAMESPACE_NOT_FOUND", message)
+
+
 class TestUpdating:
     async def test_only_what_is_given_changes(self, bench: V1Bench) -> None:
         before = (await bench.create_v1(payload=1, callbackTimeout="5s")).json

@@ -8,7 +8,8 @@
 -- they compare keys with has the order of the former one.
 --
 -- Building the indexes takes some seconds for each million timers, and nobody reads or writes
--- meanwhile. All are locked at once: nodes at work lock the tables in other orders than this.
+-- meanwhile. All are locked first: nodes at work lock the tables in other orders than this, and who
+-- migrates gives way to them and tries again.
 LOCK TABLE pending_timers, executing_timers, finished_timers IN ACCESS EXCLUSIVE MODE;
 CREATE UNIQUE INDEX pending_timers_id ON pending_timers (id, namespace);
 CREATE INDEX finished_timers_id ON finished_timers (id, namespace);

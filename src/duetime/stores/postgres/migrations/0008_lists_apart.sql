@@ -3,8 +3,8 @@
 -- index of the keys, whatever the planner believes. Where it took a full table for empty, an index
 -- that begins with the namespace seemed as good to it, and a key was looked for in all of that.
 --
--- Nodes of an older release ask lists in "C", and read more than they show until they are replaced.
--- Nobody reads or writes while the indexes are built: see the migration before.
+-- Nodes of an older release ask lists in "C": until they are replaced they read all of a table for
+-- each page. Nobody reads or writes while the indexes are built: see the migration before.
 LOCK TABLE pending_timers, executing_timers, finished_timers IN ACCESS EXCLUSIVE MODE;
 DROP INDEX pending_timers_created, pending_timers_execute;
 DROP INDEX finished_timers_created, finished_timers_execute;
