@@ -8,8 +8,7 @@ import msgspec
 from bench.server import Server
 from duetime.api.v1.listing import cursor_of, parse_listing
 from duetime.domain.instants import Instant, parse_instant
-from duetime.domain.keys import TimerKey, timer_uuid_of
-from duetime.ports.store import Position
+from duetime.ports.store import ScanQuery
 
 PAGE = 200
 LARGEST_PAGE = 1_000
@@ -49,11 +48,15 @@ def read_page(server: Server, query: Query) -> PageSeen:
     return msgspec.json.decode(server.read(path_of(query)), type=PageSeen)
 
 
-def cursor_behind(timer: TimerSeen, query: Query) -> str:
-    """Where the list goes on behind that timer, wherever the timer was seen."""
-    listing = parse_listing(urlencode(query).encode())
-    timer_uuid = timer_uuid_of(TimerKey(listing.namespace, timer.id))
-    return cursor_of(Position(timer.execute_us, timer_uuid), listing)
+def cursor_for(query: Query, other: Query, cursor: str) -> str:
+    """The place that a cursor of the other list means, in the list of the query."""
+    place = _parsed({**other, "cursor": cursor}).after_exclusive
+    assert place is not None
+    return cursor_of(place, _parsed(query))
+
+
+def _parsed(query: Query) -> ScanQuery:
+    return parse_listing(urlencode(query).encode())
 
 
 def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:

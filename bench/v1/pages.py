@@ -17,7 +17,7 @@ from bench.server import Server
 from bench.v1.aftermath import time_pages, wait_until_idle
 from bench.v1.batches import batch_load, random_instants
 from bench.v1.insert_limit import CALLBACK_URL
-from bench.v1.listing import PAGE, PageSeen, Query, cursor_behind, read_page
+from bench.v1.listing import PAGE, PageSeen, Query, cursor_for, read_page
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
@@ -94,11 +94,10 @@ class PageReader:
     def _query_behind(self, other: Query) -> Query:
         """The page behind the last timer on the first page of another list; the first one if that
         list has no more pages. Its own cursor is not for this list."""
-        page = read_page(self._server, other)
-        if page.next_cursor is None:
+        cursor = read_page(self._server, other).next_cursor
+        if cursor is None:
             return self._query
-        cursor = cursor_behind(page.timers[-1], self._query)
-        return {**self._query, "cursor": cursor}
+        return {**self._query, "cursor": cursor_for(self._query, other, cursor)}
 
     def _check(self, page: PageSeen, place: Place) -> None:
         instants = [timer.execute_us for timer in page.timers]
