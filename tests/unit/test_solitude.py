@@ -1,5 +1,6 @@
 """The lock that keeps tests apart: many are in together, or one is in alone."""
 
+import gc
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
@@ -171,3 +172,12 @@ def test_waiting_is_outside_of_all_that_is_done_for_a_test(pytestconfig: pytest.
     """The clock of its timeout above all, which another hook of this kind starts."""
     outermost = pytestconfig.hook.pytest_runtest_protocol.get_hookimpls()[-1]
     assert outermost.plugin is plugin
+
+
+@pytest.mark.alone
+def test_one_who_is_alone_is_not_disturbed_by_the_garbage_of_others() -> None:
+    assert not gc.isenabled()
+
+
+def test_garbage_is_collected_where_others_are() -> None:
+    assert gc.isenabled()
