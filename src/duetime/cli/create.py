@@ -40,11 +40,7 @@ from duetime.cli.views import show_timer
 from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
-_HEADLINES = {
-    "created": "Timer created.",
-    "existing": "Timer existed already.",
-    "replaced": "Timer replaced.",
-}
+_HEADLINES = {"created": "Timer created.", "existing": "Timer existed already."}
 
 
 def create(

@@ -49,8 +49,8 @@ class V1Client:
         return self._succeeded(answer, document)
 
     def create(self, body: object) -> tuple[str, object]:
-        """Create a timer: whether it was `created`, is an `existing` one or has `replaced` another,
-        and the timer. The first is empty if something on the way has dropped the header."""
+        """Create a timer: whether it was `created` or is an `existing` one, and the timer. The
+        first is empty if something on the way has dropped the header."""
         answer, document = self.exchange("POST", "/timers", body=body)
         timer = self._succeeded(answer, document)
         return answer.headers.get(EXISTENCE_HEADER, ""), timer

@@ -33,6 +33,13 @@ INVALID_POLICY = Failure(
     "retryPolicy.maxRetries must be from 0 to 100",
     {"field": "retryPolicy.maxRetries"},
 )
+UNKNOWN_PARAMETER = Failure(
+    400,
+    "There is a query, which this path does not take.",
+    "INVALID_INPUT",
+    "limit is not a known parameter: there are none",
+    {"field": "limit"},
+)
 INVALID_LIMIT = Failure(
     400,
     "A parameter is wrong or not known, or the namespace does not exist.",

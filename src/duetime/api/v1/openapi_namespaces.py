@@ -36,7 +36,7 @@ def _list() -> Json:
                 "V1NamespaceListAnswer",
                 {"Namespaces": {"namespaces": [examples.NAMESPACE_IN_LIST]}},
             ),
-            **failures(),
+            **failures(answers.UNKNOWN_PARAMETER),
         },
     }
 
@@ -87,7 +87,7 @@ def _endpoints(tag: str) -> Json:
             "200": ok(
                 "The endpoints.", "V1EndpointListAnswer", {"One is open": examples.ENDPOINTS}
             ),
-            **failures(),
+            **failures(answers.UNKNOWN_PARAMETER),
         },
     }
 

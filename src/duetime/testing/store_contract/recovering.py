@@ -150,6 +150,14 @@ class RecoveringContract:
         attempts = (await stored(store, timer.key)).attempts
         assert attempts[0].due_at == at(0)
         assert max(n for n, attempt in enumerate(attempts) if attempt.number == 1) == (firings > 1)
+        # The next firing has a first attempt of its own, so that of the last may be forgotten.
+        (claimed,) = await claim(store, leases)
+        await store.settle([reschedule(claimed, at(firings))])
+        await claim(store, leases)
+        await self._lose(store, timer)
+        attempts = (await stored(store, timer.key)).attempts
+        firsts = [n for n, attempt in enumerate(attempts) if attempt.number == 1]
+        assert firsts == [0, MAX_ATTEMPTS_REMEMBERED - 1]
 
     async def test_a_big_wreck_is_recovered_in_full(self, store: Store) -> None:
         timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(1_500)]
