@@ -13,9 +13,9 @@ import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.child import Child, answer_parent
-from duetime.cli.listener import bind
-from duetime.cli.server import serve_until
 from duetime.logs import configure_logs
+from duetime.server.listener import bind
+from duetime.server.server import serve_until
 from duetime.settings.values import LogFormat
 
 

@@ -13,8 +13,8 @@ from duetime.settings import (
 )
 
 if TYPE_CHECKING:
-    from duetime.delivery.nats.connection import NatsConnection
-    from duetime.delivery.nats.options import NatsOptions
+    from duetime.nats.connection import NatsConnection
+    from duetime.nats.options import NatsOptions
 
 
 def bus_of(broker: BrokerSettings, node: str) -> Bus:
@@ -22,11 +22,11 @@ def bus_of(broker: BrokerSettings, node: str) -> Bus:
     # Imported here, so that those who use one broker, or none, do not wait for the others.
     match broker:
         case NatsBrokerSettings(nats=nats):
-            from duetime.bus.nats_jetstream import JetStreamBus
+            from duetime.bus.jetstream.bus import JetStreamBus
 
             return JetStreamBus(_nats_options(nats))
         case RedisBrokerSettings(url=url):
-            from duetime.bus.redis_streams import RedisBus
+            from duetime.bus.redis.bus import RedisBus
 
             return RedisBus(url, node)
         case MemoryBrokerSettings():
@@ -39,13 +39,13 @@ def bus_of(broker: BrokerSettings, node: str) -> Bus:
 
 def nats_connection(nats: NatsSettings) -> "NatsConnection":
     """For callbacks over NATS, not connected yet."""
-    from duetime.delivery.nats.connection import NatsConnection
+    from duetime.nats.connection import NatsConnection
 
     return NatsConnection(_nats_options(nats))
 
 
 def _nats_options(nats: NatsSettings) -> "NatsOptions":
-    from duetime.delivery.nats.options import NatsOptions
+    from duetime.nats.options import NatsOptions
 
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)

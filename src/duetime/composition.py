@@ -13,15 +13,15 @@ from starlette.types import ASGIApp
 
 from duetime import __version__
 from duetime.api.app import ApiRules, Services, create_app
-from duetime.api.health import EngineHealth
-from duetime.api.platform_types import BusStatus, ClusterStatus, NatsStatus
+from duetime.api.platform.health import EngineHealth
+from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.brokers import bus_of, nats_connection
 from duetime.bus.asyncapi import asyncapi_document
-from duetime.bus.door import BusDoor
+from duetime.bus.bus_router import BusDoor
 from duetime.bus.event_destination import EventDestination
 from duetime.clock import SystemClock
-from duetime.delivery.by_type import DestinationByType
+from duetime.delivery.destination_router import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
@@ -30,12 +30,12 @@ from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
+from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespace_refresher import NamespaceRefresher
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.rules import TimerRules
-from duetime.service.scheduling import Scheduling
 from duetime.service.timer_service import TimerService
 from duetime.settings import (
     MemoryStoreSettings,
@@ -170,7 +170,7 @@ class Duetime:
             HttpCallback: HttpDestination(HttpClient(), self._clock, timeout_ms)
         }
         if self._nats is not None:
-            from duetime.delivery.nats.destination import NatsDestination
+            from duetime.delivery.nats import NatsDestination
 
             destinations[NatsCallback] = NatsDestination(self._nats, self._clock, timeout_ms)
         if self._events is not None:

@@ -6,8 +6,8 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from duetime.bus.nats_jetstream import JetStreamBus
-from duetime.delivery.nats import NatsOptions
+from duetime.bus.jetstream.bus import JetStreamBus
+from duetime.nats import NatsOptions
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
 

@@ -6,10 +6,10 @@ from itertools import count
 import nats
 import pytest
 
+from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.bus.memory import MemoryBroker, MemoryBus
-from duetime.bus.nats_jetstream import JetStreamBus
-from duetime.bus.redis_streams import RedisBus
-from duetime.delivery.nats import NatsOptions
+from duetime.bus.redis.bus import RedisBus
+from duetime.nats import NatsOptions
 from duetime.testing.bus_contract import BusContract, MakeBus
 from tests.brokers.broker_process import skip_without
 from tests.brokers.nats_server import MISSING, NatsServer, find_nats_server

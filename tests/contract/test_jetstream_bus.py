@@ -14,10 +14,10 @@ from nats.js.api import (
     StreamConfig,
 )
 
-from duetime.bus import jetstream_history
-from duetime.bus.nats_jetstream import JetStreamBus
-from duetime.delivery.nats import NatsOptions
+from duetime.bus.jetstream import history as jetstream_history
+from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.domain.errors import BusUnavailable
+from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer

@@ -9,9 +9,9 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
-from duetime.bus.nats_jetstream import JetStreamBus
-from duetime.delivery.nats import NatsOptions
+from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.domain.errors import BusUnavailable
+from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage
 from tests.brokers.nats_fixtures import MakeNats
 from tests.contract.conftest import OpenBus

@@ -12,8 +12,8 @@ import pytest
 import trustme
 from redis.asyncio import Redis
 
-from duetime.bus import redis_streams
-from duetime.bus.redis_streams import GROUP, RedisBus
+from duetime.bus.redis import bus as redis_streams
+from duetime.bus.redis.bus import GROUP, RedisBus
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel
 from duetime.testing.bus_contract.steps import (

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from duetime.bus import redis_connection
-from duetime.bus.redis_streams import RedisBus
+from duetime.bus.redis import connection as redis_connection
+from duetime.bus.redis.bus import RedisBus
 from duetime.domain.errors import BusUnavailable
 from tests.brokers.valkey_fixtures import MakeValkey
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from duetime.cli.http_protocol import MAX_HEAD_BYTES
+from duetime.server.http_protocol import MAX_HEAD_BYTES
 from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded, request_bytes
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import on_every_database

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from duetime.cli.dev_welcome import DevAddresses, curl_command
-from duetime.cli.listener import bind_next_free
+from duetime.cli.output.dev_welcome import DevAddresses, curl_command
+from duetime.server.listener import bind_next_free
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
 from tests.e2e.command import Cli, Command, run_command, run_shell
 from tests.e2e.server_process import API_KEY, ServerDied, ServerProcess

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from duetime.cli.server import allow_many_connections
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
+from duetime.server.server import allow_many_connections
 from tests.e2e.api_connection import ApiConnection, request_bytes
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
 from tests.e2e.databases import on_every_database

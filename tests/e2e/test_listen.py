@@ -10,7 +10,6 @@ import httpx
 import pytest
 from msgspec import Raw
 
-from duetime.cli.listener import AddressUnavailable, bind, bind_next_free, take_connections, url_of
 from duetime.cli.receiver import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
@@ -22,6 +21,13 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import CallbackProtocol, HttpCallback
 from duetime.domain.outcome import Completed
+from duetime.server.listener import (
+    AddressUnavailable,
+    bind,
+    bind_next_free,
+    take_connections,
+    url_of,
+)
 from tests.e2e.command import Command
 from tests.unit.delivery.claims import claim_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.api.openapi import openapi_document
+from duetime.api.openapi.document import openapi_document
 from tests.e2e.server_process import API_KEY, ServerProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.engine.departures import LONGEST_TRY_AGAIN_SECONDS
+from duetime.engine.cluster.leaving_shards import LONGEST_TRY_AGAIN_SECONDS
 from duetime.ports.membership import NodeFacts
 from duetime.testing import VirtualTimeLoop
 from tests.simulation.clients import LONGEST_ATTEMPT_SECONDS, Clients

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from duetime.settings import load_settings
+from duetime.settings.definitions import API_KEY, SETTINGS
 from duetime.settings.reference import EXAMPLE_PATH, PAGE_PATH, example_text, page_text
-from duetime.settings.table import API_KEY, SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 REWRITE = "rewrite it with: .venv/bin/python -m duetime.settings.reference"

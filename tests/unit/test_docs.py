@@ -9,7 +9,7 @@ import typer.main
 
 from duetime.api.v1.errors import STATUS_AND_ERROR
 from duetime.cli.main import app
-from duetime.settings.table import SETTINGS
+from duetime.settings.definitions import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from duetime.api.docs_page import render
-from duetime.api.openapi import openapi_document
+from duetime.api.docs.page import render
+from duetime.api.openapi.document import openapi_document
 from duetime.domain.instants import Instant
 
 NOON = Instant(1_893_499_200_000_000)

@@ -6,18 +6,18 @@ from msgspec import Struct
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from duetime.api.answers import Answer
-from duetime.api.auth import ApiKeyGuard
-from duetime.api.body import BodyWatch, ClientGone
-from duetime.api.docs_page import docs_answer
-from duetime.api.errors import error_answer, method_not_allowed, no_such_path
-from duetime.api.express import ExpressCreate
-from duetime.api.health import EngineHealth, Health
-from duetime.api.openapi import openapi_answer
-from duetime.api.platform import Platform
-from duetime.api.v1.door import DoorV1
+from duetime.api.docs.page import docs_answer
+from duetime.api.http.answers import Answer
+from duetime.api.http.auth import ApiKeyGuard
+from duetime.api.http.body import BodyWatch, ClientGone
+from duetime.api.http.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.openapi.document import openapi_answer
+from duetime.api.platform.fast_create import ExpressCreate
+from duetime.api.platform.health import EngineHealth, Health
+from duetime.api.platform.router import Platform
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.router import DoorV1
 from duetime.api.v1.timers import TimersV1
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.ports.clock import Clock

@@ -8,13 +8,13 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
+from duetime.background import BackgroundLoop
 from duetime.bus.commands import Rejection, read_command, reason_of
 from duetime.bus.rejections import Rejected, Rejections
 from duetime.domain.errors import BusUnavailable, DuetimeError, InvalidInput, StoreUnavailable
-from duetime.engine.background import BackgroundLoop
 from duetime.ports.bus import Bus, ReceivedCommand
 from duetime.ports.clock import Clock
-from duetime.service.scheduling import Schedule, Scheduled, Scheduling
+from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 
 _log = structlog.get_logger()
 

@@ -21,7 +21,7 @@ from duetime.bus.messages import (
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
-from duetime.service.scheduling import Schedule
+from duetime.service.bus_scheduling import Schedule
 
 MAX_QUOTED_BYTES = 16_384
 

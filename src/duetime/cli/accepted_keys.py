@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from duetime.cli.terminal import refuse
+from duetime.cli.output.terminal import refuse
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.inspection import StoreInspector

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from duetime.cli.event_loop import run
-from duetime.cli.terminal import ExitCode, fail, printable, refuse
+from duetime.cli.output.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.ports.bus import Bus
+from duetime.server.event_loop import run
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
 from duetime.settings.broker_address import SERVER_ACCEPTED, broker_url
-from duetime.settings.table import TIMER_BROKER_URL
+from duetime.settings.definitions import TIMER_BROKER_URL
 
 OPEN_SECONDS = 10.0
 """How long a broker may take to let somebody in."""

@@ -7,16 +7,16 @@ from rich.live import Live
 from rich.text import Text
 
 from duetime.cli.beat_watch import BeatWatch
-from duetime.cli.cluster_tables import ClusterTables, cluster_tables, print_cluster
-from duetime.cli.event_loop import stop_signal
-from duetime.cli.layout import table_lines
-from duetime.cli.terminal import console, printable
-from duetime.cli.wording import span
+from duetime.cli.output.cluster_tables import ClusterTables, cluster_tables, print_cluster
+from duetime.cli.output.layout import table_lines
+from duetime.cli.output.terminal import console, printable
+from duetime.cli.output.wording import span
 from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, format_instant
 from duetime.ports.inspection import StoreInspector
 from duetime.ports.membership import Member
+from duetime.server.event_loop import stop_signal
 from duetime.settings import Settings
 
 LOOK_SECONDS = 1.0

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from duetime.cli.server_lookup import DEV_KEY_PATH
+from duetime.cli.client.server_lookup import DEV_KEY_PATH
 from duetime.settings.sources import read_dotenv
 
 

@@ -7,24 +7,24 @@ from typing import Annotated
 import typer
 
 from duetime import __version__
-from duetime.cli.audit import audit
-from duetime.cli.bus import bus
-from duetime.cli.cancel import cancel
-from duetime.cli.cluster import cluster
-from duetime.cli.create import create
-from duetime.cli.dev import dev
-from duetime.cli.endpoints import endpoints
-from duetime.cli.export import export
-from duetime.cli.get import get
-from duetime.cli.health import health
-from duetime.cli.importing import import_timers
-from duetime.cli.list import list_timers
-from duetime.cli.listen import listen
-from duetime.cli.migrate import migrate
-from duetime.cli.namespaces import namespaces
-from duetime.cli.redrive import redrive
-from duetime.cli.serve import serve
-from duetime.cli.update import update
+from duetime.cli.commands.audit import audit
+from duetime.cli.commands.bus import bus
+from duetime.cli.commands.cancel import cancel
+from duetime.cli.commands.cluster import cluster
+from duetime.cli.commands.create import create
+from duetime.cli.commands.dev import dev
+from duetime.cli.commands.endpoints import endpoints
+from duetime.cli.commands.export import export
+from duetime.cli.commands.get import get
+from duetime.cli.commands.health import health
+from duetime.cli.commands.importing import import_timers
+from duetime.cli.commands.list import list_timers
+from duetime.cli.commands.listen import listen
+from duetime.cli.commands.migrate import migrate
+from duetime.cli.commands.namespaces import namespaces
+from duetime.cli.commands.redrive import redrive
+from duetime.cli.commands.serve import serve
+from duetime.cli.commands.update import update
 
 app = typer.Typer(
     name="duetime",

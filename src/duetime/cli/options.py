@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from duetime.api.instant_text import parse_instant
-from duetime.cli.server_lookup import DEFAULT_URL
-from duetime.cli.terminal import refuse
+from duetime.api.http.instant_text import parse_instant
+from duetime.cli.client.server_lookup import DEFAULT_URL
+from duetime.cli.output.terminal import refuse
 from duetime.clock import SystemClock
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms

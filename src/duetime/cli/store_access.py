@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar, assert_never
 
-from duetime.cli.event_loop import run
-from duetime.cli.terminal import ExitCode, fail
+from duetime.cli.output.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.ports.inspection import StoreInspector
+from duetime.server.event_loop import run
 from duetime.settings import (
     PostgresStoreSettings,
     Settings,

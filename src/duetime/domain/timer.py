@@ -71,6 +71,8 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
     firing, `failures` those of them that failed. `claim_number` counts every claim of the timer
     and never goes back, so it names one claim. `epoch` and `claimed_at` are those of the claim
     while the timer is executing. `updated_at` of a finished timer is the instant it finished.
+    `command_order` is the position of the bus command that scheduled the timer; a command with a
+    lower or equal position changes nothing. Timers of the APIs have 0.
     """
 
     key: TimerKey
@@ -89,6 +91,7 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
     retry_policy: RetryPolicy | None = None
     metadata: Raw | None = None
     correlation_id: str | None = None
+    command_order: int = 0
     fingerprint: bytes | None = None
     attempts: tuple[Attempt, ...] = ()
     last_error: str | None = None

@@ -75,6 +75,7 @@ class Change(Struct, frozen=True, kw_only=True):
     metadata: Raw | UnsetType | None = UNSET
     retry_policy: RetryPolicy | UnsetType | None = UNSET
     correlation_id: str | UnsetType | None = UNSET
+    command_order: int | UnsetType = UNSET
 
 
 class Redrive(Struct, frozen=True, kw_only=True):
@@ -221,6 +222,8 @@ def changed(timer: Timer, change: Change) -> Timer:
         result = replace(result, retry_policy=change.retry_policy)
     if change.correlation_id is not UNSET:
         result = replace(result, correlation_id=change.correlation_id)
+    if change.command_order is not UNSET:
+        result = replace(result, command_order=change.command_order)
     if change.execute_at is UNSET and change.callback is UNSET:
         return result
     execute_at = timer.execute_at if change.execute_at is UNSET else change.execute_at

@@ -1,10 +1,10 @@
 """Tells of new due instants: the own reader, or the nodes that own the shards."""
 
+from duetime.background import BackgroundLoop
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
-from duetime.engine.background import BackgroundLoop
+from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.due_reader import DueReader
-from duetime.engine.held_leases import HeldLeases
 from duetime.ports.clock import Clock
 from duetime.ports.signals import NodeSignals
 

@@ -13,15 +13,15 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
-from duetime.engine.claim_name import ClaimName, name_of
-from duetime.engine.deferrals import returning_at
-from duetime.engine.held_leases import HeldLeases
-from duetime.engine.lane import GROW_AFTER_SECONDS, Lane
-from duetime.engine.lanes import Lanes
+from duetime.engine.claim_id import ClaimName, name_of
+from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.lanes.deferrals import returning_at
+from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
+from duetime.engine.lanes.lanes import Lanes
+from duetime.engine.lanes.quota import Quotas
+from duetime.engine.lanes.slots import Slots, size_of
 from duetime.engine.lateness import Lateness
-from duetime.engine.quota import Quotas
 from duetime.engine.settler import MAX_BATCH, Settler
-from duetime.engine.slots import Slots, size_of
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.endpoints import EndpointStatus

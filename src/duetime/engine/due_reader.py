@@ -2,12 +2,12 @@
 
 import asyncio
 
+from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.keys import ShardNumber
-from duetime.engine.background import BackgroundLoop
-from duetime.engine.claim_name import name_of
+from duetime.engine.claim_id import name_of
+from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
-from duetime.engine.held_leases import HeldLeases
 from duetime.ports.clock import Clock
 from duetime.ports.store import ClaimBatch, Leases, TimerStore
 

@@ -12,17 +12,17 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
 from duetime.engine.clock_watch import ClockWatch
-from duetime.engine.cluster import Cluster
+from duetime.engine.cluster.cluster import Cluster
+from duetime.engine.cluster.handover import ShardHandover
+from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.cluster.shard_owner import ShardOwner
+from duetime.engine.cluster.sole_owner import take_all_shards, take_other_shards
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.due_reader import DueReader
-from duetime.engine.handover import ShardHandover
-from duetime.engine.held_leases import HeldLeases
+from duetime.engine.lanes.quota import Quotas
+from duetime.engine.lanes.slots import Slots
 from duetime.engine.pruner import Pruner
-from duetime.engine.quota import Quotas
 from duetime.engine.settler import Settler
-from duetime.engine.shard_owner import ShardOwner
-from duetime.engine.slots import Slots
-from duetime.engine.sole_owner import take_all_shards, take_other_shards
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.endpoints import EndpointStatus

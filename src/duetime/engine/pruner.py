@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import structlog
 from msgspec import Struct
 
+from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.namespace import Namespace
-from duetime.engine.background import BackgroundLoop
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 

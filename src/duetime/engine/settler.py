@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import structlog
 
+from duetime.background import FIRST_PAUSE_SECONDS, BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
-from duetime.engine.background import FIRST_PAUSE_SECONDS, BackgroundLoop
-from duetime.engine.claim_name import ClaimName, name_of
+from duetime.engine.claim_id import ClaimName, name_of
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps

@@ -77,6 +77,7 @@ class Admission:
             retry_policy=retry_policy,
             metadata=new.metadata,
             correlation_id=new.correlation_id,
+            command_order=new.command_order,
             fingerprint=fingerprint,
         )
         on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP

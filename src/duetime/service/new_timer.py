@@ -24,5 +24,6 @@ class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
     metadata: Raw | None = None
     retry_policy: RetryPolicy | None = None
     correlation_id: str | None = None
+    command_order: int = 0
     idempotency_key: str | None = None
     on_existing: OnExisting = OnExisting.KEEP

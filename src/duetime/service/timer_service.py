@@ -38,11 +38,11 @@ from duetime.ports.store import (
 from duetime.ports.wakeups import WakeUps
 from duetime.service.admission import Admissions
 from duetime.service.create_batcher import CreateBatcher
+from duetime.service.create_comparison import differing_fields
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.key_text import check_key_text
 from duetime.service.namespaces import Namespaces
 from duetime.service.new_timer import NewTimer
-from duetime.service.repeats import differing_fields
 from duetime.service.rules import TimerRules
 from duetime.service.timer_checks import TimerChecks
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from duetime.domain.errors import SettingsError
-from duetime.settings import table
+from duetime.settings import definitions as table
 from duetime.settings.broker_address import host_in_url
+from duetime.settings.given_values import Texts
 from duetime.settings.sources import gather
-from duetime.settings.texts import Texts
 from duetime.settings.values import BrokerSettings, NatsBrokerSettings, NatsSettings
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from duetime.domain.errors import SettingsError
-from duetime.settings import table
+from duetime.settings import definitions as table
 from duetime.settings.brokers import NatsAccess
+from duetime.settings.definitions import Auth
+from duetime.settings.given_values import Texts
 from duetime.settings.namespaces import read_namespaces
 from duetime.settings.sources import gather
 from duetime.settings.store import read_store
-from duetime.settings.table import Auth
-from duetime.settings.texts import Texts
 from duetime.settings.values import (
     LogLevel,
     MemoryStoreSettings,

@@ -14,7 +14,7 @@ from duetime.domain.namespace import (
 )
 from duetime.domain.retry import RetryPolicy
 from duetime.settings.namespace_list import is_namespace_name, shortened
-from duetime.settings.readers import number, whole_number
+from duetime.settings.parsers import number, whole_number
 from duetime.settings.suggestion import suggestion
 
 ValueT = TypeVar("ValueT")

@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from duetime.domain.namespace import DEFAULT_NAMESPACE, WantedNamespace
+from duetime.settings.definitions import NAMESPACES
+from duetime.settings.given_values import Texts
 from duetime.settings.namespace_list import shortened
 from duetime.settings.namespace_tables import NamespaceTables, read_namespace_tables
-from duetime.settings.table import NAMESPACES
-from duetime.settings.texts import Texts
 
 
 def read_namespaces(

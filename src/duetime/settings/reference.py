@@ -6,7 +6,7 @@
 import textwrap
 from pathlib import Path
 
-from duetime.settings.table import API_KEY, CONFIG_FILE, GROUPS, NAMESPACES, Setting
+from duetime.settings.definitions import API_KEY, CONFIG_FILE, GROUPS, NAMESPACES, Setting
 
 EXAMPLE_PATH = Path(".env.example")
 PAGE_PATH = Path("docs/reference/configuration.md")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
+from duetime.settings.definitions import CONFIG_FILE, NAMESPACES, SETTINGS
 from duetime.settings.namespace_tables import NamespaceTables
 from duetime.settings.suggestion import suggestion
-from duetime.settings.table import CONFIG_FILE, NAMESPACES, SETTINGS
 
 ENVIRONMENT = "the environment"
 

@@ -4,10 +4,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from duetime.settings import table
+from duetime.settings import definitions as table
+from duetime.settings.definitions import Setting
+from duetime.settings.given_values import Texts
 from duetime.settings.postgres_address import PostgresAddress
-from duetime.settings.table import Setting
-from duetime.settings.texts import Texts
 from duetime.settings.values import (
     MemoryStoreSettings,
     PostgresStoreSettings,

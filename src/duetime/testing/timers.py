@@ -25,6 +25,7 @@ def make_timer(
     retry_policy: RetryPolicy | None = None,
     metadata: Raw | None = None,
     correlation_id: str | None = None,
+    command_order: int = 0,
     fingerprint: bytes | None = None,
 ) -> Timer:
     """A pending timer as the service would create it. `num_shards` is its namespace's."""
@@ -42,5 +43,6 @@ def make_timer(
         retry_policy=retry_policy,
         metadata=metadata,
         correlation_id=correlation_id,
+        command_order=command_order,
         fingerprint=fingerprint,
     )

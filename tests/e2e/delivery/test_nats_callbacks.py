@@ -15,9 +15,10 @@ from nats.aio.msg import Msg
 from nats.js.api import DiscardPolicy, StreamConfig
 from structlog.testing import capture_logs
 
-from duetime.delivery.nats import NatsConnection, NatsDestination, NatsFailure, NatsOptions
+from duetime.delivery.nats import NatsDestination
 from duetime.domain.callback import NatsCallback, Payload
 from duetime.domain.outcome import Completed, Failed, Outcome
+from duetime.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.testing.virtual_clock import START_AT, VirtualClock
 from tests.brokers.nats_credentials import make_identity
 from tests.brokers.nats_fixtures import MakeNats

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from duetime.delivery.nats import NatsConnection, NatsFailure, NatsOptions, connection, session
+from duetime.nats import NatsConnection, NatsFailure, NatsOptions, connection, session
 from tests.brokers.nats_fixtures import MakeNats
 
 pytestmark = pytest.mark.e2e

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp, Message
 
 from duetime.api.app import ApiRules, Services, create_app
-from duetime.api.health import EngineHealth
+from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duetime.api.openapi import openapi_document
+from duetime.api.openapi.document import openapi_document
 from tests.unit.api.asgi_client import ApiBench, call
 
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from duetime.api.openapi import openapi_document
-from duetime.api.openapi_examples import CREATE, CREATE_NATS, UPDATE
-from duetime.api.platform_requests import decode_create, new_timer_of
-from duetime.api.platform_types import BusStatus, ClusterStatus, NatsStatus
-from duetime.api.v1 import openapi_examples as v1
+from duetime.api.openapi import v1_examples as v1
+from duetime.api.openapi.document import openapi_document
+from duetime.api.openapi.platform_examples import CREATE, CREATE_NATS, UPDATE
+from duetime.api.platform.requests import decode_create, new_timer_of
+from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
 from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
 from duetime.ports.endpoints import EndpointState, EndpointStatus

@@ -13,10 +13,10 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.ports.bus import Channel, OutgoingMessage
 from duetime.ports.store import CreateRequest, CreateResult
+from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
 from duetime.service.rules import TimerRules
-from duetime.service.scheduling import Scheduling
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT

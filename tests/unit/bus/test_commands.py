@@ -12,7 +12,7 @@ from duetime.bus.commands import Rejection, read_command, reason_of, rejection_m
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_instant
 from duetime.ports.bus import Channel, ReceivedCommand
-from duetime.service.scheduling import Schedule
+from duetime.service.bus_scheduling import Schedule
 
 
 def json_texts() -> st.SearchStrategy[bytes]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.bus.redis_streams import RedisBus
+from duetime.bus.redis.bus import RedisBus
 
 
 @pytest.mark.parametrize(

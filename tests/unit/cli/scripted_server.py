@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from duetime.cli.main import app
-from duetime.settings.table import SETTINGS
+from duetime.settings.definitions import SETTINGS
 
 URL = "http://127.0.0.1:1"
 

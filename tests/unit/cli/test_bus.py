@@ -17,7 +17,7 @@ from duetime.domain.errors import BusUnavailable
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from duetime.settings import BrokerSettings, RedisBrokerSettings
-from duetime.settings.table import SETTINGS
+from duetime.settings.definitions import SETTINGS
 
 NOON = "2030-01-01T12:00:00Z"
 URL = "nats://broker:4222"

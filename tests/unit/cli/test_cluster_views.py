@@ -3,15 +3,15 @@
 import pytest
 
 from duetime.cli.beat_watch import BeatWatch
-from duetime.cli.cluster_document import cluster_document
-from duetime.cli.cluster_tables import (
+from duetime.cli.cluster_watch import beat_text, screen
+from duetime.cli.output.cluster_document import cluster_document
+from duetime.cli.output.cluster_tables import (
     ClusterTable,
     ClusterTables,
     cluster_tables,
     print_cluster,
     ranges_text,
 )
-from duetime.cli.cluster_watch import beat_text, screen
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.ports.inspection import ClusterFacts

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from duetime import __version__
 from duetime.cli.main import app
-from duetime.settings.table import SETTINGS
+from duetime.settings.definitions import SETTINGS
 
 COMMANDS = [
     *("dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"),

@@ -3,8 +3,8 @@
 import stat
 from pathlib import Path
 
+from duetime.cli.client.server_lookup import DEV_KEY_PATH
 from duetime.cli.dev_key import dev_api_key
-from duetime.cli.server_lookup import DEV_KEY_PATH
 
 
 def test_a_made_key_is_kept_for_its_owner_only(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 import pytest
 
-from duetime.cli.importing import CHUNK_BYTES
+from duetime.cli.commands.importing import CHUNK_BYTES
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 IMPORT = "/api/v1/timers/import"

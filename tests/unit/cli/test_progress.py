@@ -1,6 +1,6 @@
 """Progress where there is no terminal."""
 
-from duetime.cli.progress import ProgressLines
+from duetime.cli.output.progress import ProgressLines
 
 
 class Told:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from duetime.cli.callback_lines import json_line, readable_line
+from duetime.cli.output.callback_lines import json_line, readable_line
 from duetime.cli.receiver import ReceivedCallback
 from duetime.domain.instants import Instant
 

@@ -9,7 +9,7 @@ REDRIVE = "/api/v1/timers/redrive"
 
 @pytest.fixture
 def _asked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duetime.cli.redrive.can_ask", lambda: True)
+    monkeypatch.setattr("duetime.cli.commands.redrive.can_ask", lambda: True)
 
 
 def test_ids_are_told_one_by_one(server: ScriptedServer) -> None:

@@ -7,14 +7,14 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from duetime.cli.restart_backoff import (
+from duetime.server.restart_backoff import (
     LONG_RUN_SECONDS,
     LONGEST_PAUSE_SECONDS,
     RestartBackoff,
 )
-from duetime.cli.supervisor import Supervisor
-from duetime.cli.worker_process import Ending, Worker
-from duetime.cli.worker_slot import WorkerFailed
+from duetime.server.supervisor import Supervisor
+from duetime.server.worker_process import Ending, Worker
+from duetime.server.worker_slot import WorkerFailed
 from duetime.testing import LoopClock, on_virtual_time
 
 STOP_TIMEOUT_SECONDS = 20.0

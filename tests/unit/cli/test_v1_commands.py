@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from duetime.cli.v1_timer_data import in_platform_names, in_v1_names
+from duetime.cli.client.v1_timer_data import in_platform_names, in_v1_names
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 UUID = "01980000-0000-7000-8000-000000000000"

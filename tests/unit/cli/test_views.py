@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from duetime.api.openapi_examples import DETAIL
-from duetime.cli import layout, views
+from duetime.api.openapi.platform_examples import DETAIL
+from duetime.cli.output import layout, views
+from duetime.cli.client.server_lookup import find_key
 from duetime.cli.options import read_headers
-from duetime.cli.server_lookup import find_key
-from duetime.cli.views import print_timer, print_timers
+from duetime.cli.output.views import print_timer, print_timers
 from duetime.domain.outcome import INTERRUPTED
 
 LONG_URL = "https://api.example.com/" + "segment/" * 20

@@ -1,6 +1,6 @@
 """How eagerly a connection to NATS is made again."""
 
-from duetime.delivery.nats.steadiness import Steadiness
+from duetime.nats.reconnect_pacing import Steadiness
 
 
 def test_a_connection_that_lasted_is_made_again_at_once() -> None:

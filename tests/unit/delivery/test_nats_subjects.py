@@ -2,9 +2,9 @@
 
 import pytest
 
-from duetime.delivery.nats.subjects import check_callback, check_subject
 from duetime.domain.callback import NatsCallback
 from duetime.domain.errors import InvalidInput, TooLarge
+from duetime.nats.subjects import check_callback, check_subject
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.domain.keys import ShardNumber
-from duetime.domain.spread import spread
+from duetime.engine.cluster.shard_assignment import spread
 
 SHARDS = [ShardNumber(number) for number in range(256)]
 NODES = [f"node-{number}.example:{4_000 + number}" for number in range(12)]

@@ -2,8 +2,8 @@
 
 from structlog.typing import EventDict
 
+from duetime.background import REMIND_SECONDS, BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
-from duetime.engine.background import REMIND_SECONDS, BackgroundLoop
 from duetime.testing import LoopClock, on_virtual_time
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from structlog.typing import EventDict
 
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
-from duetime.engine.breaker import MAX_REMEMBERED, REMEMBERED_SECONDS, Breaker, IdleBreakers
+from duetime.engine.lanes.breaker import MAX_REMEMBERED, REMEMBERED_SECONDS, Breaker, IdleBreakers
 from duetime.testing import VirtualClock
 from duetime.testing.virtual_clock import START_AT
 

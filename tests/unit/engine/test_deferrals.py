@@ -1,7 +1,7 @@
 """How long what is handed back stays away."""
 
 from duetime.domain.instants import Instant
-from duetime.engine.deferrals import RETURN_EVERY_MS, Deferrals, returning_at
+from duetime.engine.lanes.deferrals import RETURN_EVERY_MS, Deferrals, returning_at
 
 
 def next_ms(deferrals: Deferrals, now_seconds: float, turn_in_seconds: float = 0.0) -> float:

@@ -10,11 +10,11 @@ from duetime.domain.keys import Epoch
 from duetime.domain.outcome import Completed
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
-from duetime.engine.breaker import Breaker
-from duetime.engine.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
-from duetime.engine.quota import Quotas
-from duetime.engine.slots import Slots, size_of
-from duetime.engine.waiting_room import MAX_WAITING, MAX_WAITING_BYTES
+from duetime.engine.lanes.breaker import Breaker
+from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
+from duetime.engine.lanes.quota import Quotas
+from duetime.engine.lanes.slots import Slots, size_of
+from duetime.engine.lanes.waiting_room import MAX_WAITING, MAX_WAITING_BYTES
 from duetime.ports.namespaces import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.engine.quota import SWEEP_AFTER, Quotas
+from duetime.engine.lanes.quota import SWEEP_AFTER, Quotas
 from tests.unit.engine.engine_bench import KnownNamespaces
 
 

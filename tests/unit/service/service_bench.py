@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from duetime.delivery.by_type import DestinationByType
+from duetime.delivery.destination_router import DestinationByType
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback

@@ -15,7 +15,7 @@ from duetime.domain.callback import (
 from duetime.domain.instants import plus_ms
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer
-from duetime.service.repeats import differing_fields
+from duetime.service.create_comparison import differing_fields
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
 

@@ -13,10 +13,10 @@ from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.store import CreateRequest, OnExisting
+from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
 from duetime.service.rules import TimerRules
-from duetime.service.scheduling import Schedule, Scheduled, Scheduling
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualEngine, VirtualClock
 from duetime.testing.store_contract.steps import own_shards

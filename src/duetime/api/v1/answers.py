@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, json
 
-from duetime.api.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.v1.types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.instants import Instant, format_duration, format_instant

@@ -5,8 +5,9 @@ from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
 
-from duetime.api.decoding import MAX_DEPTH, BodyDecoder
-from duetime.api.nesting import is_deeper_than
+from duetime.api.http.decoding import MAX_DEPTH, BodyDecoder
+from duetime.api.http.nesting import is_deeper_than
+from duetime.api.v1.batch_entries import Wanted, decode_wanted, key_told
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.requests import (
     CHOICES,
@@ -15,7 +16,6 @@ from duetime.api.v1.requests import (
     retry_policy_in,
 )
 from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
-from duetime.api.v1.wanted import Wanted, decode_wanted, key_told
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from duetime.api.platform_types import InstantText
+from duetime.api.platform.types import InstantText
 
 
 class EndpointAnswer(Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from starlette.types import Receive, Scope
 
-from duetime.api.answers import Answer
+from duetime.api.http.answers import Answer
 from duetime.api.v1.answers import instant_or_none, ok
 from duetime.api.v1.endpoint_types import EndpointAnswer, EndpointListAnswer
 from duetime.ports.endpoints import EndpointState, EndpointStatus

@@ -7,8 +7,8 @@ from typing import Any
 import structlog
 from msgspec import json
 
-from duetime.api.answers import JSON_TYPE, Answer, Headers
-from duetime.api.decoding import InvalidRequest
+from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.decoding import InvalidRequest
 from duetime.api.v1.types import Details, ErrorAnswer, ItemError
 from duetime.domain.errors import (
     DuetimeError,

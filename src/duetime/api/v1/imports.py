@@ -8,11 +8,11 @@ from math import ceil
 from msgspec import UNSET, json
 from msgspec.structs import replace
 
+from duetime.api.v1.batch_entries import Unreadable, Wanted, decode_wanted, key_told
 from duetime.api.v1.batches import BatchCreation, Outcome, decode_faultless
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.line_blocks import Block, LineBlocks
 from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
-from duetime.api.v1.wanted import Unreadable, Wanted, decode_wanted, key_told
 from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence

@@ -8,9 +8,9 @@ from hashlib import blake2b
 from msgspec import UNSET, json
 from msgspec.structs import replace
 
-from duetime.api.instant_text import parse_instant
-from duetime.api.platform_query import ORDERS, STATUSES
-from duetime.api.query import choice, number, parameters
+from duetime.api.http.instant_text import parse_instant
+from duetime.api.http.query import choice, number, parameters
+from duetime.api.platform.query import ORDERS, STATUSES
 from duetime.api.v1.requests import namespace_of
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from duetime.api.constraints import DURATION
+from duetime.api.http.constraints import DURATION
 from duetime.api.v1.types import RetryPolicyAnswer, RetryPolicyBody
 
 

@@ -4,10 +4,10 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
-from duetime.api.answers import Answer
-from duetime.api.body import read_body
-from duetime.api.decoding import BodyDecoder
-from duetime.api.retry_policies import retry_policy_of
+from duetime.api.http.answers import Answer
+from duetime.api.http.body import read_body
+from duetime.api.http.decoding import BodyDecoder
+from duetime.api.http.retry_policies import retry_policy_of
 from duetime.api.v1.answers import ok, retry_policy_answer
 from duetime.api.v1.namespace_types import (
     CountsAnswer,

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from duetime.api.decoding import BodyDecoder
-from duetime.api.instant_text import parse_instant
-from duetime.api.platform_requests import metadata_of
-from duetime.api.retry_policies import retry_policy_of
+from duetime.api.http.decoding import BodyDecoder
+from duetime.api.http.instant_text import parse_instant
+from duetime.api.http.retry_policies import retry_policy_of
+from duetime.api.platform.requests import metadata_of
 from duetime.api.v1.types import (
     ChangeMembers,
     CreateBody,

@@ -7,9 +7,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
-from duetime.api.answers import JSON_TYPE, Answer, Headers
-from duetime.api.body import ClientGone, read_body
-from duetime.api.instant_text import parse_instant
+from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.body import ClientGone, read_body
+from duetime.api.http.instant_text import parse_instant
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
 from duetime.api.v1.imports import Import

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duetime.api.constraints import (
+from duetime.api.http.constraints import (
     BACKOFF_MULTIPLIER,
     DURATION,
     HEADER_VALUE,
@@ -21,7 +21,7 @@ from duetime.api.constraints import (
     MAX_RETRIES,
     TIMEOUT_SECONDS,
 )
-from duetime.api.platform_types import AttemptOutcomeText, DurationText, InstantText
+from duetime.api.platform.types import AttemptOutcomeText, DurationText, InstantText
 
 MAX_BATCH = 1_000
 EXISTENCE_HEADER = "Timer-Existence"

@@ -40,6 +40,7 @@ CHANGES = [
     Change(updated_at=at(3), delivery_id="second", retry_policy=None),
     Change(updated_at=at(3), delivery_id="second", correlation_id="new"),
     Change(updated_at=at(3), delivery_id="second", correlation_id=None),
+    Change(updated_at=at(3), delivery_id="second", command_order=2**62),
     Change(
         updated_at=at(3),
         delivery_id="second",

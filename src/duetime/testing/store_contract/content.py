@@ -140,6 +140,9 @@ class ContentContract:
     ) -> None:
         await assert_kept(store, reopen, make_timer(retry_policy=policy))
 
+    async def test_the_order_of_a_command_is_kept(self, store: Store, reopen: Reopen) -> None:
+        await assert_kept(store, reopen, make_timer(command_order=2**62 + 1))
+
     @pytest.mark.parametrize("correlation_id", [None, "", "c-1", "'\"\U0001f9ed"])
     async def test_a_correlation_id_is_kept(
         self, store: Store, reopen: Reopen, correlation_id: str | None

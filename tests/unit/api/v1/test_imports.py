@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from msgspec import json
 
 from duetime.api.app import ApiRules
+from duetime.api.v1.batch_entries import Wanted
 from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.imports import Import
-from duetime.api.v1.wanted import Wanted
 from duetime.domain.timer import TimerStatus
 from duetime.service.rules import TimerRules
 from tests.unit.api.asgi_client import API_KEY, Reply, call

@@ -1,0 +1,1 @@
+"""The documentation page that the service serves."""

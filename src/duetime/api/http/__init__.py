@@ -1,0 +1,1 @@
+"""What both APIs share: bodies, queries, answers, errors and authentication."""

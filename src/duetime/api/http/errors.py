@@ -1,0 +1,59 @@
+"""Errors in the platform's format: `{code, message, data}` with an HTTP status."""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any
+
+import structlog
+
+from duetime.api.http.answers import Answer, answer
+from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable
+
+
+class Code(IntEnum):
+    """The code in the body of every answer of the platform API."""
+
+    SUCCESS = 0
+    UNEXPECTED = 1
+    VALIDATION = 2
+    NOT_FOUND = 3
+    UNAUTHORIZED = 4
+
+
+STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
+    ErrorKind.INVALID_INPUT: (400, Code.VALIDATION),
+    ErrorKind.TOO_LARGE: (413, Code.VALIDATION),
+    ErrorKind.UNAUTHORIZED: (401, Code.UNAUTHORIZED),
+    ErrorKind.NAMESPACE_NOT_FOUND: (400, Code.VALIDATION),
+    ErrorKind.TIMER_NOT_FOUND: (404, Code.NOT_FOUND),
+    ErrorKind.TIMER_NOT_PENDING: (400, Code.VALIDATION),
+    ErrorKind.TIMER_NOT_FAILED: (400, Code.VALIDATION),
+    ErrorKind.TIMER_CONFLICT: (409, Code.VALIDATION),
+    ErrorKind.UNAVAILABLE: (500, Code.UNEXPECTED),
+}
+
+
+def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
+    """What the client is told. What it did not cause is logged, and told without details."""
+    if isinstance(error, DuetimeError):
+        status, code = STATUS_AND_CODE[error.kind]
+        if status >= 500:
+            structlog.get_logger().error(
+                "api.unavailable", path=scope["path"], reason=error.message
+            )
+        message = error.told if isinstance(error, StoreUnavailable) else error.message
+        return answer(status, code, message, None)
+    structlog.get_logger().error(
+        "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
+    )
+    return answer(500, Code.UNEXPECTED, "internal error", None)
+
+
+def no_such_path() -> Answer:
+    return answer(404, Code.NOT_FOUND, "no such path", None)
+
+
+def method_not_allowed(allowed: Iterable[str]) -> Answer:
+    methods = ", ".join(allowed)
+    message = f"method not allowed: this path takes {methods}"
+    return answer(405, Code.VALIDATION, message, None, ((b"allow", methods.encode()),))

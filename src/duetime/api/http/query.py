@@ -1,0 +1,43 @@
+"""Reading query parameters."""
+
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+from duetime.api.http.decoding import MAX_ECHO_CHARACTERS, InvalidRequest
+from duetime.domain.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+def parameters(query_string: bytes, known: frozenset[str]) -> dict[str, str]:
+    """Each known parameter once. Raises `InvalidInput` that names the parameter."""
+    try:
+        pairs = parse_qsl(
+            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+        )
+    except ValueError:
+        # Bytes that are no UTF-8, or a flood of parameters.
+        raise InvalidRequest("query", "cannot be read") from None
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in known:
+            problem = f"is not a known parameter: there are {', '.join(sorted(known)) or 'none'}"
+            raise InvalidRequest(name[:MAX_ECHO_CHARACTERS], problem)
+        if name in given:
+            raise InvalidInput(name, "is given more than once")
+        given[name] = value
+    return given
+
+
+def choice(name: str, value: str, choices: dict[str, T]) -> T:
+    if value not in choices:
+        raise InvalidInput(name, f"must be one of {', '.join(choices)}")
+    return choices[value]
+
+
+def number(name: str, value: str | None, default: int, low: int, high: int) -> int:
+    if value is None:
+        return default
+    if value.isascii() and value.isdigit() and len(value) <= 19 and low <= int(value) <= high:
+        return int(value)
+    raise InvalidInput(name, f"must be a whole number from {low} to {high}")

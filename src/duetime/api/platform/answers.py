@@ -1,0 +1,122 @@
+"""From timers to the bodies of the platform API."""
+
+from typing import assert_never
+
+from msgspec import UNSET
+
+from duetime.api.platform.types import (
+    AttemptAnswer,
+    BusCallbackConfig,
+    CallbackConfig,
+    ChangedTimer,
+    HttpCallbackConfig,
+    NatsCallbackConfig,
+    RetryPolicyAnswer,
+    TimerDetail,
+    TimerSummary,
+)
+from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
+from duetime.domain.instants import Instant, format_duration, format_instant
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Attempt, Timer, TimerStatus
+
+_LABELS = {status: status.label for status in TimerStatus}
+_TYPES: dict[type[Callback], str] = {
+    HttpCallback: "http",
+    NatsCallback: "nats",
+    BusCallback: "bus",
+}
+
+
+def summary_of(timer: Timer) -> TimerSummary:
+    return TimerSummary(
+        timer.key.id,
+        format_instant(timer.created_at),
+        format_instant(timer.execute_at),
+        _TYPES[type(timer.callback)],
+        _LABELS[timer.status],
+        _instant_or_none(timer.executed_at),
+    )
+
+
+def changed_timer_of(timer: Timer) -> ChangedTimer:
+    return ChangedTimer(
+        id=timer.key.id,
+        created_at=format_instant(timer.created_at),
+        updated_at=format_instant(timer.updated_at),
+        execute_at=format_instant(timer.execute_at),
+        callback_type=_TYPES[type(timer.callback)],
+        status=_LABELS[timer.status],
+        executed_at=_instant_or_none(timer.executed_at),
+    )
+
+
+def detail_of(timer: Timer) -> TimerDetail:
+    return TimerDetail(
+        id=timer.key.id,
+        created_at=format_instant(timer.created_at),
+        updated_at=format_instant(timer.updated_at),
+        execute_at=format_instant(timer.execute_at),
+        callback_type=_TYPES[type(timer.callback)],
+        callback_config=callback_config_of(timer.callback),
+        status=_LABELS[timer.status],
+        last_error=timer.last_error,
+        executed_at=_instant_or_none(timer.executed_at),
+        metadata=timer.metadata,
+        retry_policy=_retry_policy_or_none(timer.retry_policy),
+        due_at=format_instant(timer.due_at),
+        attempt=timer.attempt,
+        delivery_id=timer.delivery_id,
+        attempts=[_attempt_of(attempt) for attempt in timer.attempts],
+    )
+
+
+def callback_config_of(callback: Callback) -> CallbackConfig:
+    """The callback as it was given: what was absent is absent again."""
+    match callback:
+        case HttpCallback():
+            return HttpCallbackConfig(
+                url=callback.url,
+                headers=UNSET if callback.headers is None else callback.headers,
+                payload=callback.payload,
+            )
+        case NatsCallback():
+            return NatsCallbackConfig(
+                topic=callback.topic,
+                key=UNSET if callback.key is None else callback.key,
+                headers=UNSET if callback.headers is None else callback.headers,
+                payload=callback.payload,
+                ack=True if callback.ack else UNSET,
+            )
+        case BusCallback():
+            return BusCallbackConfig()
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _retry_policy_or_none(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
+    if policy is None:
+        return None
+    return RetryPolicyAnswer(
+        max_retries=policy.max_retries,
+        max_retry_attempts_duration=format_duration(policy.max_duration_ms),
+        initial_interval=format_duration(policy.initial_interval_ms),
+        backoff_multiplier=policy.backoff_multiplier,
+        max_interval=format_duration(policy.max_interval_ms),
+    )
+
+
+def _attempt_of(attempt: Attempt) -> AttemptAnswer:
+    return AttemptAnswer(
+        number=attempt.number,
+        due_at=format_instant(attempt.due_at),
+        claimed_at=format_instant(attempt.claimed_at),
+        sent_at=_instant_or_none(attempt.sent_at),
+        answered_at=_instant_or_none(attempt.answered_at),
+        outcome=attempt.outcome.value,
+        error=attempt.error,
+    )
+
+
+def _instant_or_none(instant: Instant | None) -> str | None:
+    return None if instant is None else format_instant(instant)

@@ -1,0 +1,86 @@
+"""Whether the service does its job."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+from msgspec import UNSET, Struct
+
+from duetime.api.http.answers import Answer, answer
+from duetime.api.http.errors import Code
+from duetime.api.platform.types import (
+    BusStatus,
+    ClusterStatus,
+    EngineStatus,
+    HealthStatus,
+    NatsStatus,
+)
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import format_instant
+from duetime.ports.clock import Clock
+from duetime.ports.store import TimerStore
+
+
+class EngineHealth(Struct, frozen=True, kw_only=True):
+    """What the engine says of itself. `lateness_ms` is None when nothing was due lately."""
+
+    running: bool
+    shards_owned: int
+    lateness_ms: float | None
+    in_flight: int
+    cluster: ClusterStatus | None = None
+    """None when the store serves this process alone."""
+    bus: BusStatus | None = None
+    """None when no broker is configured."""
+    nats: NatsStatus | None = None
+    """None when no NATS server is configured."""
+
+
+class Health:
+    """Answers `/healthz`: 200 when the store answers in time and the engine runs."""
+
+    def __init__(
+        self,
+        store: TimerStore,
+        clock: Clock,
+        engine: Callable[[], EngineHealth],
+        ping_timeout_seconds: float,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._engine = engine
+        self._ping_timeout_seconds = ping_timeout_seconds
+
+    async def check(self) -> Answer:
+        connected = await self._store_answers()
+        engine = self._engine()
+        healthy = connected and engine.running
+        data = HealthStatus(
+            status="up" if healthy else "degraded",
+            database="connected" if connected else "disconnected",
+            timestamp=format_instant(self._clock.now()),
+            engine=EngineStatus(
+                running=engine.running,
+                shards_owned=engine.shards_owned,
+                lateness_ms=engine.lateness_ms,
+                in_flight=engine.in_flight,
+            ),
+            cluster=engine.cluster or UNSET,
+            bus=engine.bus or UNSET,
+            nats=engine.nats or UNSET,
+        )
+        if healthy:
+            return answer(200, Code.SUCCESS, "healthy", data)
+        message = "engine is not running" if connected else "database connection failed"
+        return answer(500, Code.UNEXPECTED, message, data)
+
+    async def _store_answers(self) -> bool:
+        try:
+            async with asyncio.timeout(self._ping_timeout_seconds):
+                await self._store.ping()
+        except (StoreUnavailable, TimeoutError) as error:
+            structlog.get_logger().warning(
+                "api.store_unreachable", reason=str(error) or "no answer in time"
+            )
+            return False
+        return True

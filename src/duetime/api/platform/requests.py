@@ -1,0 +1,57 @@
+"""From the bodies of the platform API to what the service takes."""
+
+from typing import assert_never
+
+from msgspec import UNSET, Raw, UnsetType
+
+from duetime.api.http.decoding import BodyDecoder
+from duetime.api.http.instant_text import parse_instant
+from duetime.api.http.retry_policies import retry_policy_of
+from duetime.api.platform.types import (
+    CallbackBody,
+    CreateTimerBody,
+    HttpCallbackBody,
+    NatsCallbackBody,
+    UpdateTimerBody,
+)
+from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.service.new_timer import NewTimer
+
+_CHOICES = {"callback.type": "'http' or 'nats'"}
+
+decode_create = BodyDecoder(CreateTimerBody, _CHOICES).decode
+decode_update = BodyDecoder(UpdateTimerBody, _CHOICES).decode
+
+
+def new_timer_of(body: CreateTimerBody) -> NewTimer:
+    policy = body.retry_policy
+    return NewTimer(
+        execute_at=parse_instant("execute_at", body.execute_at),
+        callback=callback_of(body.callback),
+        metadata=metadata_of(body.metadata),
+        retry_policy=None if policy is None else retry_policy_of(policy),
+        idempotency_key=body.idempotency_key,
+    )
+
+
+def callback_of(body: CallbackBody) -> Callback:
+    match body:
+        case HttpCallbackBody():
+            return HttpCallback(url=body.url, headers=body.headers, payload=body.payload)
+        case NatsCallbackBody():
+            return NatsCallback(
+                topic=body.topic,
+                key=body.key,
+                headers=body.headers,
+                payload=body.payload,
+                ack=body.ack,
+            )
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def metadata_of(metadata: Raw | UnsetType) -> Raw | None:
+    """JSON's null is no metadata."""
+    if metadata is UNSET or bytes(metadata) == b"null":
+        return None
+    return metadata

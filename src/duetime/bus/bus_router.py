@@ -1,0 +1,69 @@
+"""The bus as a front door: what is started, stopped and looked at together."""
+
+import structlog
+from msgspec import Struct
+
+from duetime.bus.command_consumer import CommandConsumer
+from duetime.bus.event_destination import EventDestination
+from duetime.domain.errors import BusUnavailable
+from duetime.ports.bus import Bus
+from duetime.ports.clock import Clock
+from duetime.service.bus_scheduling import Scheduling
+
+_log = structlog.get_logger()
+
+
+class BusHealth(Struct, frozen=True, kw_only=True):
+    """Counts are of this process, since its start."""
+
+    broker: str
+    connected: bool
+    consuming: bool
+    commands_received: int
+    commands_rejected: int
+    commands_ignored: int
+    events_published: int
+
+
+class BusDoor:
+    """A broker that is away keeps neither the service from starting nor other doors from working:
+    commands wait there, and events are tried again until they get through."""
+
+    def __init__(
+        self, bus: Bus, events: EventDestination, scheduling: Scheduling, clock: Clock
+    ) -> None:
+        self._bus = bus
+        self._events = events
+        self._commands = CommandConsumer(bus, scheduling, clock)
+
+    async def open(self) -> None:
+        """Before the engine starts: what is overdue is then announced at the first attempt."""
+        try:
+            await self._bus.open()
+        except BusUnavailable as error:
+            _log.warning("bus.unavailable", broker=self._bus.name, error=error.message)
+        else:
+            _log.info("bus.opened", broker=self._bus.name)
+
+    def start(self) -> None:
+        """Begin to take commands."""
+        self._commands.start()
+
+    async def stop(self) -> None:
+        """Take no more commands. Events can still be published."""
+        await self._commands.stop()
+
+    async def close(self) -> None:
+        await self._bus.close()
+
+    def health(self) -> BusHealth:
+        counts = self._commands.counts
+        return BusHealth(
+            broker=self._bus.name,
+            connected=self._bus.is_connected,
+            consuming=self._commands.is_working,
+            commands_received=counts.received,
+            commands_rejected=counts.rejected,
+            commands_ignored=counts.too_late,
+            events_published=self._events.published,
+        )

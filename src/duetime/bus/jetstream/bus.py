@@ -1,0 +1,158 @@
+"""The bus on NATS JetStream."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Sequence
+from urllib.parse import quote
+
+import structlog
+
+from duetime.bus.jetstream.api import API_SECONDS
+from duetime.bus.jetstream.commands import CommandPull
+from duetime.bus.jetstream.history import History
+from duetime.bus.jetstream.setup import CommandSource, set_up, stream_of
+from duetime.bus.jetstream.watch import Watch
+from duetime.domain.errors import BusUnavailable
+from duetime.nats import NatsConnection, NatsFailure, NatsOptions
+from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+
+_log = structlog.get_logger()
+
+REDELIVER_AFTER_SECONDS = 30.0
+PUBLISH_SECONDS = 5.0
+
+_ACKNOWLEDGE = b"+ACK"
+_GIVE_BACK = b"-NAK"
+_GIVE_BACK_SOON = b'-NAK {"delay": 1000000000}'
+"""In a second. One that nobody can handle would go round without a pause."""
+
+_FIT_FOR_HEADER = re.compile(r"[!-$&-~]+")
+_SAFE_IN_HEADER = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+
+
+class JetStreamBus:
+    """One stream for each channel. The nodes share a durable consumer of the commands.
+
+    `redeliver_after_seconds` is for the consumer where it is missing.
+    """
+
+    def __init__(
+        self, options: NatsOptions, *, redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS
+    ) -> None:
+        self._connection = NatsConnection(options)
+        self._redeliver_after_seconds = redeliver_after_seconds
+        self._opening = asyncio.Lock()
+        self._pull: CommandPull | None = None
+        self._watches: list[Watch] = []
+
+    @property
+    def name(self) -> str:
+        return self._connection.display_name
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection.is_connected
+
+    async def open(self) -> None:
+        async with self._opening:
+            try:
+                await self._connection.connect()
+                source = await set_up(self._connection, self._redeliver_after_seconds)
+                if self._pull is not None and self._pull.stream == source.stream:
+                    self._pull.heed(source.consumer)
+                else:
+                    await self._start_pull(source)
+            except NatsFailure as failure:
+                raise BusUnavailable(failure.message) from None
+
+    async def close(self) -> None:
+        pull, self._pull = self._pull, None
+        if pull is not None:
+            await self._return(await pull.stop())
+        for watch in self._watches:
+            watch.end()
+        await self._connection.close()
+
+    async def receive(self, limit: int, wait_seconds: float) -> Sequence[ReceivedCommand]:
+        if self._pull is None:
+            raise BusUnavailable(f"not connected to {self.name}")
+        try:
+            return await self._pull.receive(limit, wait_seconds)
+        except NatsFailure as failure:
+            raise BusUnavailable(failure.message) from None
+
+    async def acknowledge(self, commands: Sequence[ReceivedCommand]) -> None:
+        await self._answer(commands, _ACKNOWLEDGE)
+
+    async def give_back(self, commands: Sequence[ReceivedCommand]) -> None:
+        await self._answer(commands, _GIVE_BACK_SOON)
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        headers = {
+            "Nats-Msg-Id": _for_header(message.id),
+            "Partition-Key": _for_header(message.key),
+        }
+        try:
+            await self._connection.publish_stored(
+                message.channel, message.data, headers, PUBLISH_SECONDS
+            )
+        except NatsFailure as failure:
+            raise BusUnavailable(failure.message) from None
+
+    async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
+        watch = Watch()
+        history = await self._history(channel) if last > 0 else None
+        newest = 0 if history is None else await history.newest()
+        try:
+            subscription = await self._connection.subscribe(channel, watch.take, API_SECONDS)
+        except NatsFailure as failure:
+            raise BusUnavailable(failure.message) from None
+        self._watches.append(watch)
+        try:
+            if history is not None:
+                meanwhile = await history.since(newest)
+                for message in meanwhile:
+                    # It was stored while the watch began, which may have heard it or not.
+                    watch.drop(message.id, message.data)
+                for message in [*await history.last(last, newest), *meanwhile]:
+                    yield message.data
+            while (data := await watch.next()) is not None:
+                yield data
+        finally:
+            self._watches.remove(watch)
+            await self._connection.unsubscribe(subscription)
+
+    async def _history(self, channel: Channel) -> History | None:
+        stream = await stream_of(self._connection, channel)
+        return None if stream is None else History(self._connection, stream, channel)
+
+    async def _start_pull(self, source: CommandSource) -> None:
+        pull = CommandPull(self._connection, source)
+        await pull.start()
+        before, self._pull = self._pull, pull
+        if before is not None:
+            await before.stop()
+
+    async def _answer(self, commands: Sequence[ReceivedCommand], answer: bytes) -> None:
+        """The server does not say whether it heard us: then it would hand them over again."""
+        try:
+            for command in commands:
+                assert isinstance(command.receipt, str)
+                await self._connection.publish(command.receipt, answer)
+        except NatsFailure as failure:
+            raise BusUnavailable(failure.message) from None
+
+    async def _return(self, commands: Sequence[ReceivedCommand]) -> None:
+        if not self.is_connected:
+            return
+        try:
+            await self._answer(commands, _GIVE_BACK)
+            await self._connection.flush(API_SECONDS)
+        except (BusUnavailable, NatsFailure) as error:
+            # The server will find out by itself that nobody acknowledges them.
+            _log.debug("bus.not_given_back", count=len(commands), error=error.message)
+
+
+def _for_header(text: str) -> str:
+    """Percent signs where a header cannot have the character."""
+    return text if _FIT_FOR_HEADER.fullmatch(text) else quote(text, safe=_SAFE_IN_HEADER)

@@ -1,0 +1,152 @@
+"""Streams and the consumer of commands: found, or created where they are missing."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from duetime.bus.jetstream.api import call, refused
+from duetime.bus.jetstream.stream_requirements import (
+    ConsumerSettings,
+    StreamSettings,
+    require_fit_consumer,
+    require_fit_stream,
+)
+from duetime.nats import NatsConnection
+from duetime.nats.connection import ApiError
+from duetime.ports.bus import Channel
+
+CONSUMER = "duetime"
+MAX_ACK_PENDING = 4_096
+
+_NANOSECONDS = 1_000_000_000
+_DAY_SECONDS = 86_400
+
+_STREAM_NAMES = {
+    Channel.COMMANDS: "TIMER_COMMANDS",
+    Channel.EVENTS: "TIMER_EVENTS",
+    Channel.REJECTED: "TIMER_REJECTED",
+}
+_KEPT = {
+    "retention": "limits",
+    "max_age": 7 * _DAY_SECONDS * _NANOSECONDS,
+    "duplicate_window": 120 * _NANOSECONDS,
+}
+_STREAM_SETTINGS: dict[Channel, dict[str, Any]] = {
+    Channel.COMMANDS: {"retention": "workqueue"},
+    Channel.EVENTS: _KEPT,
+    Channel.REJECTED: _KEPT,
+}
+
+_CONSUMER_MISSING = 10014
+
+
+class CommandSource(Struct, frozen=True):
+    """Where commands come from: the name of their stream, and how its consumer is set up."""
+
+    stream: str
+    consumer: ConsumerSettings
+
+
+class _NamesAnswer(Struct, frozen=True):
+    """As much of it as matters to us. A call that failed has an error, and all others have not."""
+
+    error: ApiError | None = None
+    streams: list[str] | None = None
+
+
+class _StreamAnswer(Struct, frozen=True):
+    error: ApiError | None = None
+    config: StreamSettings | None = None
+
+
+class _ConsumerAnswer(Struct, frozen=True):
+    error: ApiError | None = None
+    config: ConsumerSettings | None = None
+
+
+async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> CommandSource:
+    """Create what is missing and leave alone what is there, which has to be of use."""
+    server = connection.display_name
+    streams = {channel: await _find_or_create_stream(connection, channel) for channel in Channel}
+    for channel, stream in streams.items():
+        require_fit_stream(server, stream, channel)
+    commands = streams[Channel.COMMANDS]
+    consumer = await _find_or_create_consumer(connection, commands.name, redeliver_after_seconds)
+    require_fit_consumer(server, CONSUMER, consumer, commands)
+    return CommandSource(stream=commands.name, consumer=consumer)
+
+
+async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -> StreamSettings:
+    """Whatever it is called, the stream that stores the subject is the one to use."""
+    found = await stream_of(connection, channel)
+    if found is not None:
+        return await _look_at_stream(connection, found)
+    name = _STREAM_NAMES[channel]
+    created = await call(
+        connection,
+        f"STREAM.CREATE.{name}",
+        {"name": name, "subjects": [channel], "storage": "file", **_STREAM_SETTINGS[channel]},
+        _StreamAnswer,
+    )
+    if created.config is not None:
+        return created.config
+    # Another node may have been quicker.
+    found = await stream_of(connection, channel)
+    if found is None:
+        raise refused(connection, f"create the stream {name} for {channel}", created.error)
+    return await _look_at_stream(connection, found)
+
+
+async def _look_at_stream(connection: NatsConnection, name: str) -> StreamSettings:
+    answer = await call(connection, f"STREAM.INFO.{name}", None, _StreamAnswer)
+    if answer.config is None:
+        raise refused(connection, f"look at the stream {name}", answer.error)
+    return answer.config
+
+
+async def stream_of(connection: NatsConnection, channel: Channel) -> str | None:
+    answer = await call(connection, "STREAM.NAMES", {"subject": channel}, _NamesAnswer)
+    if answer.error is not None:
+        raise refused(connection, f"find the stream of {channel}", answer.error)
+    return answer.streams[0] if answer.streams else None
+
+
+async def _find_or_create_consumer(
+    connection: NatsConnection, stream: str, redeliver_after_seconds: float
+) -> ConsumerSettings:
+    found = await _look_at_consumer(connection, stream)
+    if found is not None:
+        return found
+    settings = {
+        "durable_name": CONSUMER,
+        "name": CONSUMER,
+        "filter_subject": Channel.COMMANDS,
+        "ack_policy": "explicit",
+        "ack_wait": int(redeliver_after_seconds * _NANOSECONDS),
+        "max_ack_pending": MAX_ACK_PENDING,
+        "max_deliver": -1,
+        "deliver_policy": "all",
+        "replay_policy": "instant",
+    }
+    created = await call(
+        connection,
+        f"CONSUMER.CREATE.{stream}.{CONSUMER}.{Channel.COMMANDS}",
+        {"stream_name": stream, "config": settings, "action": "create"},
+        _ConsumerAnswer,
+    )
+    if created.config is not None:
+        return created.config
+    found = await _look_at_consumer(connection, stream)
+    if found is None:
+        raise refused(connection, f"create the consumer {CONSUMER} of {stream}", created.error)
+    return found
+
+
+async def _look_at_consumer(connection: NatsConnection, stream: str) -> ConsumerSettings | None:
+    """None if there is none."""
+    answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, _ConsumerAnswer)
+    if answer.config is not None:
+        return answer.config
+    if answer.error is not None and answer.error.err_code == _CONSUMER_MISSING:
+        return None
+    raise refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)

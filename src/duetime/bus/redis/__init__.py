@@ -1,0 +1,1 @@
+"""The bus on Redis Streams."""

@@ -1,0 +1,98 @@
+"""Publishing on Redis streams, many messages at a time."""
+
+import asyncio
+from collections import deque
+
+from msgspec import Struct
+from redis.exceptions import ResponseError
+
+from duetime.bus.redis.connection import Answer, Call, RedisConnection, Word
+from duetime.domain.errors import BusUnavailable
+from duetime.ports.bus import Channel, OutgoingMessage
+
+MAX_BATCH = 1_000
+MAX_BATCH_BYTES = 1_000_000
+
+
+class _Unsent(Struct):
+    message: OutgoingMessage
+    answered: asyncio.Future[None]
+
+
+class RedisPublisher:
+    """While one batch is under way the next gathers, so that the batches grow with the load.
+
+    There is one under way at most, so messages are stored in the order they were handed in.
+    """
+
+    def __init__(self, connection: RedisConnection, keep_seconds: float) -> None:
+        self._connection = connection
+        self._keep_ms = round(keep_seconds * 1_000)
+        self._newest_ms = 0
+        self._unsent: deque[_Unsent] = deque()
+        self._sending: asyncio.Task[None] | None = None
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        answered = asyncio.get_running_loop().create_future()
+        self._unsent.append(_Unsent(message, answered))
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_all())
+        await answered
+
+    async def wait_until_idle(self) -> None:
+        if self._sending is not None:
+            await asyncio.wait({self._sending})
+
+    async def _send_all(self) -> None:
+        try:
+            while self._unsent:
+                await self._send(self._next_batch())
+        finally:
+            self._sending = None
+
+    def _next_batch(self) -> list[_Unsent]:
+        batch: list[_Unsent] = []
+        size = 0
+        while self._unsent and len(batch) < MAX_BATCH and size < MAX_BATCH_BYTES:
+            batch.append(self._unsent.popleft())
+            size += len(batch[-1].message.data)
+        return batch
+
+    async def _send(self, batch: list[_Unsent]) -> None:
+        try:
+            answers = await self._connection.ask_each(self._calls(batch))
+        except Exception as error:
+            # Those who have gathered meanwhile would have to wait just as long to be told the same.
+            batch += self._unsent
+            self._unsent.clear()
+            answers = [error] * len(batch)
+        for unsent, answer in zip(batch, answers, strict=True):
+            self._tell(unsent.answered, answer)
+
+    def _tell(self, answered: asyncio.Future[None], answer: Answer) -> None:
+        if isinstance(answer, bytes):
+            self._newest_ms = max(self._newest_ms, int(answer.partition(b"-")[0]))
+        if answered.done():
+            return
+        if isinstance(answer, BusUnavailable):
+            answered.set_exception(BusUnavailable(answer.message))
+        elif isinstance(answer, ResponseError):
+            answered.set_exception(self._connection.unavailable(answer))
+        elif isinstance(answer, Exception):
+            answered.set_exception(answer)
+        else:
+            answered.set_result(None)
+
+    def _calls(self, batch: list[_Unsent]) -> list[Call]:
+        trimmed: set[Channel] = {Channel.COMMANDS}
+        calls: list[Call] = []
+        for unsent in batch:
+            message = unsent.message
+            trimming: tuple[Word, ...] = ()
+            if self._newest_ms and message.channel not in trimmed:
+                # By the server's own time, as its last answer told it.
+                trimming = ("MINID", "~", self._newest_ms - self._keep_ms)
+                trimmed.add(message.channel)
+            fields = ("id", message.id, "key", message.key, "data", message.data)
+            calls.append(("XADD", message.channel.value, *trimming, "*", *fields))
+        return calls

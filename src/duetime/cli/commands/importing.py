@@ -1,0 +1,153 @@
+"""`duetime import`: many timers from a file."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from io import BufferedReader
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from msgspec import UNSET
+from rich.text import Text
+
+from duetime.api.v1.types import ImportAnswer, LineError
+from duetime.cli.client.v1 import Query, V1Client
+from duetime.cli.options import ApiKeyOption, JsonOption, QuietOption, ServerOption
+from duetime.cli.output.layout import print_fields, print_table
+from duetime.cli.output.progress import Progress, progress_on_stderr
+from duetime.cli.output.terminal import ExitCode, fail, printable, refuse
+from duetime.cli.output.views import print_json
+from duetime.cli.output.wording import counted, span
+from duetime.clock import SystemClock
+
+CHUNK_BYTES = 128 * 1024
+STALL_SECONDS = 60.0
+"""A server that neither reads nor answers for so long is given up."""
+
+SHOWN_ERRORS = 10
+SHOWN_ID_CHARACTERS = 40
+"""Of an id; the rest of the line is for the problem."""
+
+
+def import_timers(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Timers, one JSON object a line; - is stdin.")
+    ],
+    namespace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For lines that name none [default].")
+    ] = None,
+    quiet: QuietOption = False,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create the timers of a file, of any length.
+
+    Each line is what `POST /api/v1/timers` takes, as `duetime export` writes it. Instants that
+    are past are due at once. An import may be repeated: timers that exist already are recognised
+    by their ids. The exit status is 1 if a line was invalid or in conflict with an existing timer.
+
+    Examples:
+
+    * `duetime import timers.ndjson --namespace orders`
+    * `zcat timers.ndjson.gz | duetime import -`
+    """
+    query = {} if namespace is None else {"namespace": namespace}
+    clock = SystemClock()
+    with _opened(file) as source:
+        client = V1Client(server, api_key)
+        # A wrong key or namespace is told now, not after all was sent.
+        client.request("GET", "/timers", query={"limit": 1, **query})
+        started_at = clock.monotonic()
+        document = _send(client, source, query, _size_of(file), quiet)
+    summary = client.read_as(ImportAnswer, document)
+    if as_json:
+        print_json(document)
+    else:
+        _print_summary(summary, took_ms=(clock.monotonic() - started_at) * 1_000)
+    if summary.conflicts or summary.invalid:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _opened(file: str) -> "BufferedReader | nullcontext[BufferedReader]":
+    if file == "-":
+        return nullcontext(cast(BufferedReader, sys.stdin.buffer))
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        refuse("FILE", f"{printable(file)}: {error.strerror}")
+
+
+def _size_of(file: str) -> int | None:
+    """None for what comes through a pipe, or from a device."""
+    path = Path(file)
+    return path.stat().st_size if file != "-" and path.is_file() else None
+
+
+def _send(
+    client: V1Client, source: BufferedReader, query: Query, size: int | None, quiet: bool
+) -> object:
+    with progress_on_stderr("sent", total_bytes=size, quiet=quiet) as progress:
+        chunks = FileChunks(source, progress)
+        try:
+            return client.upload("/timers/import", chunks, query=query, stall_seconds=STALL_SECONDS)
+        except KeyboardInterrupt:
+            fail(f"interrupted; {_how_to_resume(chunks)}", ExitCode.FAILED)
+        except typer.Exit:
+            print(_how_to_resume(chunks), file=sys.stderr, flush=True)
+            raise
+
+
+def _how_to_resume(chunks: "FileChunks") -> str:
+    return (
+        f"about {chunks.lines:,} timers were sent; to resume, run the same command again: "
+        "those that were created are recognised by their ids"
+    )
+
+
+class FileChunks:
+    """The file in pieces. Only one of them is in memory, however long the file is."""
+
+    def __init__(self, source: BufferedReader, progress: Progress) -> None:
+        self.lines = 0
+        self._source = source
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := _read(self._source):
+            yield chunk
+            self.lines += chunk.count(b"\n")
+            self._progress.advance(len(chunk), self.lines)
+
+
+def _read(source: BufferedReader) -> bytes:
+    try:
+        return source.read1(CHUNK_BYTES)
+    except OSError as error:
+        fail(f"FILE: cannot be read further: {error.strerror}", ExitCode.FAILED)
+
+
+def _print_summary(summary: ImportAnswer, took_ms: float) -> None:
+    print(f"{counted(summary.lines, 'line')} read in {span(took_ms)}.")
+    counts = {
+        "created": summary.created,
+        "existing": summary.existing,
+        "conflicts": summary.conflicts,
+        "invalid": summary.invalid,
+    }
+    print_fields([(name, Text(f"{count:,}")) for name, count in counts.items()])
+    shown = summary.errors[:SHOWN_ERRORS]
+    if shown:
+        print()
+        print_table(["line", "id", "problem"], list(map(_row, shown)))
+    refused = summary.conflicts + summary.invalid
+    if refused > len(shown):
+        told = len(summary.errors)
+        which = "them all" if told == refused else f"the first {told:,} of them"
+        print(f"and {refused - len(shown):,} more; --json shows {which}")
+
+
+def _row(error: LineError) -> list[Text]:
+    id = "" if error.id is UNSET else printable(error.id, SHOWN_ID_CHARACTERS)
+    return [Text(str(error.line)), Text(id), Text(printable(error.message))]

@@ -1,0 +1,162 @@
+"""`duetime update`: change a pending timer."""
+
+from typing import Annotated, cast
+
+import typer
+
+from duetime.cli.client.single_timer import SingleTimer
+from duetime.cli.client.v1_timer_data import TimerData, in_platform_names, in_v1_names
+from duetime.cli.options import (
+    ApiKeyOption,
+    AtOption,
+    CallbackTimeoutOption,
+    HeaderOption,
+    IdArgument,
+    InOption,
+    JsonOption,
+    MetadataOption,
+    NamespaceOption,
+    NoPayloadOption,
+    PayloadOption,
+    ServerOption,
+    default_payload,
+    read_duration,
+    read_headers,
+    read_instant,
+    read_json,
+    refuse_both_payloads,
+    refuse_members_of_v1,
+)
+from duetime.cli.output.terminal import refuse
+from duetime.cli.output.views import show_timer
+from duetime.cli.retry_options import (
+    RETRY_OPTIONS,
+    BackoffMultiplierOption,
+    InitialIntervalOption,
+    MaxDurationOption,
+    MaxIntervalOption,
+    MaxRetriesOption,
+    read_retry_policy,
+)
+from duetime.domain.instants import Instant, format_instant
+
+CallbackData = dict[str, object]
+
+_CHANGES = (
+    *("--at", "--in", "--url", "--payload", "--no-payload", "--header", "--metadata"),
+    "--callback-timeout",
+    *RETRY_OPTIONS,
+)
+
+
+def update(
+    id: IdArgument,
+    at: AtOption = None,
+    after: InOption = None,
+    url: Annotated[str | None, typer.Option(help="Where the callback is POSTed to.")] = None,
+    payload: PayloadOption = None,
+    no_payload: NoPayloadOption = False,
+    header: HeaderOption = None,
+    metadata: MetadataOption = None,
+    max_retries: MaxRetriesOption = None,
+    initial_interval: InitialIntervalOption = None,
+    max_interval: MaxIntervalOption = None,
+    backoff_multiplier: BackoffMultiplierOption = None,
+    max_duration: MaxDurationOption = None,
+    callback_timeout: CallbackTimeoutOption = None,
+    namespace: NamespaceOption = None,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a pending timer; what is not named stays as it is.
+
+    A `--header` is added to those the timer has, or takes the place of the one of its name.
+
+    Examples:
+
+    * `duetime update ID --in 1h`
+    * `duetime update ID --url https://example.com/other --header "Authorization=Bearer abc"`
+    * `duetime update ID --max-retries 5`
+    """
+    refuse_both_payloads(payload, no_payload)
+    execute_at = read_instant(at, after)
+    changes: CallbackData = {}
+    if url is not None:
+        changes["url"] = url
+    if header:
+        changes["headers"] = read_headers(header)
+    if payload is not None:
+        changes["payload"] = read_json("--payload", payload)
+    body: dict[str, object] = {}
+    if execute_at is not None:
+        body["execute_at"] = format_instant(execute_at)
+    if metadata is not None:
+        body["metadata"] = read_json("--metadata", metadata)
+    if callback_timeout is not None:
+        body["callback_timeout"] = read_duration("--callback-timeout", callback_timeout)
+    retry_changes = read_retry_policy(
+        max_retries=max_retries,
+        initial_interval=initial_interval,
+        max_interval=max_interval,
+        backoff_multiplier=backoff_multiplier,
+        max_duration=max_duration,
+    )
+    if not (body or changes or no_payload or retry_changes):
+        refuse(" / ".join(_CHANGES), "name what to change")
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    if not timer.is_v1:
+        refuse_members_of_v1(body)
+    elif metadata is not None:
+        refuse("--metadata", "cannot be changed through the v1 API")
+    # The API replaces a callback or a retry policy as a whole, so what stays is read first.
+    before = in_platform_names(cast(TimerData, timer.request("GET")))
+    callback = _changed_callback(before, changes, no_payload, execute_at)
+    if callback is not None:
+        body["callback"] = callback
+    if retry_changes:
+        body["retry_policy"] = cast(CallbackData, before["retry_policy"] or {}) | retry_changes
+    if timer.is_v1:
+        # The v1 API changes a callback in parts; only those that were named are sent.
+        named = {*changes, *(["payload"] if no_payload else [])}
+        body = in_v1_names(body | {"callback": _changed_parts(callback, before, named)})
+    show_timer("Timer updated.", timer.request("PUT", body=body), as_json=as_json)
+
+
+def _changed_callback(
+    timer: dict[str, object],
+    changes: CallbackData,
+    no_payload: bool,
+    execute_at: Instant | None,
+) -> CallbackData | None:
+    """The complete new callback, or None if it stays."""
+    old = cast(CallbackData, timer["callback_config"])
+    made_up = old.get("payload") == {"execute_at": timer["execute_at"]}
+    if made_up and execute_at is not None and "payload" not in changes and not no_payload:
+        # The payload that `create` made up tells the instant; it follows the new one.
+        changes = {**changes, "payload": default_payload(execute_at)}
+    if not changes and not no_payload:
+        return None
+    kept = old
+    if "url" in changes and old.get("type") != "http":
+        kept = {"type": "http", **{n: old[n] for n in ("headers", "payload") if n in old}}
+    new = kept | changes
+    if "headers" in changes:
+        replaced = cast(dict[str, str], changes["headers"])
+        names = {name.lower() for name in replaced}
+        kept_headers = cast(dict[str, str], old.get("headers") or {}).items()
+        new["headers"] = {n: v for n, v in kept_headers if n.lower() not in names} | replaced
+    if no_payload and "type" in old:
+        new.pop("payload", None)
+    elif no_payload:
+        # For the v1 API null is no payload, and what is not named stays.
+        new["payload"] = None
+    return new
+
+
+def _changed_parts(
+    callback: CallbackData | None, before: TimerData, named: set[str]
+) -> CallbackData:
+    """Those that were named, even if they stay the same, and others that follow from them."""
+    old = cast(CallbackData, before["callback_config"])
+    return {n: v for n, v in (callback or {}).items() if n in named or v != old.get(n)}

@@ -1,0 +1,67 @@
+"""What an audit found, for people and for programs."""
+
+from rich.text import Text
+
+from duetime.cli.accepted_keys import AcceptedCheck
+from duetime.cli.output.layout import print_fields, print_table
+from duetime.cli.output.terminal import console, printable
+from duetime.domain.keys import TimerKey
+from duetime.ports.inspection import AuditReport
+
+
+def audit_document(report: AuditReport, check: AcceptedCheck | None) -> dict[str, object]:
+    """The names of its fields are documented and stay."""
+    document: dict[str, object] = {
+        "accepted": report.accepted,
+        "forgotten": report.forgotten,
+        "counts": {status.label: count for status, count in report.counts.items()},
+        "overdue": report.overdue,
+        "findings": report.findings,
+    }
+    if check is not None:
+        document["checked"] = {
+            "keys": check.keys,
+            "missing": [_name(key) for key in check.missing],
+            "in_several_states": [_name(key) for key in check.in_several_states],
+        }
+    return document
+
+
+def print_audit(report: AuditReport, check: AcceptedCheck | None) -> None:
+    fields = [("accepted", report.accepted), ("forgotten", report.forgotten)]
+    fields += [(status.label, count) for status, count in report.counts.items()]
+    fields.append(("overdue", report.overdue))
+    if check is not None:
+        fields += [("checked", check.keys), ("missing", len(check.missing))]
+        fields.append(("in several states", len(check.in_several_states)))
+    print_fields([(name, Text(str(number))) for name, number in fields])
+    if check is not None:
+        for words, keys in (
+            ("missing", check.missing),
+            ("in several states", check.in_several_states),
+        ):
+            for key in keys:
+                console().print(
+                    Text(f"{words}: {printable(_name(key))}", style="red"), soft_wrap=True
+                )
+    if report.findings:
+        console().print()
+        print_table(
+            ["problem", "timers", "for example"],
+            [
+                [
+                    Text(printable(finding.problem), style="red"),
+                    Text(str(finding.count)),
+                    Text(printable(", ".join(finding.examples)) or "-"),
+                ]
+                for finding in report.findings
+            ],
+        )
+    elif check is None or check.is_clean:
+        console().print(
+            Text("Every timer that was accepted is in exactly one state.", style="green")
+        )
+
+
+def _name(key: TimerKey) -> str:
+    return f"{key.namespace}/{key.id}"

@@ -1,0 +1,128 @@
+"""A message of the bus as one line, for people or for programs."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+
+import msgspec
+from msgspec import DecodeError, Struct
+from rich.text import Text
+
+from duetime.bus.messages import (
+    COMMAND_REJECTED,
+    DUE_TIME_REACHED,
+    SCHEDULE_TIMER,
+    AnyEnvelope,
+    CommandRejected,
+    DueTimeReached,
+    ScheduleTimer,
+)
+from duetime.cli.output.terminal import printable
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, datetime_of
+
+_MAX_NAME = 60
+_MAX_REASON = 120
+_MAX_CONTENT = 100
+_MAX_TIMESTAMP_MS = 253_402_300_800_000
+"""The year 10000."""
+
+_STYLES = {SCHEDULE_TIMER: "yellow", DUE_TIME_REACHED: "green", COMMAND_REJECTED: "red"}
+
+
+class Told(Struct, frozen=True):
+    """What there is to tell of a message: whose it is, and what it says."""
+
+    name: str
+    facts: tuple[str, ...]
+
+
+def tenant_of(data: bytes) -> str | None:
+    envelope = _envelope(data)
+    return None if envelope is None else envelope.tenant_id
+
+
+def readable_line(data: bytes, arrived_at: Instant) -> Text:
+    """When it was made, type, tenant and call, and what the message says of them. What does not
+    tell when it was made is as old as its arrival."""
+    envelope = _envelope(data)
+    message_type = "unreadable" if envelope is None else envelope.type or "no type"
+    told = Told("-", (_beginning(data),)) if envelope is None else _told(envelope, data)
+    return Text.assemble(
+        (_time(_made_at(envelope) or arrived_at, arrived_at), "dim"),
+        "  ",
+        (printable(message_type, _MAX_NAME), _STYLES.get(message_type, "red")),
+        "  ",
+        (printable(told.name, _MAX_NAME), "cyan"),
+        "  ",
+        "  ".join(told.facts),
+    )
+
+
+def json_line(data: bytes) -> str:
+    """The message itself, without line breaks. What is no JSON is a JSON text."""
+    try:
+        return msgspec.json.format(data, indent=-1).decode("utf-8", "replace")
+    except DecodeError:
+        return msgspec.json.encode(data.decode("utf-8", "replace")).decode()
+
+
+def _made_at(envelope: AnyEnvelope | None) -> Instant | None:
+    """Nothing, if the message does not say, or says nonsense."""
+    made_at_ms = None if envelope is None else envelope.timestamp_ms
+    if not isinstance(made_at_ms, int) or not 0 < made_at_ms < _MAX_TIMESTAMP_MS:
+        return None
+    return Instant(made_at_ms * MICROSECONDS_PER_MS)
+
+
+def _time(instant: Instant, now: Instant) -> str:
+    """With the day, unless it is today."""
+    time, today = datetime_of(instant), datetime_of(now).date()
+    day = "" if time.date() == today else f"{time:%Y-%m-%d} "
+    return f"{day}{time:%H:%M:%S.%f}"[:-3] + "Z"
+
+
+def _told(envelope: AnyEnvelope, data: bytes) -> Told:
+    try:
+        return _told_of_type(envelope)
+    except (DecodeError, UnicodeDecodeError):
+        return Told(envelope.tenant_id or "-", (_beginning(data),))
+
+
+def _told_of_type(envelope: AnyEnvelope) -> Told:
+    """Raises DecodeError if the payload is not that of the type, or if the type is not known."""
+    correlation = envelope.correlation_id
+    traced = () if not correlation else (f"correlation {printable(correlation, _MAX_NAME)}",)
+    match envelope.type:
+        case "ScheduleTimer":
+            command = msgspec.json.decode(envelope.payload, type=ScheduleTimer)
+            due = f"due {printable(command.due_at, _MAX_NAME)}"
+            return Told(f"{command.tenant_id}/{command.service_call_id}", (due, *traced))
+        case "DueTimeReached":
+            event = msgspec.json.decode(envelope.payload, type=DueTimeReached)
+            reached = f"reached {printable(event.reached_at, _MAX_NAME)}"
+            return Told(f"{event.tenant_id}/{event.service_call_id}", (reached, *traced))
+        case "CommandRejected":
+            rejected = msgspec.json.decode(envelope.payload, type=CommandRejected)
+            reason = printable(rejected.reason, _MAX_REASON)
+            return Told(envelope.tenant_id or "-", (reason, *traced, _quoted(rejected.command)))
+        case _:
+            raise DecodeError("not a type of ours")
+
+
+def _quoted(command: str) -> str:
+    try:
+        return _beginning(b64decode(command, validate=True))
+    except (Base64Error, ValueError):
+        return printable(command, _MAX_CONTENT)
+
+
+def _beginning(data: bytes) -> str:
+    if not data:
+        return "(empty)"
+    return printable(data[: 4 * _MAX_CONTENT].decode("utf-8", "replace"), _MAX_CONTENT)
+
+
+def _envelope(data: bytes) -> AnyEnvelope | None:
+    try:
+        return msgspec.json.decode(data, type=AnyEnvelope)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None

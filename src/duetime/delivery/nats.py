@@ -1,0 +1,81 @@
+"""NATS callbacks."""
+
+from msgspec import UNSET
+
+from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, NatsCallback
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.outcome import Completed, Failed, Outcome
+from duetime.domain.timer import Claim
+from duetime.nats.connection import NatsConnection
+from duetime.nats.failure import NatsFailure
+from duetime.nats.subjects import check_callback
+from duetime.ports.clock import Clock
+
+_OURS = frozenset({"nats-msg-id", "webhook-id", "webhook-timestamp", "timer-attempt"})
+
+
+class NatsDestination:
+    """Publishes the payload, and the attempt is completed when the server has it; with `ack`, when
+    a stream has stored it.
+
+    `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops its repeats.
+    """
+
+    def __init__(
+        self,
+        connection: NatsConnection,
+        clock: Clock,
+        default_timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._default_timeout_ms = default_timeout_ms
+
+    def check(self, callback: Callback) -> None:
+        assert isinstance(callback, NatsCallback)
+        check_callback(callback)
+
+    def endpoint_of(self, claim: Claim) -> str:
+        callback = claim.callback
+        assert isinstance(callback, NatsCallback)
+        server = self._connection.display_name
+        # The server takes what is only published, at once. A stream may take its time, or there
+        # may be none, and then those of other topics should not wait.
+        return f"{server} {callback.topic}" if callback.ack else server
+
+    async def deliver(self, claim: Claim) -> Outcome:
+        callback = claim.callback
+        assert isinstance(callback, NatsCallback)
+        publish = (
+            self._connection.publish_stored if callback.ack else self._connection.publish_flushed
+        )
+        sent_at = self._clock.now()
+        try:
+            await publish(
+                callback.subject,
+                b"" if callback.payload is UNSET else bytes(callback.payload),
+                _headers(claim, callback.headers, sent_at),
+                (callback.timeout_ms or self._default_timeout_ms) / 1_000,
+            )
+        except NatsFailure as failure:
+            return Failed(
+                sent_at=sent_at,
+                answered_at=self._clock.now(),
+                error=f"NATS: {failure.message}",
+                blames_endpoint=failure.blames_server,
+            )
+        return Completed(sent_at=sent_at, answered_at=self._clock.now())
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+def _headers(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> dict[str, str]:
+    """The client's headers and those that identify the delivery, which are never the client's."""
+    theirs = {name: value for name, value in (headers or {}).items() if name.lower() not in _OURS}
+    return theirs | {
+        "Nats-Msg-Id": claim.delivery_id,
+        "webhook-id": claim.delivery_id,
+        "webhook-timestamp": str(sent_at // MICROSECONDS_PER_SECOND),
+        "Timer-Attempt": str(claim.attempt),
+    }

@@ -1,0 +1,1 @@
+"""Ownership of shards: members, leases and hand-over."""

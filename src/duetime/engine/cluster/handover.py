@@ -1,0 +1,30 @@
+"""What leaving and taking a shard means for the parts that work on it."""
+
+from collections.abc import Collection
+
+from duetime.domain.keys import ShardNumber
+from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.dispatcher import Dispatcher
+from duetime.engine.due_reader import DueReader
+from duetime.engine.settler import Settler
+
+
+class ShardHandover:
+    def __init__(
+        self, held: HeldLeases, reader: DueReader, dispatcher: Dispatcher, settler: Settler
+    ) -> None:
+        self._held = held
+        self._reader = reader
+        self._dispatcher = dispatcher
+        self._settler = settler
+
+    async def stop_claiming(self, shards: Collection[ShardNumber]) -> None:
+        async with self._reader.between_claims:
+            self._held.leave(shards)
+        self._dispatcher.give_back(shards)
+
+    def busy_shards(self) -> set[ShardNumber]:
+        return self._dispatcher.busy_shards() | self._settler.busy_shards()
+
+    def shards_taken(self) -> None:
+        self._reader.poll_now()

@@ -1,0 +1,1 @@
+"""Fairness between endpoints: lanes, breakers, quotas and slots."""

@@ -1,0 +1,290 @@
+"""Fairness between endpoints, and between the namespaces that call one: a lane per endpoint."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+
+from duetime.domain.keys import ShardNumber
+from duetime.domain.outcome import Failed, Outcome
+from duetime.domain.timer import Claim
+from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
+from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND
+from duetime.engine.lanes.quota import Quota, Quotas
+from duetime.engine.lanes.slots import Slots, size_of
+from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
+from duetime.engine.lanes.waiting_room import WaitingRoom
+
+FIRST_WINDOW = 64
+"""Attempts at once in a new lane. A quick endpoint needs no more; a slow one soon gets more."""
+
+GROW_AFTER_SECONDS = 0.025
+"""A full lane in which nothing was answered for so long is given twice the window."""
+
+MOST_MORE_AT_ONCE = 256
+"""But no more than this: each attempt more opens a connection, and until all of them are under way
+nothing of other lanes is sent."""
+
+
+class Lane:
+    """The attempts under way to one endpoint and the claims that wait for their turn.
+
+    The namespaces that wait have their turns one after the other; one that waits for its quota
+    stands aside. When no answers come at all the lane grows, and at last hands its waiting claims
+    back to the store, to be claimed again a little later: they are then free to be canceled, and
+    nobody waits for them. While the breaker is open, only a few attempts are under way.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        quotas: Quotas,
+        breaker: Breaker,
+        start: Callable[["Lane", Claim], None],
+        now_seconds: float,
+    ) -> None:
+        self._slots = slots
+        self._quotas = quotas
+        self._start = start
+        self._window = FIRST_WINDOW
+        self._progress_seconds = now_seconds
+        self._silent_since_seconds = math.inf
+        self._gave_up = False
+        self._bytes_in_flight = 0
+        self._room = WaitingRoom()
+        self._by_namespace: dict[str, WaitingClaims] = {}
+        self._turns: deque[WaitingClaims] = deque()
+        self.breaker = breaker
+        self.in_flight = 0
+
+    @property
+    def waiting(self) -> int:
+        return self._room.claims
+
+    @property
+    def is_idle(self) -> bool:
+        return self.in_flight == 0 and not self._room.claims
+
+    @property
+    def needs_care(self) -> bool:
+        """Something waits or has been handed back lately, or the lane can be forgotten soon."""
+        return bool(self._by_namespace) or self.in_flight == 0
+
+    def is_over(self, now_seconds: float) -> bool:
+        """It is idle, and nothing that it handed back is still away."""
+        return self.in_flight == 0 and not any(
+            waiting or waiting.expect_more(now_seconds) for waiting in self._by_namespace.values()
+        )
+
+    def waiting_claims(self) -> Iterator[Claim]:
+        for waiting in self._by_namespace.values():
+            yield from waiting
+
+    def accept(self, claim: Claim, now_seconds: float) -> bool:
+        """Start the claim or let it wait; False when it must be handed back."""
+        if now_seconds - self._silent_since_seconds >= TROUBLE_SECONDS:
+            self._notice_silence(now_seconds)
+        quota = self._quotas.of(claim.namespace)
+        if not self._turns and self._may_start() and quota.may_start():
+            quota.in_flight += 1
+            self._begin(claim, now_seconds)
+            return True
+        waiting = self._waiting_of(claim.namespace, quota)
+        if self._gave_up or not waiting.add(claim, now_seconds):
+            return False
+        if not waiting.is_in_line:
+            self._line_up(waiting, now_seconds)
+        return True
+
+    def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
+        """An attempt is over: its slot is free for the next. Without an outcome it was not made."""
+        quota = self.abandoned(claim)
+        if outcome is not None and (self.breaker.is_troubled or isinstance(outcome, Failed)):
+            self._judge(outcome, now_seconds)
+        self._progress_seconds = now_seconds
+        self._silent_since_seconds = math.inf
+        self._gave_up = False
+        if self._by_namespace:
+            self._start_waiting(now_seconds)
+            waiting = self._by_namespace.get(claim.namespace)
+            if waiting is not None and not (waiting and waiting.flow):
+                self._look_at(claim.namespace, waiting, now_seconds)
+        if quota.is_waited_for:
+            quota.resume(now_seconds)
+
+    def abandoned(self, claim: Claim) -> Quota:
+        """An attempt was given up; its slot is free, but nothing starts because of that."""
+        size = size_of(claim)
+        self.in_flight -= 1
+        self._slots.used -= 1
+        self._bytes_in_flight -= size
+        self._slots.used_bytes -= size
+        quota = self._quotas.of(claim.namespace)
+        quota.in_flight -= 1
+        return quota
+
+    def look_after(self, now_seconds: float) -> list[Claim]:
+        """Use slots that other lanes gave back; grow or give up when nothing was answered for
+        a while. Answers the claims to hand back."""
+        self._notice_silence(now_seconds)
+        self._start_waiting(now_seconds)
+        quiet_seconds = now_seconds - self._progress_seconds
+        is_quiet = bool(self._turns) and quiet_seconds >= GROW_AFTER_SECONDS
+        for waiting in self._by_namespace.values():
+            waiting.set_flow(not is_quiet and self._gets_its_turn_soon(waiting, now_seconds))
+        if is_quiet:
+            if not self.breaker.is_open and self._window < self._slots.limit():
+                self._window += min(self._window, MOST_MORE_AT_ONCE)
+                self._start_waiting(now_seconds)
+            elif quiet_seconds >= self._patience_seconds:
+                self._gave_up = True
+                return self.take_waiting()
+        return self._take_beyond_reach(now_seconds)
+
+    def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
+        """Take what waits out of the lane: all of it, or that of some shards."""
+        taken = []
+        for waiting in self._by_namespace.values():
+            taken += waiting.take(shards)
+        self._leave_line()
+        return taken
+
+    def next_deferral_ms(self, namespace: str, now_seconds: float) -> float:
+        """How long the claims of a namespace that are handed back now stay away."""
+        waiting = self._waiting_of(namespace, self._quotas.of(namespace))
+        returns_per_second = RETURNS_PER_SECOND / len(self._by_namespace)
+        return waiting.next_deferral_ms(
+            self._under_way(waiting),
+            returns_per_second,
+            now_seconds,
+            may_grow=not self._is_held_back(waiting),
+        )
+
+    def _resume(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        """The namespace has room for one more attempt."""
+        if self._may_start():
+            self._begin(waiting.start_first(), now_seconds)
+            if waiting:
+                self._line_up(waiting, now_seconds)
+            return
+        if not (self.breaker.is_open or self._gave_up):
+            waiting.reserve()
+        waiting.is_in_line = True
+        self._take_turns(waiting, now_seconds)
+
+    def _line_up(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        waiting.is_in_line = True
+        if waiting.quota.may_start():
+            self._take_turns(waiting, now_seconds)
+        else:
+            waiting.quota.block(waiting)
+
+    def _take_turns(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        if self.in_flight == 0 and not self._turns:
+            self._progress_seconds = now_seconds
+        self._turns.append(waiting)
+
+    def _leave_line(self) -> None:
+        """Those who were handed back have no turn any more."""
+        for waiting in self._turns:
+            waiting.is_in_line = bool(waiting)
+        self._turns = deque(waiting for waiting in self._turns if waiting)
+
+    def _start_waiting(self, now_seconds: float) -> None:
+        turns = self._turns
+        while turns and self._may_start():
+            waiting = turns[0]
+            if not (waiting.has_reservation or waiting.quota.may_start()):
+                turns.popleft()
+                waiting.quota.block(waiting)
+                continue
+            self._begin(waiting.start_first(), now_seconds)
+            if waiting:
+                turns.rotate(-1)
+            else:
+                turns.popleft().is_in_line = False
+
+    def _judge(self, outcome: Outcome, now_seconds: float) -> None:
+        was_open = self.breaker.is_open
+        if isinstance(outcome, Failed):
+            self._notice_silence(now_seconds)
+        self.breaker.heard(outcome, now_seconds)
+        if was_open and not self.breaker.is_open:
+            self._window = FIRST_WINDOW
+
+    def _notice_silence(self, now_seconds: float) -> None:
+        silent_seconds = now_seconds - self._silent_since_seconds
+        if silent_seconds >= TROUBLE_SECONDS:
+            self.breaker.hangs(self.in_flight, silent_seconds)
+
+    def _waiting_of(self, namespace: str, quota: Quota) -> WaitingClaims:
+        waiting = self._by_namespace.get(namespace)
+        if waiting is None:
+            waiting = WaitingClaims(self._slots, self._room, quota, self._resume)
+            self._by_namespace[namespace] = waiting
+        elif waiting.quota is not quota:
+            # The old one was forgotten while nothing of the namespace was here.
+            waiting.quota, waiting.is_in_line = quota, False
+        return waiting
+
+    def _look_at(self, namespace: str, waiting: WaitingClaims, now_seconds: float) -> None:
+        """After an answer: those who caught up start over, and so do those who had given up."""
+        flow = self._gets_its_turn_soon(waiting, now_seconds)
+        waiting.set_flow(flow)
+        if flow and not waiting:
+            del self._by_namespace[namespace]
+
+    def _gets_its_turn_soon(self, waiting: WaitingClaims, now_seconds: float) -> bool:
+        if waiting.keep_waiting(now_seconds):
+            return False
+        return not (waiting.expect_more(now_seconds) and self._is_held_back(waiting))
+
+    def _is_held_back(self, waiting: WaitingClaims) -> bool:
+        """Only so many attempts may be under way, be it the endpoint's doing or the namespace's:
+        then one knows that waiting may take long."""
+        return self.breaker.is_open or waiting.quota.is_limited
+
+    def _under_way(self, waiting: WaitingClaims) -> float:
+        """The attempts of which one has to end before a claim that waits can start; of those
+        for which several namespaces wait, a share."""
+        if self.breaker.is_open:
+            return min(self.in_flight, PROBES)
+        if waiting.quota.is_limited:
+            return waiting.quota.in_flight
+        return self.in_flight / len(self._by_namespace)
+
+    @property
+    def _patience_seconds(self) -> float:
+        """Probes are few: while they take long, few of those who wait are kept, but some."""
+        return TROUBLE_SECONDS if self.breaker.is_open else GIVE_UP_AFTER_SECONDS
+
+    def _take_beyond_reach(self, now_seconds: float) -> list[Claim]:
+        taken = []
+        for namespace, waiting in list(self._by_namespace.items()):
+            if not (waiting or waiting.expect_more(now_seconds)):
+                del self._by_namespace[namespace]
+            elif waiting.keep_waiting(now_seconds) and self._is_held_back(waiting):
+                taken += waiting.take_beyond_reach(self._under_way(waiting), now_seconds)
+        if taken:
+            self._leave_line()
+        return taken
+
+    def _may_start(self) -> bool:
+        in_flight = self.in_flight
+        if in_flight >= (PROBES if self.breaker.is_open else self._window):
+            return False
+        return in_flight < self._slots.limit() and (
+            self._bytes_in_flight == 0 or self._bytes_in_flight < self._slots.byte_limit()
+        )
+
+    def _begin(self, claim: Claim, now_seconds: float) -> None:
+        size = size_of(claim)
+        if self.in_flight == 0:
+            # Until now nothing could be answered, so there is nothing to be concluded from.
+            self._progress_seconds, self._gave_up = now_seconds, False
+        self.in_flight += 1
+        self._slots.used += 1
+        self._bytes_in_flight += size
+        self._slots.used_bytes += size
+        if self._silent_since_seconds == math.inf:
+            self._silent_since_seconds = now_seconds
+        self._start(self, claim)

@@ -1,0 +1,161 @@
+"""Claims of one namespace that wait for their turn at one endpoint."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+
+from duetime.domain.keys import ShardNumber
+from duetime.domain.timer import Claim
+from duetime.engine.lanes.deferrals import LONGEST_DEFERRAL_MS, Deferrals
+from duetime.engine.lanes.quota import Quota
+from duetime.engine.lanes.slots import Slots, size_of
+from duetime.engine.lanes.waiting_room import WaitingRoom
+
+GIVE_UP_AFTER_SECONDS = 0.25
+"""A lane that cannot grow and in which nothing was answered for so long hands back what waits.
+Where the first claim waits for so long, claims are sent too slowly for others to wait for it."""
+
+MEASURED_SECONDS = LONGEST_DEFERRAL_MS / 1_000
+"""For how long, at most, one counts what is started to tell how fast that goes."""
+
+
+class WaitingClaims:
+    """A queue of its own for each namespace in each lane, so that a namespace that may not send
+    any more keeps nobody waiting who calls the same endpoint.
+
+    They flow as long as the first one gets its turn soon; then the engine claims no more than
+    can be sent. Those that do not flow stop counting against what the engine may claim.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        room: WaitingRoom,
+        quota: Quota,
+        resume: Callable[["WaitingClaims", float], None],
+    ) -> None:
+        self._slots = slots
+        self._room = room
+        self._resume = resume
+        self._claims: deque[tuple[Claim, float, int]] = deque()
+        """Each with the time since when it waits, and its size."""
+        self._started = 0.0
+        self._measured_since_seconds = 0.0
+        self._deferrals = Deferrals()
+        self.quota = quota
+        self.flow = True
+        """Claims get their turn soon here, and so count against what the engine may claim."""
+        self.has_reservation = False
+        """There is room in the quota for the first one, as soon as it is its turn in the lane."""
+        self.is_in_line = False
+        """It waits for its turn, be it the lane's or the namespace's."""
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def __iter__(self) -> Iterator[Claim]:
+        return (claim for claim, _, _ in self._claims)
+
+    def add(self, claim: Claim, now_seconds: float) -> bool:
+        """False when there are too many already."""
+        size = size_of(claim)
+        if not self._room.has_room(size, len(self._claims)):
+            return False
+        if not self._claims:
+            self._started, self._measured_since_seconds = 0.0, now_seconds
+        self._claims.append((claim, now_seconds, size))
+        self._room.enter(size)
+        self._slots.waiting += self.flow
+        self.quota.waiting += 1
+        return True
+
+    def start_first(self) -> Claim:
+        """Take out the first one, whose attempt begins now and counts in the quota."""
+        if self.has_reservation:
+            self.has_reservation = False
+        else:
+            self.quota.in_flight += 1
+        claim, _, size = self._claims.popleft()
+        self._slots.waiting -= self.flow
+        self.quota.waiting -= 1
+        self._room.leave(size)
+        self._started += 1
+        self._deferrals.moved()
+        return claim
+
+    def reserve(self) -> None:
+        """Keep room in the quota until the lane has a turn for it. Otherwise the two might never
+        come together while others use both."""
+        self.quota.in_flight += 1
+        self.has_reservation = True
+
+    def resume(self, now_seconds: float) -> None:
+        self.is_in_line = False
+        if self._claims:
+            self._resume(self, now_seconds)
+
+    def take(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
+        """Take out all, or those of some shards, to hand them back."""
+        if shards is None:
+            return self._take_last(len(self._claims))
+        taken = [entry for entry in self._claims if entry[0].shard in shards]
+        kept = [entry for entry in self._claims if entry[0].shard not in shards]
+        self._claims = deque(kept + taken)
+        return self._take_last(len(taken))
+
+    def take_beyond_reach(self, under_way: float, now_seconds: float) -> list[Claim]:
+        """Take out, to hand it back, what will not get its turn before it would return, while
+        they wait for one of so many attempts to end."""
+        if now_seconds - self._measured_since_seconds < GIVE_UP_AFTER_SECONDS:
+            return []
+        per_second = self._starts_per_second(under_way, now_seconds)
+        reach = math.ceil(per_second * LONGEST_DEFERRAL_MS / 1_000)
+        return self._take_last(max(0, len(self._claims) - reach))
+
+    def keep_waiting(self, now_seconds: float) -> bool:
+        """The first one has waited for too long."""
+        return bool(self._claims) and now_seconds - self._claims[0][1] >= GIVE_UP_AFTER_SECONDS
+
+    def set_flow(self, flow: bool) -> None:
+        if flow is not self.flow:
+            self._slots.waiting += len(self._claims) * (flow - self.flow)
+            self.flow = flow
+
+    def next_deferral_ms(
+        self, under_way: float, returns_per_second: float, now_seconds: float, *, may_grow: bool
+    ) -> float:
+        """How long a claim that is handed back now stays away, if so many attempts are under
+        way and so many claims may return in a second even if fewer get their turn. Where more
+        attempts may soon be under way, nobody knows how long a turn takes."""
+        per_second = self._starts_per_second(under_way, now_seconds)
+        return self._deferrals.next_ms(
+            now_seconds,
+            turn_in_seconds=0.0 if may_grow else len(self._claims) / per_second,
+            returns_per_second=max(returns_per_second, per_second),
+        )
+
+    def expect_more(self, now_seconds: float) -> bool:
+        """What was handed back may not have had the time to return."""
+        return self._deferrals.expect_more(now_seconds)
+
+    def _starts_per_second(self, under_way: float, now_seconds: float) -> float:
+        """As many as may be expected at best: what is under way may end at any moment. Too
+        many that wait cost little, too few leave places unused until others return."""
+        measured_seconds = now_seconds - self._measured_since_seconds
+        while measured_seconds > MEASURED_SECONDS:
+            self._started /= 2
+            measured_seconds /= 2
+            self._measured_since_seconds = now_seconds - measured_seconds
+        return (max(1, under_way) + self._started) / max(measured_seconds, GIVE_UP_AFTER_SECONDS)
+
+    def _take_last(self, count: int) -> list[Claim]:
+        taken = [self._claims.pop() for _ in range(count)]
+        taken.reverse()
+        self._slots.waiting -= count * self.flow
+        self.quota.waiting -= count
+        for _, _, size in taken:
+            self._room.leave(size)
+        if self.has_reservation and not self._claims:
+            self.has_reservation = False
+            self.quota.in_flight -= 1
+        return [claim for claim, _, _ in taken]

@@ -1,0 +1,306 @@
+"""One connection to a NATS server, from its making to its end."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import structlog
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error
+
+from duetime.nats.client import SessionClient
+from duetime.nats.failure import (
+    NatsFailure,
+    connecting_problem,
+    ending_problem,
+    timed_out,
+)
+from duetime.nats.message import Headers, word_headers, word_message
+from duetime.nats.options import NatsOptions, UserCredentials
+
+_log = structlog.get_logger()
+
+PONG_SECONDS = 10
+"""A server that takes longer to answer a PING is given up."""
+
+MOST_PINGS = 2
+"""So many may be without an answer when it is time for another one."""
+
+CLOSE_SECONDS = 1
+MOST_REFUSED_KINDS = 100
+
+_REFUSED = re.compile(r'permissions violation for (publish|subscription)[^"]*"(.*?)"')
+
+Handler = Callable[[Msg], Awaitable[None]]
+ResultT = TypeVar("ResultT")
+
+
+class Session:
+    """It is never mended; `NatsConnection` makes another one. So nothing waits for a better time
+    in the library's buffers: what was not taken when the connection ends has failed, at once.
+
+    `ended` is done when the connection is over and says why; `made_at` is the event loop's time at
+    which it came about.
+    """
+
+    def __init__(self, options: NatsOptions, url: str, context: ssl.SSLContext | None) -> None:
+        self._options = options
+        self._url = url
+        self._context = context
+        self._server = options.display_name
+        self._client = SessionClient(uses_tls=options.uses_tls, on_end=self._end)
+        self._is_made = False
+        self.made_at = 0.0
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[str] = self._loop.create_future()
+        self._inbox = f"{self._client.new_inbox()}."
+        self._inbox_refused = False
+        self._refused_kinds: set[str] = set()
+        self._tokens = map(str, count(1))
+        self._awaiting_reply: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._unflushed: list[tuple[str, asyncio.Future[None]]] = []
+        self._being_flushed: list[tuple[str, asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self._is_made and not self.ended.done() and self._client.is_connected
+
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of all servers of the cluster, as far as this one told."""
+        return [each.netloc.rpartition("@")[2] for each in self._client.servers]
+
+    async def start(self) -> None:
+        """Raises `NatsFailure` as soon as it is known that no connection comes about."""
+        try:
+            async with asyncio.timeout(self._options.connect_timeout_seconds):
+                await self._connect()
+            if not self._client.is_connected:
+                raise NatsFailure("connection closed by the server")
+            self._is_made = True
+            self.made_at = self._loop.time()
+            await self.subscribe(f"{self._inbox}*", self._take_reply)
+        except BaseException as error:
+            await self.close()
+            if not isinstance(error, Exception):
+                raise
+            raise self._not_made(error) from None
+
+    async def close(self) -> None:
+        """Send what was said before. Bounded, and never raises."""
+        try:
+            if self.is_up:
+                await self.flush(CLOSE_SECONDS)
+        except NatsFailure as failure:
+            _log.debug("nats.not_flushed", server=self._server, error=failure.message)
+        self._end("the connection was closed")
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._client.close()
+        except Exception as error:
+            # Whatever it is, the connection is over.
+            _log.debug("nats.not_closed", server=self._server, error=repr(error))
+
+    def publish(
+        self, subject: str, data: bytes, headers: Headers | None = None, reply: str = ""
+    ) -> None:
+        """Have it sent soon. Nobody is told whether it arrives."""
+        self._require_up()
+        head = word_headers(headers) if headers else b""
+        if len(head) + len(data) > self._client.max_payload:
+            raise NatsFailure(
+                f"the message is larger than the {self._client.max_payload} bytes that the "
+                "server takes",
+                blames_server=False,
+            )
+        self._client.send(word_message(subject, reply, head, data))
+
+    async def publish_flushed(
+        self, subject: str, data: bytes, headers: Headers | None, timeout_seconds: float
+    ) -> None:
+        """Return when the server has taken the message.
+
+        One PING tells it for all that was published before. While it is on its way, those who come
+        gather for the next one.
+        """
+        self.publish(subject, data, headers)
+        await self._flushed(subject, timeout_seconds)
+
+    async def flush(self, timeout_seconds: float) -> None:
+        """Return when the server has taken all that was said so far."""
+        self._require_up()
+        await self._flushed("", timeout_seconds)
+
+    async def request(
+        self, subject: str, data: bytes, headers: Headers | None, timeout_seconds: float
+    ) -> Msg:
+        """The first answer; of status 503 if nobody listens on the subject."""
+        if self._inbox_refused:
+            raise _refusal("subscription", "")
+        token = next(self._tokens)
+        future: asyncio.Future[Msg] = self._loop.create_future()
+        self._awaiting_reply[token] = (subject, future)
+        try:
+            self.publish(subject, data, headers, self._inbox + token)
+            return await self._within(timeout_seconds, future)
+        finally:
+            self._awaiting_reply.pop(token, None)
+
+    async def subscribe(self, subject: str, handler: Handler) -> Subscription:
+        """The library keeps any number of messages for the handler: who asks for many has to make
+        room for them."""
+        try:
+            return await self._client.subscribe(
+                subject, cb=handler, pending_msgs_limit=0, pending_bytes_limit=0
+            )
+        except Error as error:
+            raise NatsFailure(ending_problem(error)) from None
+
+    async def _connect(self) -> None:
+        options = self._options
+        credentials = options.credentials_file and UserCredentials(options.credentials_file)
+        await self._client.connect(
+            self._url,
+            name=options.name,
+            error_cb=self._take_error,
+            allow_reconnect=False,
+            connect_timeout=options.connect_timeout_seconds,
+            # The library only sleeps for so long, which may be a part of a second.
+            ping_interval=options.ping_interval_seconds,  # type: ignore[arg-type]
+            max_outstanding_pings=MOST_PINGS,
+            pending_size=0,
+            user=options.user,
+            password=options.password,
+            user_jwt_cb=credentials.jwt if credentials else None,
+            signature_cb=credentials.sign if credentials else None,
+            tls=self._context,
+            # The servers of a cluster know each other by their addresses, which no certificate has.
+            tls_hostname=options.host,
+        )
+
+    def _require_up(self) -> None:
+        if not self.is_up:
+            raise NatsFailure(f"not connected to {self._server}")
+
+    def _not_made(self, error: Exception) -> NatsFailure:
+        options = self._options
+        return NatsFailure(
+            connecting_problem(
+                error,
+                urlsplit(self._url).hostname or "",
+                uses_tls=options.uses_tls,
+                seconds=options.connect_timeout_seconds,
+            )
+        )
+
+    async def _flushed(self, subject: str, timeout_seconds: float) -> None:
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._unflushed.append((subject, future))
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.ensure_future(self._flush_all())
+        await self._within(timeout_seconds, future)
+
+    async def _flush_all(self) -> None:
+        problem = None
+        try:
+            while self._unflushed and self.is_up and problem is None:
+                self._being_flushed, self._unflushed = self._unflushed, []
+                problem = await self._flush_once()
+        except (OSError, RuntimeError) as error:
+            problem = ending_problem(error)
+        if problem is not None:
+            # There is nothing left of this task that its end could cancel.
+            self._flushing = None
+            self._end(problem)
+
+    async def _flush_once(self) -> str | None:
+        """Answers what is wrong with the connection, if anything is."""
+        pong = await self._client.ping()
+        # Unlike a timeout around it, this leaves the library's future alone.
+        done, _ = await asyncio.wait({pong}, timeout=PONG_SECONDS)
+        if not done:
+            return f"no answer for {PONG_SECONDS} s"
+        for _, future in self._being_flushed:
+            if not future.done():
+                future.set_result(None)
+        self._being_flushed = []
+        return None
+
+    async def _within(self, timeout_seconds: float, future: "asyncio.Future[ResultT]") -> ResultT:
+        # Several times quicker than a timeout around the future, and there may be many.
+        timeout = self._loop.call_later(timeout_seconds, self._time_out, future, timeout_seconds)
+        try:
+            return await future
+        finally:
+            timeout.cancel()
+
+    def _time_out(self, future: "asyncio.Future[Any]", timeout_seconds: float) -> None:
+        if not future.done():
+            future.set_exception(timed_out(self._server, timeout_seconds))
+
+    async def _take_reply(self, message: Msg) -> None:
+        waiting = self._awaiting_reply.get(message.subject[len(self._inbox) :])
+        if waiting is not None and not waiting[1].done():
+            waiting[1].set_result(message)
+
+    async def _take_error(self, error: Exception) -> None:
+        """The library would go on trying for ever to make the connection, if nobody raised."""
+        if not self._is_made and not self.ended.done():
+            raise self._not_made(error)
+        refused = _REFUSED.search(str(error))
+        if refused is not None:
+            self._refuse(refused[1], refused[2])
+        elif not isinstance(error, Error | OSError):
+            _log.error("nats.message_not_handled", server=self._server, error=repr(error))
+
+    def _refuse(self, what: str, subject: str) -> None:
+        """The server will not have us publish or listen there. The library tells the subject in
+        lower case."""
+        kind = f"{what} {'.'.join(subject.split('.')[:2])}"
+        if kind not in self._refused_kinds and len(self._refused_kinds) < MOST_REFUSED_KINDS:
+            # Once: there may be thousands a second. And whoever makes timers may make up subjects.
+            self._refused_kinds.add(kind)
+            _log.warning("nats.refused", server=self._server, what=what, subject=subject)
+        if what == "subscription":
+            self._inbox_refused |= subject == f"{self._inbox}*".lower()
+            refused = list(self._awaiting_reply.values()) if self._inbox_refused else []
+        else:
+            refused = [each for each in self._awaiting_reply.values() if each[0].lower() == subject]
+            for waiting in (*self._unflushed, *self._being_flushed):
+                if waiting[0].lower() == subject and not waiting[1].done():
+                    waiting[1].set_exception(_refusal(what, waiting[0]))
+        for asked, future in refused:
+            if not future.done():
+                future.set_exception(_refusal(what, asked))
+
+    def _end(self, problem: str | None = None) -> None:
+        if self.ended.done():
+            return
+        problem = problem or ending_problem(self._client.last_error)
+        self.ended.set_result(problem)
+        waiting: list[tuple[str, asyncio.Future[Any]]] = [
+            *self._awaiting_reply.values(),
+            *self._unflushed,
+            *self._being_flushed,
+        ]
+        self._unflushed, self._being_flushed = [], []
+        for _, future in waiting:
+            if not future.done():
+                future.set_exception(NatsFailure(f"lost {self._server}: {problem}"))
+        if self._flushing is not None:
+            self._flushing.cancel()
+
+
+def _refusal(what: str, subject: str) -> NatsFailure:
+    permission = (
+        "listen for answers (_INBOX.>)" if what == "subscription" else f"publish on {subject}"
+    )
+    return NatsFailure(
+        f"the server refuses to let us {permission}: permissions violation", blames_server=False
+    )

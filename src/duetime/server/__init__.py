@@ -1,0 +1,1 @@
+"""The HTTP server: listener, protocol, workers and their supervisor."""

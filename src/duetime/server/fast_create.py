@@ -1,0 +1,124 @@
+"""A short way for creates, past ASGI.
+
+Between uvicorn's parser and an ASGI application lie a task, an event, a scope and three messages
+per request: half of all the time a create takes. A plain create needs none of them. Everything
+else about a request, and every request that is not plain, stays with uvicorn.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from duetime.api.http.answers import Answer
+from duetime.server.http_protocol import BoundedHttpProtocol
+
+_STATUS_LINES = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Express(Protocol):
+    """What an application offers that has a short way."""
+
+    def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
+        """Whether the request may go the short way. One that is refused takes the usual way
+        and gets its answer there."""
+        ...
+
+    def handle(self, body: bytes, respond: Callable[[Answer], None]) -> None:
+        """Answer the request by calling `respond` once, now or later. Never raises."""
+        ...
+
+
+class _Nobody:
+    """Uvicorn wakes whoever waits for more of a request. On the short way nobody does."""
+
+    def set(self) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
+class ExpressCycle:
+    """A request on the short way, as far as uvicorn needs to know of it: while it is open the
+    connection's next request waits its turn, and a shutdown waits for its answer."""
+
+    __slots__ = ("body", "disconnected", "keep_alive", "response_complete")
+
+    message_event = _NOBODY
+    more_body = False
+
+    def __init__(self, keep_alive: bool) -> None:
+        self.body = b""
+        self.keep_alive = keep_alive
+        self.disconnected = False
+        self.response_complete = False
+
+
+class ExpressProtocol(BoundedHttpProtocol):
+    """Uvicorn's protocol with the short way added."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._express: Express | None = getattr(self.app, "express", None)
+
+    def on_headers_complete(self) -> None:
+        before: Any = self.cycle
+        if (
+            self._express is not None
+            and (before is None or before.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and self.parser.get_http_version() == "1.1"
+            and self._express.admits(self.parser.get_method(), self.url, self.headers)
+        ):
+            self._incoming_bytes = 0
+            cycle: Any = ExpressCycle(self.parser.should_keep_alive())
+            self.cycle = cycle
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        cycle: Any = self.cycle
+        if type(cycle) is ExpressCycle:
+            self._incoming_bytes = 0
+            cycle.body += body
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        cycle: Any = self.cycle
+        if type(cycle) is ExpressCycle and not cycle.response_complete:
+            assert self._express is not None
+            self._express.handle(cycle.body, partial(self._respond, cycle))
+        else:
+            super().on_message_complete()
+
+    def _respond(self, cycle: ExpressCycle, answer: Answer) -> None:
+        cycle.response_complete = True
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        self.transport.write(
+            b"%b%b%bcontent-length: %d\r\n%b\r\n%b"
+            % (
+                _STATUS_LINES[answer.status],
+                _lines(tuple(self.server_state.default_headers)),
+                _lines(answer.headers),
+                len(answer.content),
+                b"" if cycle.keep_alive else b"connection: close\r\n",
+                answer.content,
+            )
+        )
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+
+@lru_cache(16)
+def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The same few headers over and over; the date changes once a second."""
+    return b"".join(b"%b: %b\r\n" % header for header in headers)

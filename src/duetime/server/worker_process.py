@@ -1,0 +1,146 @@
+"""A worker as its supervisor sees it: a process, and what it says of itself."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from duetime.server.worker_link import STOP, WORKER_VARIABLE, WorkerNews, WorkerPlace
+
+
+class Ending(Struct, frozen=True):
+    """How a process ended. `status` is negative when a signal ended it; `error` is what it said
+    itself before it was ready."""
+
+    status: int
+    error: str | None = None
+
+    def facts(self) -> dict[str, object]:
+        """For the log."""
+        if self.status < 0:
+            facts: dict[str, object] = {"signal": signal_name(-self.status)}
+        else:
+            facts = {"status": self.status}
+        return facts if self.error is None else {**facts, "error": self.error}
+
+
+class Worker(Protocol):
+    @property
+    def pid(self) -> int: ...
+
+    async def ready(self) -> bool:
+        """Wait until it serves, or has ended without."""
+        ...
+
+    async def ended(self) -> Ending: ...
+
+    def stop(self) -> None:
+        """Ask it to stop in order. May be asked more than once."""
+        ...
+
+    def kill(self) -> None: ...
+
+
+class WorkerProcess:
+    """`duetime serve` with the given options, told by the environment that it is a worker.
+
+    It leads a session of its own: Ctrl-C on a terminal reaches the supervisor only, which then
+    stops the workers in order. `listener` is what the worker listens on; as long as this process
+    holds it too, another worker can be given the same one.
+    """
+
+    def __init__(self, number: int, listener: socket.socket, options: Sequence[str]) -> None:
+        self.listener = listener
+        self._line, theirs = socket.socketpair()
+        self._line.setblocking(False)
+        with theirs:
+            place = WorkerPlace(number, theirs.fileno(), listener.fileno())
+            try:
+                self._process = subprocess.Popen(
+                    # -P keeps modules in the working directory from being imported.
+                    [sys.executable, "-P", "-m", "duetime.cli", "serve", *options],
+                    env=os.environ | {WORKER_VARIABLE: msgspec.json.encode(place).decode()},
+                    pass_fds=[place.line, place.listener],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                self._line.close()
+                listener.close()
+                raise
+        self._is_ready = asyncio.Event()
+        self._watching = asyncio.create_task(self._watch())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ready(self) -> bool:
+        becoming = asyncio.create_task(self._is_ready.wait())
+        try:
+            await asyncio.wait({becoming, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            becoming.cancel()
+        return self._is_ready.is_set() and not self._watching.done()
+
+    async def ended(self) -> Ending:
+        return await asyncio.shield(self._watching)
+
+    def stop(self) -> None:
+        self.listener.close()
+        with contextlib.suppress(OSError):
+            self._line.send(STOP)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    async def _watch(self) -> Ending:
+        """The line breaks when the process ends, however it ends."""
+        error = None
+        reader, writer = await asyncio.open_connection(sock=self._line)
+        with contextlib.suppress(ConnectionError):
+            async for line in reader:
+                error = msgspec.json.decode(line, type=WorkerNews).error
+                if error is None:
+                    self._is_ready.set()
+        # Connections that nobody would take are refused from now on, or go to other workers.
+        self.listener.close()
+        status = await asyncio.to_thread(self._process.wait)
+        writer.close()
+        return Ending(status, error)
+
+
+class UnstartedWorker:
+    """Stands for a process that the operating system would not start."""
+
+    pid = 0
+
+    def __init__(self, reason: str) -> None:
+        self._ending = Ending(1, reason)
+
+    async def ready(self) -> bool:
+        return False
+
+    async def ended(self) -> Ending:
+        return self._ending
+
+    def stop(self) -> None:
+        pass
+
+    def kill(self) -> None:
+        pass
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
