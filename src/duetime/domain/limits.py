@@ -1,0 +1,61 @@
+"""Every size and range that a request is held to. Nothing else states one of these numbers."""
+
+MAX_KEY_CHARACTERS = 255
+"""Length of a timer's id, a namespace's name and an idempotency key."""
+
+MAX_INSTANT_CHARACTERS = 64
+"""Length of an instant as text."""
+
+MAX_DURATION_CHARACTERS = 32
+"""Length of a duration as text."""
+
+MAX_JSON_DEPTH = 64
+"""Levels of arrays and objects in a request body."""
+
+DEFAULT_MAX_BODY_BYTES = 1_048_576
+"""Size of a request body, unless configured otherwise."""
+
+MAX_URL_CHARACTERS = 2_048
+"""Length of a callback's URL."""
+
+MAX_HEADERS = 64
+"""Headers that one callback may carry."""
+
+MIN_CALLBACK_TIMEOUT_MS = 1
+MAX_CALLBACK_TIMEOUT_MS = 3_600_000
+
+MAX_RETRIES = 100
+"""Retries after the first attempt. `max_attempts` allows one more."""
+
+MIN_BACKOFF_MULTIPLIER = 1
+MAX_BACKOFF_MULTIPLIER = 100
+
+MAX_SHARDS = 4_096
+"""Shards of one namespace."""
+
+MAX_NAMESPACE_CONCURRENCY = 65_536
+"""Callbacks of one namespace under way at once."""
+
+MAX_PAYLOAD_BYTES = 16 * 2**20
+"""Size of a payload that a namespace may be set to accept."""
+
+MAX_BATCH_TIMERS = 1_000
+"""Timers in one batch request."""
+
+BATCH_BODY_FACTOR = 8
+"""Size of a batch body, as a multiple of the size allowed for a single request."""
+
+MAX_IMPORT_ERRORS = 100
+"""Refused lines that the answer to an import describes; the others are only counted."""
+
+DEFAULT_PAGE_TIMERS = 50
+"""Timers on a page, unless the request says otherwise."""
+
+MAX_PLATFORM_PAGE_TIMERS = 200
+MAX_V1_PAGE_TIMERS = 1_000
+
+MAX_PAGE_OFFSET = 2**63 - 1
+"""Timers that a page of the platform API may skip."""
+
+MAX_QUERY_PARAMETERS = 50
+"""Parameters in one query string."""
