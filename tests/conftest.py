@@ -1,4 +1,4 @@
-"""What tests of every kind may ask for, and how properties are tested."""
+"""Fixtures for all suites, and the Hypothesis profile."""
 
 from hypothesis import settings
 
@@ -7,10 +7,10 @@ pytest_plugins = [
     "tests.brokers.running_broker",
     "tests.brokers.valkey_fixtures",
     "tests.e2e.databases",
+    "tests.exclusive_tests",
     "tests.postgres.fixtures",
-    "tests.solitude",
 ]
 
-# How long an example takes on a busy machine is not what any property is about.
+# An example may take long on a busy machine; no property is about that.
 settings.register_profile("duetime", deadline=None)
 settings.load_profile("duetime")

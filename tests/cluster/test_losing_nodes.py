@@ -57,7 +57,7 @@ async def test_a_node_of_three_is_killed_ten_times(
         await nodes.audit()
 
 
-@pytest.mark.alone
+@pytest.mark.exclusive
 async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing_stale(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:

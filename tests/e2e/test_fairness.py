@@ -40,7 +40,7 @@ async def hanging() -> AsyncIterator[list[CallbackReceiver]]:
         yield receivers
 
 
-@pytest.mark.alone
+@pytest.mark.exclusive
 @pytest.mark.parametrize(
     ("database", "longest_ms"),
     # PostgreSQL hands out the 1,500 timers of that instant several times more slowly.
@@ -63,7 +63,7 @@ async def test_one_endpoint_that_hangs_delays_no_other(
     assert len(hanging[0].requests) >= 500, "the endpoint that hangs was not even tried"
 
 
-@pytest.mark.alone
+@pytest.mark.exclusive
 async def test_many_endpoints_that_hang_delay_no_other(
     server: ServerProcess, receiver: CallbackReceiver, hanging: list[CallbackReceiver]
 ) -> None:

@@ -11,7 +11,7 @@ from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import connections_to, in_ms, timer_body
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, on_every_database]
+pytestmark = [pytest.mark.e2e, pytest.mark.exclusive, on_every_database]
 
 TIMERS = 400
 LATENESS_P99_MS = 100.0

@@ -230,7 +230,7 @@ async def test_origins_do_not_share_connections(client: HttpClient) -> None:
         assert [len(peer.requests) for peer in other.peers] == [2]
 
 
-@pytest.mark.alone
+@pytest.mark.exclusive
 async def test_idle_connection_is_closed_after_its_time() -> None:
     client = HttpClient(max_idle_seconds=0.05)
     loop = asyncio.get_running_loop()
@@ -273,7 +273,7 @@ async def test_keep_alive_header_of_one_second_leaves_no_time(client: HttpClient
         assert len(server.peers) == 1
 
 
-@pytest.mark.alone
+@pytest.mark.exclusive
 async def test_keep_alive_header_shortens_the_idle_time_of_its_connection_only() -> None:
     client = HttpClient(max_idle_seconds=1.5)
     loop = asyncio.get_running_loop()
