@@ -6,9 +6,11 @@ from typing import assert_never
 
 from msgspec import UNSET
 
+from duetime import __version__
 from duetime.delivery.answer_protocol import read_answer, word_request
-from duetime.delivery.callback_headers import check_headers, header_lines
+from duetime.delivery.callback_headers import check_headers
 from duetime.delivery.http_client import (
+    RESERVED_HEADERS,
     DeliveryFailure,
     HttpAnswer,
     HttpClient,
@@ -19,10 +21,22 @@ from duetime.delivery.http_client import (
 )
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, CallbackProtocol, HttpCallback
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, instant_of
+from duetime.domain.instants import (
+    MICROSECONDS_PER_MS,
+    MICROSECONDS_PER_SECOND,
+    Instant,
+    instant_of,
+)
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
+
+USER_AGENT = f"duetime/{__version__} timer-platform/0.1.0"
+
+_DEFAULT_HEADERS = {"content-type": "application/json", "user-agent": USER_AGENT}
+_DEFAULT_LINES = b"Content-Type: application/json\r\nUser-Agent: %b\r\n" % USER_AGENT.encode()
+_DELIVERY_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature", "timer-attempt"}
+_NEVER_THE_CLIENTS = RESERVED_HEADERS | _DELIVERY_HEADERS
 
 _TARGETS_REMEMBERED = 4_096
 
@@ -52,7 +66,7 @@ class HttpDestination:
         except InvalidUrl as error:
             raise InvalidInput("callback.url", str(error)) from None
         if callback.headers:
-            check_headers(callback.headers)
+            check_headers(callback.headers, "latin-1", "ISO 8859-1")
 
     def endpoint_of(self, claim: Claim) -> str:
         return _target(claim).origin
@@ -64,7 +78,7 @@ class HttpDestination:
         try:
             answer = await self._client.post(
                 _target_of(callback.url),
-                header_lines(claim, callback.headers, sent_at),
+                _header_lines(claim, callback.headers, sent_at),
                 _body(claim, callback),
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
                 # After an interruption, which is no failure: it was most likely the connection's.
@@ -83,6 +97,29 @@ class HttpDestination:
 def _target(claim: Claim) -> HttpTarget:
     assert isinstance(claim.callback, HttpCallback)
     return _target_of(claim.callback.url)
+
+
+def _header_lines(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> bytes:
+    """The client's headers over our defaults, then the headers that identify the delivery.
+
+    A client's value for a header that frames the request or identifies the delivery is dropped.
+    """
+    ours = b"webhook-id: %b\r\nwebhook-timestamp: %d\r\nTimer-Attempt: %d\r\n" % (
+        claim.delivery_id.encode(),
+        sent_at // MICROSECONDS_PER_SECOND,
+        claim.attempt,
+    )
+    if not headers:
+        return _DEFAULT_LINES + ours
+    chosen = dict(_DEFAULT_HEADERS)
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _DEFAULT_HEADERS:
+            chosen[lower] = value
+        elif lower not in _NEVER_THE_CLIENTS:
+            chosen[name] = value
+    lines = "".join(f"{name}: {value.strip()}\r\n" for name, value in chosen.items())
+    return lines.encode("latin-1") + ours
 
 
 def _body(claim: Claim, callback: HttpCallback) -> bytes | None:

@@ -1,16 +1,25 @@
 """NATS callbacks."""
 
+import re
+
 from msgspec import UNSET
 
+from duetime.delivery.callback_headers import FIELD as HEADERS_FIELD
+from duetime.delivery.callback_headers import check_headers
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, NatsCallback
+from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.outcome import Completed, Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.nats.connection import NatsConnection
 from duetime.nats.failure import NatsFailure
-from duetime.nats.subjects import check_callback
+from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
 
+MAX_SUBJECT_LENGTH = 255
+
+_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_CHANNELS = frozenset(Channel)
 _OURS = frozenset({"nats-msg-id", "webhook-id", "webhook-timestamp", "timer-attempt"})
 
 
@@ -79,3 +88,46 @@ def _headers(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> 
         "webhook-timestamp": str(sent_at // MICROSECONDS_PER_SECOND),
         "Timer-Attempt": str(claim.attempt),
     }
+
+
+def check_callback(callback: NatsCallback) -> None:
+    _check_subject("callback.topic", callback.topic)
+    if callback.topic.startswith("$"):
+        raise InvalidInput("callback.topic", "must not start with $: those are the server's own")
+    if callback.subject in _CHANNELS:
+        raise InvalidInput(
+            "callback.topic", f"must not make {callback.subject}: that is a channel of the bus"
+        )
+    if callback.key is not None:
+        _check_subject("callback.key", callback.key)
+        if len(callback.subject) > MAX_SUBJECT_LENGTH:
+            raise InvalidInput(
+                "callback.key",
+                f"must not make the subject longer than {MAX_SUBJECT_LENGTH} characters",
+            )
+    if callback.headers:
+        check_headers(callback.headers, "utf-8", "Unicode")
+        for name in callback.headers:
+            if name.lower().startswith("nats-"):
+                raise InvalidInput(
+                    f"{HEADERS_FIELD}.{name}",
+                    "must not start with Nats-: those are the server's own",
+                )
+
+
+def _check_subject(field: str, text: str) -> None:
+    """Refuse text that is not the subject, or a part of the subject, of one message."""
+    if not text:
+        raise InvalidInput(field, "must not be empty")
+    if len(text) > MAX_SUBJECT_LENGTH:
+        raise InvalidInput(field, f"must not be longer than {MAX_SUBJECT_LENGTH} characters")
+    if _UNSAFE.search(text):
+        raise InvalidInput(field, "must not contain white space or control characters")
+    if "*" in text or ">" in text:
+        raise InvalidInput(field, "must not contain wildcards (* or >)")
+    if "" in text.split("."):
+        raise InvalidInput(field, "must not have an empty part between, before or after dots")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "must be valid Unicode text") from None

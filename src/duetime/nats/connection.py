@@ -14,12 +14,12 @@ from msgspec.json import Decoder
 from nats.aio.msg import Msg
 from nats.errors import Error
 
-from duetime.delivery.http_client.failures import format_seconds
 from duetime.nats.failure import NatsFailure, NatsTimeout
 from duetime.nats.message import Headers
 from duetime.nats.options import NatsOptions, ssl_context
 from duetime.nats.reconnect_pacing import Steadiness
 from duetime.nats.session import CLOSE_SECONDS, Session
+from duetime.network_failures import format_seconds
 
 _log = structlog.get_logger()
 

@@ -1,11 +1,9 @@
 """Why a NATS server did not do what it was asked for, in words for people."""
 
-import socket
-
 from nats.errors import Error, StaleConnectionError, UnexpectedEOF
 
-from duetime.delivery.http_client.failures import connect_failure, format_seconds, resolve_failure
 from duetime.domain.errors import Unavailable
+from duetime.network_failures import connect_problem, format_seconds
 
 
 class NatsFailure(Unavailable):
@@ -36,9 +34,7 @@ def connecting_problem(error: Exception, host: str, *, uses_tls: bool, seconds: 
     if isinstance(error, Error):
         return ending_problem(error)
     if isinstance(error, OSError):
-        if isinstance(error, socket.gaierror):
-            return str(resolve_failure(error, host))
-        return str(connect_failure(error, "https" if uses_tls else "http"))
+        return connect_problem(error, host, uses_tls=uses_tls)
     return str(error) or type(error).__name__
 
 

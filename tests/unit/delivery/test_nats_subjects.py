@@ -2,16 +2,16 @@
 
 import pytest
 
+from duetime.delivery.nats import check_callback
 from duetime.domain.callback import NatsCallback
 from duetime.domain.errors import InvalidInput, TooLarge
-from duetime.nats.subjects import check_callback, check_subject
 
 
 @pytest.mark.parametrize(
     "subject", ["orders", "orders.created.eu-1", "a_b.C/d", "größe.ü", "x" * 255, "orders.$price"]
 )
 def test_a_subject_of_one_message_is_accepted(subject: str) -> None:
-    check_subject("callback.topic", subject)
+    check_callback(NatsCallback(topic=subject))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_subject_of_one_message_is_accepted(subject: str) -> None:
 )
 def test_anything_else_is_refused(subject: str, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem) as refusal:
-        check_subject("callback.topic", subject)
+        check_callback(NatsCallback(topic=subject))
     assert refusal.value.field == "callback.topic"
 
 

@@ -1,7 +1,5 @@
 """Why a Redis server did not do what it was asked for, in words for people."""
 
-import socket
-
 from msgspec import Struct
 from redis.exceptions import (
     AuthenticationError,
@@ -15,7 +13,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from duetime.delivery.http_client.failures import connect_failure, format_seconds, resolve_failure
+from duetime.network_failures import connect_problem, format_seconds
 
 _REASONS: dict[type[Exception], str] = {
     OutOfMemoryError: "has no memory left (maxmemory)",
@@ -69,10 +67,8 @@ def _refusal(words: str) -> str:
 
 def _connection_problem(error: Exception, place: Place, tls_begins: bool) -> str:
     cause = _cause(error)
-    if isinstance(cause, socket.gaierror):
-        return str(resolve_failure(cause, place.host))
     if cause is not None:
-        return str(connect_failure(cause, "https" if tls_begins else "http"))
+        return connect_problem(cause, place.host, uses_tls=tls_begins)
     words = place.words_of(error).rstrip(".")
     if isinstance(error, RedisConnectionError) and words.startswith("Connection closed"):
         return "connection closed by the server"

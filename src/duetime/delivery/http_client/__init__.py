@@ -17,7 +17,6 @@ from duetime.delivery.http_client.failures import (
     NotConnected,
     StaleConnection,
     TimedOut,
-    TlsFailed,
 )
 from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, parse_target
 
@@ -36,7 +35,6 @@ __all__ = [
     "Resolve",
     "StaleConnection",
     "TimedOut",
-    "TlsFailed",
     "default_ssl_context",
     "parse_target",
     "resolve_by_system",

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, cast
 from duetime.delivery.http_client.answer import AnswerReader, HttpAnswer
 from duetime.delivery.http_client.failures import (
     ClientClosed,
+    ConnectionLost,
     DeliveryFailure,
     InvalidAnswer,
     StaleConnection,
     TimedOut,
-    loss_failure,
+    loss_problem,
 )
 
 if TYPE_CHECKING:
@@ -166,12 +167,11 @@ class Connection(asyncio.Protocol):
         else:
             self._fail(self._loss(error))
 
-    def _loss(self, error: Exception | None) -> DeliveryFailure:
+    def _loss(self, error: Exception | None) -> ConnectionLost:
         answer_started = self._reader.received_bytes > 0
-        failure = loss_failure(error, answer_started)
-        if self._used_before and not answer_started:
-            return StaleConnection(str(failure))
-        return failure
+        problem = loss_problem(error, answer_started)
+        is_stale = self._used_before and not answer_started
+        return StaleConnection(problem) if is_stale else ConnectionLost(problem)
 
     def _watch(self, deadline: float) -> None:
         if self._timer is not None:

@@ -6,15 +6,15 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 from duetime.delivery.http_client.connection import Connection
-from duetime.delivery.http_client.failures import (
-    DeliveryFailure,
-    connect_failure,
-    connecting_timed_out,
-    name_not_found,
-    resolve_failure,
-)
+from duetime.delivery.http_client.failures import DeliveryFailure, NotConnected
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
+from duetime.network_failures import (
+    connect_problem,
+    format_seconds,
+    lookup_problem,
+    name_not_found,
+)
 
 Address = tuple[int, str]
 """Address family and numeric IP address."""
@@ -72,15 +72,15 @@ class Connector:
                 return await self._open_address(target, family, address)
             except DeliveryFailure as failure:
                 first_failure = first_failure or failure
-        raise first_failure or name_not_found(target.host)
+        raise first_failure or NotConnected(name_not_found(target.host))
 
     async def _addresses(self, target: HttpTarget) -> Sequence[Address]:
         try:
             return await self._resolve(target.host, target.port)
         except OSError as error:
-            raise resolve_failure(error, target.host) from None
+            raise NotConnected(lookup_problem(error, target.host)) from None
         except UnicodeError:
-            raise name_not_found(target.host) from None
+            raise NotConnected(name_not_found(target.host)) from None
 
     async def _open_address(self, target: HttpTarget, family: int, address: str) -> Connection:
         loop = asyncio.get_running_loop()
@@ -99,6 +99,7 @@ class Connector:
                 )
         except OSError as error:
             if limit.expired():
-                raise connecting_timed_out(self._connect_timeout_seconds) from None
-            raise connect_failure(error, target.scheme) from None
+                seconds = format_seconds(self._connect_timeout_seconds)
+                raise NotConnected(f"could not connect: timed out after {seconds}") from None
+            raise NotConnected(connect_problem(error, target.host, uses_tls=secure)) from None
         return connection

@@ -1,0 +1,76 @@
+"""Words for people about connections that fail, whatever protocol they carry."""
+
+import errno
+import os
+import re
+import socket
+import ssl
+
+_ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
+_NAME_NOT_FOUND = frozenset(
+    number
+    for name in ("EAI_NONAME", "EAI_NODATA", "EAI_ADDRFAMILY")
+    if (number := getattr(socket, name, None)) is not None
+)
+
+
+def format_seconds(seconds: float) -> str:
+    text = f"{seconds:.3f}".rstrip("0").rstrip(".")
+    return f"{text} s"
+
+
+def name_not_found(host: str) -> str:
+    return f"host name not found: {host}"
+
+
+def lookup_problem(error: OSError, host: str) -> str:
+    """Why the resolver returned no address."""
+    if not isinstance(error, socket.gaierror):
+        return f"could not connect: {os_error_text(error)}"
+    if error.errno in _NAME_NOT_FOUND:
+        return name_not_found(host)
+    return f"could not connect: {_uncapitalized(error.strerror or 'name resolution failed')}"
+
+
+def connect_problem(error: OSError, host: str, *, uses_tls: bool) -> str:
+    """Why no connection to `host` was established, name look-up and TLS handshake included."""
+    if isinstance(error, socket.gaierror):
+        return lookup_problem(error, host)
+    if isinstance(error, ssl.SSLError):
+        return tls_problem(error)
+    error = _first_of_several(error)
+    if error.errno == errno.ECONNREFUSED:
+        return "connection refused"
+    if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return "no route to host"
+    if isinstance(error, ConnectionError):
+        # TCP was established by then: its own failure would have been a refusal.
+        if uses_tls:
+            return "TLS handshake failed: connection closed by the other side"
+        return "connection reset"
+    return f"could not connect: {os_error_text(error)}"
+
+
+def tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = error.verify_message or error.reason or "verification failed"
+        return f"TLS certificate not accepted: {reason}"
+    reason = (error.reason or error.strerror or "unknown reason").replace("_", " ").lower()
+    return f"TLS handshake failed: {reason}"
+
+
+def os_error_text(error: OSError) -> str:
+    # asyncio puts the address into strerror, so the text is looked up by number.
+    if error.errno is None:
+        return str(error) or type(error).__name__
+    return _uncapitalized(os.strerror(error.errno))
+
+
+def _first_of_several(error: OSError) -> OSError:
+    """asyncio joins the failures of all addresses of a name into one text without a number."""
+    found = _ERROR_NUMBER.search(str(error)) if error.errno is None else None
+    return error if found is None else OSError(int(found[1]), "")
+
+
+def _uncapitalized(text: str) -> str:
+    return text[:1].lower() + text[1:]
