@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench.child import ChildFailed
-from bench.disk import GB, MachineUnfit, disk_bytes
-from bench.picture import draw
-from bench.postgres_host import GIVEN_URL
-from bench.progress import Steps
-from bench.report import print_report
+from bench.harness.child import ChildFailed
+from bench.harness.progress import Steps
+from bench.harness.server import ServerFailed
+from bench.report.pictures import draw
+from bench.report.scale_picture import draw_scale
+from bench.report.table import print_report
+from bench.report.v1_picture import draw_v1
 from bench.results import Results
 from bench.scale import StoreName, scale_of
-from bench.scale_picture import draw_scale
-from bench.server import ServerFailed
 from bench.session import NAMES, most_stored, run_session
-from bench.stores import open_stores
-from bench.v1.picture import draw_v1
+from bench.stores.disk_space import GB, MachineUnfit, disk_bytes
+from bench.stores.opening import open_stores
+from bench.stores.postgres_server import GIVEN_URL
 
 DEFAULT_OUTPUT = Path(__file__).parent / "output"
 

@@ -2,21 +2,21 @@
 
 import msgspec
 
-from bench.books import Books
-from bench.bus.figures import BusFigures
-from bench.client_limit import ClientFigures
-from bench.creates import CreatesFigures
-from bench.database_limit import DatabaseLimit
-from bench.due import BurstFigures, SteadyFigures
-from bench.footprint import FootprintFigures
-from bench.lists import ListFigures
-from bench.load import LoadFigures
-from bench.nodes import NodesFigures
-from bench.postgres_host import PostgresFacts
+from bench.harness.load_generator import LoadFigures
+from bench.limits.database import DatabaseLimit
+from bench.limits.http_clients import ClientFigures
+from bench.limits.store_calls import StoreCalls
+from bench.measurements.bus.figures import BusFigures
+from bench.measurements.creates import CreatesFigures
+from bench.measurements.firing import BurstFigures, SteadyFigures
+from bench.measurements.footprint import FootprintFigures
+from bench.measurements.lists import ListFigures
+from bench.measurements.nodes import NodesFigures
+from bench.measurements.store_audit import Books
+from bench.measurements.v1.figures import V1Figures
 from bench.scale import Scale, StoreName
-from bench.statements import StatementFigures
-from bench.store_calls import StoreCalls
-from bench.v1.figures import V1Figures
+from bench.stores.postgres_server import PostgresFacts
+from bench.stores.statement_costs import StatementFigures
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

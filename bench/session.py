@@ -7,29 +7,29 @@ import time
 
 import psutil
 
-from bench.books import audit_books
-from bench.bus.session import BUS_MEASURES, measure_bus
-from bench.client_limit import measure_clients
-from bench.creates import measure_creates
-from bench.database_limit import Rows, measure_database
-from bench.due import measure_burst, measure_steady
-from bench.footprint import measure_footprint
-from bench.lists import measure_lists
-from bench.load import Load, LoadFigures, RandomInstants, generate
-from bench.nodes import measure_nodes
-from bench.postgres_host import PostgresHost
-from bench.postgres_preload import DUE_WITHIN_US
-from bench.progress import Steps
-from bench.receiver import Receiver
+from bench.harness.load_generator import Load, LoadFigures, RandomInstants, generate
+from bench.harness.progress import Steps
+from bench.harness.receiver import Receiver
+from bench.harness.server import Server
+from bench.limits.database import Rows, measure_database
+from bench.limits.http_clients import measure_clients
+from bench.limits.store_calls import measure_store_calls
+from bench.measurements.bus.session import BUS_MEASURES, measure_bus
+from bench.measurements.creates import measure_creates
+from bench.measurements.firing import measure_burst, measure_steady
+from bench.measurements.footprint import measure_footprint
+from bench.measurements.lists import measure_lists
+from bench.measurements.nodes import measure_nodes
+from bench.measurements.store_audit import audit_books
+from bench.measurements.v1.pages import NAMESPACES, measure_pages
+from bench.measurements.v1.session import V1_MEASURES, measure_v1
 from bench.results import Machine, Results, StoreFigures
 from bench.scale import Scale, StoreName
-from bench.server import Server
-from bench.site import Site
-from bench.statements import StatementStatistics
-from bench.store_calls import measure_store_calls
-from bench.stores import Stores
-from bench.v1.pages import NAMESPACES, measure_pages
-from bench.v1.session import V1_MEASURES, measure_v1
+from bench.stores.opening import Stores
+from bench.stores.postgres_preload import DUE_WITHIN_US
+from bench.stores.postgres_server import PostgresHost
+from bench.stores.statement_costs import StatementStatistics
+from bench.stores.store_under_test import StoreUnderTest
 
 MEASURES = ("creates", "burst", "steady")
 ON_THE_LARGEST = ("footprint", "lists", "audit")
@@ -94,23 +94,23 @@ class Session:
             with self._steps.step("clients: ours beside aiohttp and pyreqwest"):
                 results.clients = measure_clients(self._receiver, self._scale)
         if self._measures or self._names.intersection(ON_SHARED_STORES):
-            with self._stores.new_site("empty") as site:
-                self._on_empty_store(site, results)
+            with self._stores.new_store("empty") as store:
+                self._on_empty_store(store, results)
         needs_largest = self._names.intersection(("loaded", *ON_THE_LARGEST))
         if needs_largest or self._reads_pages:
-            with self._stores.new_site("loaded") as site:
-                self._on_loaded_stores(site, results)
+            with self._stores.new_store("loaded") as store:
+                self._on_loaded_stores(store, results)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )
         measure_bus(self._names, self._scale.bus, self._stores, self._steps, results.bus)
 
-    def _on_empty_store(self, site: Site, results: Results) -> None:
-        with Server(site) as server:
+    def _on_empty_store(self, store: StoreUnderTest, results: Results) -> None:
+        with Server(store) as server:
             if self._measures:
                 results.empty = self._measure(server, StoreFigures(stored=0))
         if "limit" in self._names:
-            rows = self._rows(site)
+            rows = self._rows(store)
             with self._steps.step("limit of the database alone"):
                 results.limit = measure_database(rows)
             with self._steps.step("the store alone"):
@@ -118,14 +118,14 @@ class Session:
         if "workers" in self._names:
             with (
                 self._steps.step(f"burst with {WORKERS} workers"),
-                Server(site, workers=WORKERS) as server,
+                Server(store, workers=WORKERS) as server,
             ):
                 results.workers = measure_burst(server, self._receiver, self._scale)
         if "nodes" in self._names:
             with self._steps.step(f"two nodes, {self._scale.node_timers:,} timers"):
-                results.nodes = measure_nodes(site, self._receiver, self._scale)
+                results.nodes = measure_nodes(store, self._receiver, self._scale)
 
-    def _on_loaded_stores(self, site: Site, results: Results) -> None:
+    def _on_loaded_stores(self, store: StoreUnderTest, results: Results) -> None:
         sizes = self._scale.sizes if "loaded" in self._names else self._scale.sizes[-1:]
         for size in sizes:
             # Smaller ones are measured as they are, with whatever autovacuum has got round to.
@@ -133,8 +133,8 @@ class Session:
             is_largest = size == sizes[-1]
             text = f"storing {size:,} pending and {size:,} finished timers"
             with self._steps.step(text):
-                site.fill(size, self._steps, analyze=is_largest)
-            with Server(site, namespaces=NAMESPACES if self._reads_pages else ()) as server:
+                store.fill(size, self._steps, analyze=is_largest)
+            with Server(store, namespaces=NAMESPACES if self._reads_pages else ()) as server:
                 if is_largest and "footprint" in self._names:
                     with self._steps.step("footprint"):
                         host = self._stores.host
@@ -147,10 +147,10 @@ class Session:
                     self._on_largest_store(server, results)
         if "limit" in self._names:
             with self._steps.step("the store alone"):
-                results.loaded_calls = measure_store_calls(self._rows(site))
+                results.loaded_calls = measure_store_calls(self._rows(store))
         if "audit" in self._names:
             with self._steps.step("duetime audit"):
-                results.books = audit_books(site)
+                results.books = audit_books(store)
 
     def _on_largest_store(self, server: Server, results: Results) -> None:
         host = self._stores.host
@@ -167,10 +167,10 @@ class Session:
             with self._steps.step("v1: pages"):
                 results.v1.pages = measure_pages(server, self._scale.v1)
 
-    def _rows(self, site: Site) -> Rows:
+    def _rows(self, store: StoreUnderTest) -> Rows:
         return Rows(
-            url=site.settings["DATABASE_URL"],
-            schema=site.settings["PG_SCHEMA"],
+            url=store.settings["DATABASE_URL"],
+            schema=store.settings["PG_SCHEMA"],
             count=self._scale.limit_rows,
         )
 

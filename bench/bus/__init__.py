@@ -1,1 +1,0 @@
-"""What is measured of the bus: commands in, events out, over a real NATS server with JetStream."""

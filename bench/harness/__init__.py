@@ -1,0 +1,1 @@
+"""The processes that a measurement needs: server, load generator, receiver."""

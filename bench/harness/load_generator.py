@@ -1,0 +1,289 @@
+"""An HTTP/1.1 load generator: keep-alive connections that each POST as soon as they may.
+
+It runs in its own process and must cost a good deal less than what it measures, so requests are
+built before the clock starts and answers are parsed only as far as status and length. In answers
+to batches it is counted how many timers they say were created.
+"""
+
+import asyncio
+import gc
+import random
+import sys
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import cast
+
+import msgspec
+import uvloop
+
+from bench.harness.child import Child, answer_parent
+from bench.harness.create_bodies import V1Form, platform_body, v1_body
+from bench.harness.spread import Spread, spread_of
+
+CONNECTIONS = 64
+HEAD_END = b"\r\n\r\n"
+LENGTH = b"\r\ncontent-length:"
+RESULT = b'"status":"'
+CREATED = b'"status":"created"'
+
+
+class RandomInstants(msgspec.Struct, frozen=True, kw_only=True, tag="random"):
+    """Each timer is due at a random millisecond between the two instants."""
+
+    earliest_us: int
+    latest_exclusive_us: int
+
+    def due_us(self, index: int) -> int:
+        return random.randrange(self.earliest_us, self.latest_exclusive_us) // 1_000 * 1_000
+
+
+class EvenInstants(msgspec.Struct, frozen=True, kw_only=True, tag="even"):
+    """Timers are due one step after the other; with a step of 0, all at one instant."""
+
+    first_us: int
+    step_us: int
+
+    def due_us(self, index: int) -> int:
+        return self.first_us + index * self.step_us
+
+
+class Batches(msgspec.Struct, frozen=True, kw_only=True):
+    """Timers of the v1 API, so many in each request."""
+
+    size: int
+    form: V1Form = V1Form()
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """Creates of `count` timers, each in a request of its own unless there are `batches`.
+
+    Their payloads are numbered from `first_number` on.
+    """
+
+    port: int
+    api_key: str
+    callback_url: str
+    count: int
+    instants: RandomInstants | EvenInstants
+    batches: Batches | None = None
+    first_number: int = 0
+    connections: int = CONNECTIONS
+    timeout_seconds: float = 60.0
+
+
+class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """`statuses` counts the answers; `lost` counts requests without one.
+
+    `created` counts the timers of batches that were created. `refusal` is the first answer that
+    was not a 2xx, or that had something else to tell of one of its timers.
+    """
+
+    sent: int
+    statuses: dict[int, int]
+    lost: int
+    seconds: float
+    per_second: float
+    latency: Spread
+    finished_at_us: int
+    cpu_seconds: float
+    created: int | None
+    refusal: str | None
+
+    @property
+    def accepted(self) -> int:
+        """Timers, however many were in a request."""
+        if self.created is not None:
+            return self.created
+        return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
+
+
+def requests_of(load: Load) -> list[bytes]:
+    path = "/timers" if load.batches is None else "/api/v1/timers/batch"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
+        f"X-API-Key: {load.api_key}\r\nContent-Type: application/json\r\nContent-Length: "
+    ).encode()
+    bodies = single_bodies(load) if load.batches is None else batch_bodies(load, load.batches)
+    return [b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies]
+
+
+def single_bodies(load: Load) -> Iterator[bytes]:
+    for index in range(load.count):
+        number, due_us = load.first_number + index, load.instants.due_us(index)
+        yield platform_body(number, due_us, load.callback_url)
+
+
+def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
+    for start in range(0, load.count, batches.size):
+        timers = (
+            v1_body(
+                batches.form,
+                load.first_number + index,
+                load.instants.due_us(index),
+                load.callback_url,
+            )
+            for index in range(start, min(start + batches.size, load.count))
+        )
+        yield b'{"timers":[%b]}' % b",".join(timers)
+
+
+class Run:
+    """What the connections share: the requests still to send, and what became of the others."""
+
+    def __init__(self, requests: list[bytes], stop_at: float, *, batches: bool) -> None:
+        self.requests: Iterator[bytes] = iter(requests)
+        self.stop_at_ns = int(stop_at * 1e9)
+        self.latencies_ns = array("q")
+        self.statuses: Counter[int] = Counter()
+        self.sent = 0
+        self.lost = 0
+        self.created: int | None = 0 if batches else None
+        self.open_connections = 0
+        self.refusal: str | None = None
+        self.finished = asyncio.get_running_loop().create_future()
+
+    def leave(self) -> None:
+        self.open_connections -= 1
+        if self.open_connections == 0 and not self.finished.done():
+            self.finished.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time: the next is sent when the answer to the last has been read."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._unread = b""
+        self._sent_ns = 0
+        self._waiting = False
+        self._active = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do not derive from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def start(self) -> None:
+        self._active = True
+        self._send_next(time.perf_counter_ns())
+
+    def _send_next(self, now_ns: int) -> None:
+        run = self._run
+        request = next(run.requests, None) if now_ns < run.stop_at_ns else None
+        if request is None:
+            self._waiting = False
+            self._transport.close()
+            return
+        run.sent += 1
+        self._waiting = True
+        self._sent_ns = now_ns
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        now_ns = time.perf_counter_ns()
+        if self._unread:
+            data = self._unread + data
+        head_end = data.find(HEAD_END)
+        if head_end < 0:
+            self._unread = data
+            return
+        head = data[:head_end].lower()
+        at = head.find(LENGTH)
+        if at < 0:
+            # Neither the server nor the echo sends chunks, so this is no answer we can time.
+            self._run.refusal = self._run.refusal or f"no Content-Length: {head[:200]!r}"
+            self._transport.close()
+            return
+        line_end = head.find(b"\r", at + 2)
+        length = int(head[at + len(LENGTH) : line_end if line_end > 0 else head_end])
+        if len(data) < head_end + 4 + length:
+            self._unread = data
+            return
+        self._unread = b""
+        status = int(head[9:12])
+        run = self._run
+        run.latencies_ns.append(now_ns - self._sent_ns)
+        run.statuses[status] += 1
+        if run.refusal is None and not 200 <= status < 300:
+            run.refusal = f"HTTP {status}: {data[head_end + 4 :][:300]!r}"
+        if run.created is not None:
+            self._count_created(run.created, data)
+        self._send_next(now_ns)
+
+    def _count_created(self, before: int, answer: bytes) -> None:
+        created = answer.count(CREATED)
+        self._run.created = before + created
+        if self._run.refusal is None and answer.count(RESULT) != created:
+            others = answer.replace(CREATED, b"")
+            self._run.refusal = f"not created: {others[others.find(RESULT) :][:300]!r}"
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._waiting:
+            self._run.lost += 1
+        if self._active:
+            self._run.leave()
+
+
+async def apply(load: Load) -> LoadFigures:
+    """Send the load and tell how it went; takes no longer than its time and 5 s of grace."""
+    loop = asyncio.get_running_loop()
+    requests = requests_of(load)
+    stop_at = time.perf_counter() + load.timeout_seconds
+    run = Run(requests, stop_at, batches=load.batches is not None)
+    connections = []
+    for _ in range(min(load.connections, len(requests))):
+        _, connection = await loop.create_connection(
+            lambda: Connection(run), "127.0.0.1", load.port
+        )
+        connections.append(connection)
+    run.open_connections = len(connections)
+    gc.collect()
+    gc.freeze()
+    cpu_before = time.process_time()
+    started = time.perf_counter()
+    for connection in connections:
+        connection.start()
+    await asyncio.wait([run.finished], timeout=load.timeout_seconds + 5)
+    finished_at_us = time.time_ns() // 1_000
+    seconds = time.perf_counter() - started
+    answered = len(run.latencies_ns)
+    return LoadFigures(
+        sent=run.sent,
+        statuses=dict(run.statuses),
+        lost=run.sent - answered,
+        seconds=round(seconds, 4),
+        per_second=round(answered / seconds, 1),
+        latency=spread_of([nanoseconds / 1e6 for nanoseconds in run.latencies_ns]),
+        finished_at_us=finished_at_us,
+        cpu_seconds=round(time.process_time() - cpu_before, 4),
+        created=run.created,
+        refusal=run.refusal,
+    )
+
+
+def generate(load: Load) -> LoadFigures:
+    """Called in the parent: run the load in a process of its own."""
+    return generate_all([load])[0]
+
+
+def generate_all(loads: Sequence[Load]) -> list[LoadFigures]:
+    """Several loads at the same time, each in a process of its own."""
+    with ExitStack() as stack:
+        children = [stack.enter_context(Child("bench.harness.load_generator")) for _ in loads]
+        for child, load in zip(children, loads, strict=True):
+            child.tell(load)
+        return [
+            child.read(LoadFigures, load.timeout_seconds + 30)
+            for child, load in zip(children, loads, strict=True)
+        ]
+
+
+def main() -> None:
+    load = msgspec.json.decode(sys.stdin.buffer.readline(), type=Load)
+    answer_parent(uvloop.run(apply(load)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""The server under test: a real process, spoken to only over its public face."""
+
+import http.client
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import psutil
+
+from bench.harness.process_usage import cpu_seconds, family, resident_mb
+from bench.stores.store_under_test import StoreUnderTest, Tally
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+LOG_NAME = "server.log"
+COMMAND = Path(sys.executable).with_name("duetime")
+
+
+class ServerFailed(Exception):
+    """The server did not start or did not answer; the message quotes the end of its log."""
+
+
+class NamespaceAnswer(msgspec.Struct, frozen=True):
+    counts: dict[str, int]
+
+
+class Server:
+    """`duetime serve` on a free port of the loopback, with the store of a store."""
+
+    def __init__(
+        self,
+        store: StoreUnderTest,
+        *,
+        workers: int = 1,
+        namespaces: Sequence[str] = (),
+        broker_url: str | None = None,
+    ) -> None:
+        self.api_key = secrets.token_urlsafe(32)
+        self.port = free_port()
+        self._store = store
+        self._log_path = store.directory / LOG_NAME
+        environment = environment_of(store) | {
+            "API_KEY": self.api_key,
+            "HOST": "127.0.0.1",
+            "PORT": str(self.port),
+            "MIN_DELAY_SECONDS": "0",
+            "LOG_LEVEL": "warning",
+        }
+        if namespaces:
+            environment["NAMESPACES"] = ",".join(namespaces)
+        if broker_url is not None:
+            environment["TIMER_BROKER_URL"] = broker_url
+        # A single worker is started as it always is, without the option.
+        options = ["--workers", str(workers)] if workers > 1 else []
+        started = time.perf_counter()
+        with self._log_path.open("ab") as log:
+            # Started in its own directory, where no .env file of ours can change its settings.
+            self._process = subprocess.Popen(
+                [COMMAND, "serve", *options],
+                cwd=store.directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            self._wait_until_healthy()
+        except BaseException:
+            self.stop()
+            raise
+        self.start_seconds = time.perf_counter() - started
+        self._watched = psutil.Process(self._process.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def tally(self) -> Tally:
+        return self._store.tally(self)
+
+    def list_page(self, query: str) -> bytes:
+        return self.read(f"/timers?{query}")
+
+    def read(self, path: str) -> bytes:
+        """The body of what is there."""
+        try:
+            code, body = self._get(path)
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerFailed(f"GET {path}: {error!r}\n{self._log_end()}") from error
+        if code != 200:
+            raise ServerFailed(f"GET {path} answered {code}: {body[:300]!r}")
+        return body
+
+    def total(self, status: str) -> int:
+        """How many timers have the status, as the namespace tells it: nobody lists them."""
+        answer = self.read(f"/api/v1/namespaces/{DEFAULT_NAMESPACE}")
+        return msgspec.json.decode(answer, type=NamespaceAnswer).counts[status]
+
+    def memory_mb(self) -> float:
+        return resident_mb(family(self._watched))
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(family(self._watched))
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL to what does not end in time."""
+        if self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _get(self, path: str, timeout_seconds: float = 30.0) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_seconds)
+        try:
+            connection.request("GET", path, headers={"X-API-Key": self.api_key})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise ServerFailed(
+                    f"{COMMAND} serve ended with {self._process.returncode}:\n{self._log_end()}"
+                )
+            try:
+                code, _ = self._get("/healthz", timeout_seconds=5.0)
+            except (OSError, http.client.HTTPException):
+                code = 0
+            if code == 200:
+                return
+            time.sleep(0.005)
+        raise ServerFailed(f"not healthy after {START_SECONDS:.0f} s:\n{self._log_end()}")
+
+    def _log_end(self) -> str:
+        return self._log_path.read_text(errors="replace")[-2_000:]
+
+
+def environment_of(store: StoreUnderTest) -> dict[str, str]:
+    """Nothing of ours may change the settings but what says which store to use."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return inherited | dict(store.settings)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

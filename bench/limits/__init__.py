@@ -1,0 +1,1 @@
+"""Bare loops that do the same work without Duetime."""

@@ -1,0 +1,1 @@
+"""Measurements of the bus: commands in, events out, over a real NATS server with JetStream."""

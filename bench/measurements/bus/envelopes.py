@@ -1,0 +1,48 @@
+"""The messages that the harness publishes, and by which it knows their timers."""
+
+from bench.harness.create_bodies import moment_text, random_id
+from duetime.bus.messages import DUE_TIME_REACHED, DueTimeReached, DueTimeReachedEnvelope, encode
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+
+
+def call_id(number: int) -> str:
+    """Random, as ids of calls are, with the number at the end."""
+    return f"{random_id()}-{number}"
+
+
+def number_of(service_call_id: str) -> int:
+    """-1 when it is none of ours."""
+    digits = service_call_id.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def correlation_of(number: int) -> str:
+    return f"bench-{number}"
+
+
+def schedule_timer(message_id: str, number: int, due_us: int, now_ms: int) -> bytes:
+    """A `ScheduleTimer` in its envelope."""
+    return (
+        f'{{"id":"{message_id}","type":"ScheduleTimer","tenantId":"{DEFAULT_NAMESPACE}",'
+        f'"timestampMs":{now_ms},"correlationId":"{correlation_of(number)}",'
+        f'"payload":{{"tenantId":"{DEFAULT_NAMESPACE}","serviceCallId":"{call_id(number)}",'
+        f'"dueAt":"{moment_text(due_us)}"}}}}'
+    ).encode()
+
+
+def due_time_reached(message_id: str, number: int, now_us: int) -> bytes:
+    """A `DueTimeReached` as the service makes it, for the limit without the service."""
+    id_ = call_id(number)
+    return encode(
+        DueTimeReachedEnvelope(
+            id=message_id,
+            type=DUE_TIME_REACHED,
+            tenant_id=DEFAULT_NAMESPACE,
+            aggregate_id=id_,
+            timestamp_ms=now_us // 1_000,
+            correlation_id=correlation_of(number),
+            payload=DueTimeReached(
+                tenant_id=DEFAULT_NAMESPACE, service_call_id=id_, reached_at=moment_text(now_us)
+            ),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Measurements of the Timer API v1."""

@@ -1,0 +1,104 @@
+"""Batches of creates over HTTP, with the ids and due instants that clients choose: random ones."""
+
+import time
+
+import msgspec
+
+from bench.harness.create_bodies import V1Form
+from bench.harness.load_generator import (
+    Batches,
+    EvenInstants,
+    Load,
+    LoadFigures,
+    RandomInstants,
+    generate,
+)
+from bench.harness.server import Server
+from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
+from bench.measurements.creates import DAY_US, HOUR_US, faults_of
+from bench.measurements.v1.aftermath import Aftermath, measure_aftermath
+from bench.scale import V1Scale
+from bench.stores.store_under_test import StoreUnderTest
+
+BATCH = 500
+CONNECTIONS = 4
+LEAD_SECONDS = 4.0
+CREATES_PER_SECOND_AT_LEAST = 5_000
+PLAIN = V1Form()
+DUE_WITHIN_US = 30 * DAY_US
+
+
+class BatchesFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates count timers, latencies are those of a batch; `limit` is measured right before."""
+
+    batch: int
+    connections: int
+    per_second: float
+    load: LoadFigures
+    limit: InsertLimit
+    ratio: float
+    aftermath: Aftermath
+    stored: int
+    faults: list[str]
+
+
+def measure_batches(store: StoreUnderTest, scale: V1Scale) -> BatchesFigures:
+    instants = random_instants()
+    limit = measure_inserts(
+        store, instants, warm_up=scale.batch_warm_up, count=scale.batch_timers, batch=BATCH
+    )
+    with Server(store) as server:
+        generate(batch_load(server, CALLBACK_URL, scale.batch_warm_up, instants))
+        tally = server.tally()
+        batches = generate(batch_load(server, CALLBACK_URL, scale.batch_timers, instants))
+        aftermath = measure_aftermath(server)
+        stored = tally.pending()
+    per_second = round(batches.accepted / batches.seconds, 1)
+    return BatchesFigures(
+        batch=BATCH,
+        connections=CONNECTIONS,
+        per_second=per_second,
+        load=batches,
+        limit=limit,
+        ratio=round(per_second / limit.per_second, 3),
+        aftermath=aftermath,
+        stored=stored,
+        faults=faults_of("batches", batches, scale.batch_timers, stored),
+    )
+
+
+def batch_load(
+    server: Server,
+    callback_url: str,
+    count: int,
+    instants: RandomInstants | EvenInstants,
+    *,
+    form: V1Form = PLAIN,
+    first_number: int = 0,
+) -> Load:
+    return Load(
+        port=server.port,
+        api_key=server.api_key,
+        callback_url=callback_url,
+        count=count,
+        instants=instants,
+        batches=Batches(size=BATCH, form=form),
+        first_number=first_number,
+        connections=CONNECTIONS,
+    )
+
+
+def all_at(due_us: int) -> EvenInstants:
+    return EvenInstants(first_us=due_us, step_us=0)
+
+
+def due_soon(count: int) -> int:
+    """An instant, in whole milliseconds, before which so many timers are surely created."""
+    lead_seconds = LEAD_SECONDS + count / CREATES_PER_SECOND_AT_LEAST
+    return int((time.time() + lead_seconds) * 1_000) * 1_000
+
+
+def random_instants() -> RandomInstants:
+    """Far enough ahead that none comes due while anybody watches."""
+    earliest_us = time.time_ns() // 1_000 + HOUR_US
+    return RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + DUE_WITHIN_US)

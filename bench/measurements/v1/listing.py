@@ -1,0 +1,69 @@
+"""Lists of the v1 API, read page by page."""
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
+
+import msgspec
+
+from bench.harness.server import Server
+from duetime.api.v1.listing import cursor_of, parse_listing
+from duetime.domain.instants import Instant, parse_instant
+from duetime.ports.store import ScanQuery
+
+PAGE = 200
+LARGEST_PAGE = 1_000
+
+Query = Mapping[str, str | int]
+
+
+class AttemptSeen(msgspec.Struct, frozen=True, rename="camel"):
+    number: int
+    due_at: str
+    sent_at: str | None
+    answered_at: str | None
+    error: str | None
+
+
+class TimerSeen(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    status: str
+    execute_at: str
+    attempts: list[AttemptSeen]
+
+    @property
+    def execute_us(self) -> Instant:
+        return parse_instant(self.execute_at)
+
+
+class PageSeen(msgspec.Struct, frozen=True, rename="camel"):
+    timers: list[TimerSeen]
+    next_cursor: str | None
+
+
+def path_of(query: Query) -> str:
+    return f"/api/v1/timers?{urlencode(query)}"
+
+
+def read_page(server: Server, query: Query) -> PageSeen:
+    return msgspec.json.decode(server.read(path_of(query)), type=PageSeen)
+
+
+def cursor_for(query: Query, other: Query, cursor: str) -> str:
+    """The place that a cursor of the other list means, in the list of the query."""
+    place = _parsed({**other, "cursor": cursor}).after_exclusive
+    assert place is not None
+    return cursor_of(place, _parsed(query))
+
+
+def _parsed(query: Query) -> ScanQuery:
+    return parse_listing(urlencode(query).encode())
+
+
+def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:
+    """Every timer of the list, by as few pages as there may be."""
+    query = {**query, "limit": LARGEST_PAGE}
+    page = read_page(server, query)
+    yield from page.timers
+    while page.next_cursor is not None:
+        page = read_page(server, {**query, "cursor": page.next_cursor})
+        yield from page.timers

@@ -1,0 +1,53 @@
+"""The measurements of the Timer API v1, each on a store of its own."""
+
+from bench.harness.progress import Steps
+from bench.harness.receiver import Receiver
+from bench.harness.server import Server
+from bench.measurements.v1.batches import measure_batches
+from bench.measurements.v1.figures import V1Figures
+from bench.measurements.v1.hanging import measure_hanging
+from bench.measurements.v1.imports import measure_import
+from bench.measurements.v1.pages import NAMESPACES, measure_pages
+from bench.measurements.v1.retries import measure_retries
+from bench.scale import V1Scale
+from bench.stores.opening import Stores
+
+V1_MEASURES = ("batches", "import", "pages", "hanging", "retries")
+
+
+def measure_v1(
+    names: set[str],
+    scale: V1Scale,
+    stores: Stores,
+    receiver: Receiver,
+    steps: Steps,
+    figures: V1Figures,
+) -> None:
+    """What was asked for and is not among the figures yet."""
+    if "batches" in names:
+        with steps.step("v1: batches"), stores.new_store("batches") as store:
+            figures.batches = measure_batches(store, scale)
+    if "import" in names:
+        with steps.step("v1: import"), stores.new_store("import") as store:
+            figures.imported = measure_import(store, scale)
+    if "retries" in names:
+        with (
+            steps.step("v1: retries"),
+            stores.new_store("retries") as store,
+            Server(store) as server,
+        ):
+            figures.retries = measure_retries(server, receiver, scale)
+    if "hanging" in names:
+        with (
+            steps.step("v1: a hanging endpoint"),
+            stores.new_store("hanging") as store,
+            Server(store) as server,
+        ):
+            figures.hanging = measure_hanging(server, scale)
+    if "pages" in names and figures.pages is None:
+        with stores.new_store("pages") as store:
+            text = f"storing {scale.paged:,} pending and {scale.paged:,} finished timers"
+            with steps.step(text):
+                store.fill(scale.paged, steps, analyze=True)
+            with steps.step("v1: pages"), Server(store, namespaces=NAMESPACES) as server:
+                figures.pages = measure_pages(server, scale)

@@ -1,0 +1,1 @@
+"""The figures as a table with bounds and verdicts, and as pictures."""

@@ -1,0 +1,127 @@
+"""Rows for what is measured on PostgreSQL only: several processes, lists, statements, the books."""
+
+from bench.harness.spread import Spread
+from bench.limits.database import INSERT_BATCH, MOVE_BATCH, DatabaseLimit
+from bench.limits.store_calls import StoreCalls
+from bench.measurements.lists import ListFigures
+from bench.measurements.nodes import NodesFigures
+from bench.measurements.store_audit import Books
+from bench.report.rows import Row, Verdict, judge, ratio_text, spread_text
+from bench.results import StoreFigures
+from bench.stores.postgres_server import PostgresFacts
+
+
+def durability_row(facts: PostgresFacts) -> Row:
+    off = [name for name, value in facts.durable.items() if value != "on"]
+    return Row(
+        "PostgreSQL's durability",
+        f"not on: {', '.join(off)}" if off else "on",
+        bound="on",
+        verdict=judge(not off),
+    )
+
+
+def calls_rows(calls: StoreCalls, limit: DatabaseLimit) -> list[Row]:
+    """The store without a service, beside a bare loop that writes the same rows."""
+    return [
+        Row("the store alone"),
+        Row(
+            f"  create by {limit.insert_batch}",
+            f"{calls.creates_per_second:,.0f}/s",
+            f"{limit.inserts_per_second:,.0f}/s loop",
+            ratio_text(calls.creates_per_second, limit.inserts_per_second),
+        ),
+        Row(
+            f"  claim and settle by {limit.move_batch}",
+            f"{calls.moves_per_second:,.0f}/s",
+            f"{limit.moves_per_second:,.0f}/s loop",
+            ratio_text(calls.moves_per_second, limit.moves_per_second),
+        ),
+    ]
+
+
+def loaded_calls_rows(loaded: StoreCalls, empty: StoreCalls, stored: int) -> list[Row]:
+    def row(what: str, now: Spread, then: Spread) -> Row:
+        ratio = ratio_text(now.p50_ms, then.p50_ms)
+        return Row(f"  {what}, p50 / p99 / max", spread_text(now), spread_text(then), ratio)
+
+    return [
+        Row(f"the store alone with {stored:,}", limit="empty"),
+        row(f"create by {INSERT_BATCH}", loaded.create, empty.create),
+        row(f"claim by {MOVE_BATCH}", loaded.claim, empty.claim),
+        row(f"settle by {MOVE_BATCH}", loaded.settle, empty.settle),
+    ]
+
+
+def nodes_rows(figures: NodesFigures) -> list[Row]:
+    round_ = figures.round
+    audit = round_.audit
+    once = not round_.faults and not audit.lost and not audit.duplicates
+    return [
+        Row(
+            f"{figures.nodes} nodes, {round_.count:,} timers, fired once",
+            f"{audit.expected - audit.lost - audit.duplicates:,}",
+            bound="all, exactly once",
+            verdict=Verdict.HELD if once else Verdict.BROKEN,
+        ),
+        Row(
+            f"  {figures.per_second:,}/s, late p50 / p99 / max",
+            spread_text(round_.lateness),
+        ),
+    ]
+
+
+def lists_rows(lists: list[ListFigures]) -> list[Row]:
+    return [
+        Row("lists, p50 / p99 / max"),
+        *(
+            Row(
+                f"  {each.what}" + (f", offset {each.offset:,}" if each.offset else ""),
+                spread_text(each.latency),
+            )
+            for each in lists
+        ),
+    ]
+
+
+def statements_rows(loaded: StoreFigures, empty: StoreFigures | None) -> list[Row]:
+    """Beside each statement what it cost on the empty store. The work was the same, but not how
+    it was cut into batches: so the ratio is that of the sums, not of the means."""
+    before = {each.name: each for each in empty.statements} if empty else {}
+    rows = [Row(f"statements with {loaded.stored:,}, mean / max", limit="empty", ratio="of sums")]
+    for each in loaded.statements:
+        then = before.get(each.name)
+        rows.append(
+            Row(
+                f"  {each.name}, {each.calls:,} calls",
+                f"{each.mean_ms:.2f} / {each.max_ms:.1f} ms",
+                f"{then.mean_ms:.2f} / {then.max_ms:.1f} ms" if then else "",
+                ratio_text(each.total_ms, then.total_ms) if then else "",
+            )
+        )
+    return rows
+
+
+def books_row(books: Books) -> Row:
+    return Row(
+        "duetime audit",
+        f"{books.accepted:,} accepted",
+        bound="no findings",
+        verdict=Verdict.BROKEN if books.findings else Verdict.HELD,
+    )
+
+
+def server_lines(facts: PostgresFacts, stores: list[StoreFigures]) -> list[str]:
+    """What one must know about the server to make sense of the figures."""
+    changed = ", ".join(f"{name}={value}" for name, value in facts.changed.items())
+    whose = "started for this run" if facts.ours else "given"
+    lines = [f"PostgreSQL {facts.version}, {whose}; not its defaults: {changed or 'nothing'}"]
+    by_hand = [f"{each.stored:,}" for each in stores if each.analyzed]
+    if stores and not any(each.statements for each in stores):
+        lines.append("costs of statements: not without pg_stat_statements")
+    if by_hand:
+        lines.append(
+            f"analyzed by hand: the store with {', '.join(by_hand)}; all others were left to"
+            " autovacuum"
+        )
+    return lines

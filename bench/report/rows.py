@@ -1,0 +1,43 @@
+"""The rows of the report's table, and how a figure is judged."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from bench.harness.spread import Spread
+
+
+class Verdict(Enum):
+    HELD = "[green]ok[/]"
+    MISSED = "[bold yellow]FAILED[/]"
+    BROKEN = "[bold red]BROKEN[/]"
+    NONE = ""
+
+
+class Row(NamedTuple):
+    what: str
+    measured: str = ""
+    limit: str = ""
+    ratio: str = ""
+    bound: str = ""
+    verdict: Verdict = Verdict.NONE
+
+
+def judge(held: bool) -> Verdict:
+    return Verdict.HELD if held else Verdict.MISSED
+
+
+def below(what: str, value: float, bound: float, unit: str, digits: int) -> Row:
+    return Row(
+        what,
+        f"{value:.{digits}f} {unit}",
+        bound=f"< {bound:g} {unit}",
+        verdict=judge(value < bound),
+    )
+
+
+def ratio_text(part: float, whole: float) -> str:
+    return f"{part / whole:.2f}" if whole else ""
+
+
+def spread_text(spread: Spread) -> str:
+    return f"{spread.p50_ms:.1f} / {spread.p99_ms:.1f} / {spread.max_ms:.1f} ms"

@@ -1,0 +1,125 @@
+"""The figures beside their bare limits and bounds, as a table for people."""
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+
+from bench.limits.http_clients import ClientFigures
+from bench.measurements.footprint import FootprintFigures
+from bench.report.bounds import BOUNDS, Bounds
+from bench.report.bus_rows import bus_rows
+from bench.report.postgres_rows import (
+    books_row,
+    calls_rows,
+    durability_row,
+    lists_rows,
+    loaded_calls_rows,
+    nodes_rows,
+    server_lines,
+    statements_rows,
+)
+from bench.report.rows import Row, Verdict, below
+from bench.report.store_rows import burst_rows, judged_burst, loaded_rows, store_rows
+from bench.report.v1_rows import v1_rows
+from bench.results import Results
+
+TABLE_WIDTH = 150
+NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
+
+
+def rows_of(results: Results) -> list[Row]:
+    bounds = BOUNDS[results.store]
+    rows = []
+    if results.postgres is not None:
+        rows.append(durability_row(results.postgres))
+    if results.empty is not None:
+        rows += store_rows(results.empty, bounds, results.limit)
+    if results.calls is not None and results.limit is not None:
+        rows += calls_rows(results.calls, results.limit)
+    if results.workers is not None:
+        least, peer = bounds.workers_burst_per_second, bounds.workers_burst_peer
+        judged = judged_burst(results.workers, least, peer)
+        rows += burst_rows("two workers: burst", results.workers, *judged)
+    if results.nodes is not None:
+        rows += nodes_rows(results.nodes)
+    for loaded in results.loaded:
+        rows += loaded_rows(loaded, results.empty, bounds)
+    if results.footprint is not None:
+        rows += footprint_rows(results.footprint, bounds)
+    if results.lists:
+        rows += lists_rows(results.lists)
+    if results.loaded and results.loaded[-1].statements:
+        rows += statements_rows(results.loaded[-1], results.empty)
+    if results.loaded_calls is not None and results.calls is not None:
+        rows += loaded_calls_rows(results.loaded_calls, results.calls, results.scale.stored)
+    if results.clients:
+        rows += clients_rows(results.clients)
+    if results.books is not None:
+        rows.append(books_row(results.books))
+    rows += v1_rows(results.v1, bounds)
+    rows += bus_rows(results.bus, bounds)
+    has_doors = not (results.v1.is_empty and results.bus.is_empty)
+    if results.stores or results.nodes or has_doors:
+        rows.append(
+            Row(
+                "lost, early, repeated",
+                f"{len(results.faults)} faults" if results.faults else "none",
+                bound="none",
+                verdict=Verdict.BROKEN if results.faults else Verdict.HELD,
+            )
+        )
+    return rows
+
+
+def footprint_rows(figures: FootprintFigures, bounds: Bounds) -> list[Row]:
+    rows = [
+        Row(f"waiting for {figures.pending:,} pending"),
+        below("  start-up", figures.start_seconds, bounds.start_seconds, "s", digits=2),
+        below("  memory", figures.memory_mb, bounds.memory_mb, "MB", digits=0),
+        below("  idle CPU", figures.idle_cpu_percent, bounds.idle_cpu_percent, "%", digits=1),
+    ]
+    if figures.database_memory_mb is not None:
+        rows.append(Row("  the database's memory", f"{figures.database_memory_mb:.0f} MB"))
+    if figures.database_idle_cpu_percent is not None:
+        rows.append(Row("  the database's CPU", f"{figures.database_idle_cpu_percent:.1f} %"))
+    return rows
+
+
+def clients_rows(clients: list[ClientFigures]) -> list[Row]:
+    rounds = clients[0].rounds
+    title = f"clients, {rounds[0].concurrency} posters, best / median of {len(rounds)}"
+    return [
+        Row(title, ratio="to own"),
+        *(
+            Row(
+                f"  {each.client}",
+                f"{each.best_per_second:,.0f} / {each.median_per_second:,.0f}/s",
+                ratio=f"{each.ratio:.2f}",
+            )
+            for each in clients
+        ),
+    ]
+
+
+def print_report(results: Results, console: Console) -> None:
+    machine = results.machine
+    table = Table(
+        title="Duetime beside its bare limits",
+        caption=(
+            f"{machine.cpus} CPUs, Python {machine.python}, {machine.store}, load average"
+            f" {machine.load_average} before; load generator alone"
+            f" {results.harness.per_second:,.0f}/s; {results.seconds:.0f} s in all"
+        ),
+    )
+    for name in ("what", "measured", "bare limit", "ratio", "bound", "verdict"):
+        justify: JustifyMethod = "right" if name in NUMERIC_COLUMNS else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
+    for row in rows_of(results):
+        table.add_row(*row[:-1], row.verdict.value)
+    # Where the output goes into a file, rich would fold the columns into 80 characters.
+    console.width = max(console.width, TABLE_WIDTH)
+    console.print(table)
+    if results.postgres is not None:
+        for line in server_lines(results.postgres, results.stores):
+            console.print(line, highlight=False)
+    for fault in results.faults:
+        console.print(f"[bold red]fault[/] {fault}", highlight=False)

@@ -1,0 +1,155 @@
+"""Rows for what is measured of the Timer API v1."""
+
+from statistics import median
+
+from bench.measurements.v1.aftermath import MOST_SECONDS, Aftermath
+from bench.measurements.v1.batches import BatchesFigures
+from bench.measurements.v1.figures import V1Figures
+from bench.measurements.v1.hanging import HangingFigures
+from bench.measurements.v1.imports import SAMPLED_PERCENTS, ImportFigures
+from bench.measurements.v1.listing import PAGE
+from bench.measurements.v1.pages import PageFigures, PagesFigures, Place
+from bench.measurements.v1.retries import ATTEMPTS, RetriesFigures
+from bench.report.bounds import Bounds
+from bench.report.rows import Row, Verdict, judge, ratio_text, spread_text
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+
+
+def v1_rows(figures: V1Figures, bounds: Bounds) -> list[Row]:
+    rows = []
+    if figures.batches is not None:
+        rows += batches_rows(figures.batches, bounds)
+    if figures.imported is not None:
+        rows += import_rows(figures.imported, bounds)
+    if figures.pages is not None:
+        rows += pages_rows(figures.pages, bounds)
+    if figures.hanging is not None:
+        rows += hanging_rows(figures.hanging, bounds)
+    if figures.retries is not None:
+        rows += retries_rows(figures.retries)
+    return rows
+
+
+def batches_rows(figures: BatchesFigures, bounds: Bounds) -> list[Row]:
+    return [
+        Row(
+            f"v1 batches of {figures.batch}, {figures.connections} connections",
+            f"{figures.per_second:,.0f}/s",
+            f"{figures.limit.per_second:,.0f}/s database",
+            f"{figures.ratio:.2f}",
+            f"≥ {bounds.batches_per_second:,}/s",
+            judge(figures.per_second >= bounds.batches_per_second),
+        ),
+        Row("  latency of a batch p50 / p99 / max", spread_text(figures.load.latency)),
+        *aftermath_rows(figures.aftermath, bounds),
+    ]
+
+
+def aftermath_rows(aftermath: Aftermath, bounds: Bounds) -> list[Row]:
+    seconds = aftermath.busy_seconds
+    return [
+        Row("  first list right after", f"{aftermath.first_list_ms:.0f} ms"),
+        Row(
+            "  first page after that p50 / p99 / max",
+            spread_text(aftermath.first_page),
+            bound=f"p99 < {bounds.page_p99_ms:g} ms",
+            verdict=judge(aftermath.first_page.p99_ms < bounds.page_p99_ms),
+        ),
+        Row("  busy afterwards", f"{'≥ ' if seconds >= MOST_SECONDS else ''}{seconds:.0f} s"),
+    ]
+
+
+def import_rows(figures: ImportFigures, bounds: Bounds) -> list[Row]:
+    half, whole = figures.memory_at(50), figures.memory_at(100)
+    sampled = " / ".join(f"{figures.memory_at(each):.0f}" for each in SAMPLED_PERCENTS)
+    most_mb = bounds.import_growth_mb
+    return [
+        Row(
+            f"v1 import of {figures.count:,} lines",
+            f"{figures.per_second:,.0f}/s",
+            f"{figures.limit.per_second:,.0f}/s database",
+            f"{figures.ratio:.2f}",
+            f"≥ {bounds.batches_per_second:,}/s",
+            judge(figures.per_second >= bounds.batches_per_second),
+        ),
+        Row(
+            f"  memory at {', '.join(map(str, SAMPLED_PERCENTS))} %",
+            f"{sampled} MB",
+            bound=f"≤ {most_mb:g} MB more than at half",
+            verdict=judge(whole - half <= most_mb),
+        ),
+        Row("  at most above its start", f"{figures.growth_mb:.0f} MB"),
+        *aftermath_rows(figures.aftermath, bounds),
+    ]
+
+
+def pages_rows(figures: PagesFigures, bounds: Bounds) -> list[Row]:
+    """A row for each filter and place, over both orders."""
+    places = dict.fromkeys((each.filter, each.place) for each in figures.pages)
+    return [
+        Row(
+            f"v1 pages of {PAGE} with {figures.stored:,}, p50 / p99",
+            limit="of 1,000",
+            ratio="of p50",
+        ),
+        *(place_row(figures, name, place, bounds) for name, place in places),
+    ]
+
+
+def place_row(figures: PagesFigures, name: str, place: Place, bounds: Bounds) -> Row:
+    pages = [each for each in figures.pages if (each.filter, each.place) == (name, place)]
+    large = [each for each in pages if each.namespace == DEFAULT_NAMESPACE]
+    small = [each for each in pages if each.namespace != DEFAULT_NAMESPACE]
+    slowest_ms = max(each.latency.p99_ms for each in pages)
+    return Row(
+        f"  {name}, {place} page",
+        pages_text(large),
+        pages_text(small),
+        ratio_text(middle_ms(large), middle_ms(small)),
+        f"p99 < {bounds.page_p99_ms:g} ms",
+        judge(slowest_ms < bounds.page_p99_ms),
+    )
+
+
+def pages_text(pages: list[PageFigures]) -> str:
+    return f"{middle_ms(pages):.1f} / {max(each.latency.p99_ms for each in pages):.1f} ms"
+
+
+def middle_ms(pages: list[PageFigures]) -> float:
+    return median(each.latency.p50_ms for each in pages)
+
+
+def hanging_rows(figures: HangingFigures, bounds: Bounds) -> list[Row]:
+    lateness = figures.together.lateness
+    return [
+        Row(
+            f"v1 {figures.healthy:,} timers beside {figures.hanging:,} that hang",
+            limit="without them",
+        ),
+        Row(
+            "  late p50 / p99 / max",
+            spread_text(lateness),
+            spread_text(figures.alone.lateness),
+            f"{figures.ratio:.2f}",
+            f"p99 < {bounds.hanging_p99_ms:,.0f} ms",
+            judge(lateness.p99_ms < bounds.hanging_p99_ms),
+        ),
+        Row("  waiting for an answer meanwhile", f"{figures.hung:,}"),
+    ]
+
+
+def retries_rows(figures: RetriesFigures) -> list[Row]:
+    return [
+        Row(
+            f"v1 retries: {figures.count:,} timers that fail twice",
+            f"{figures.seconds:.2f} s",
+            f"{figures.limit_seconds:.2f} s client",
+            f"{figures.ratio:.2f}",
+        ),
+        Row(
+            f"  completed by attempt {ATTEMPTS}, never early",
+            f"{figures.count - figures.audit.not_completed:,}",
+            bound=f"all {figures.count:,}",
+            verdict=Verdict.BROKEN if figures.faults else Verdict.HELD,
+        ),
+    ]

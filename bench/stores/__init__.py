@@ -1,0 +1,1 @@
+"""The stores under test: opened empty, filled with timers, and cleared away."""

@@ -1,0 +1,34 @@
+"""SQLite under test: one new file for each store."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.harness.progress import Steps
+from bench.harness.server import Server
+from bench.stores.sqlite_bulk import fill_file
+from bench.stores.sqlite_preload import Preload, preload_store
+from bench.stores.store_under_test import Lists, ListTally, Tally
+
+MOST_THROUGH_THE_STORE = 1_000_000
+"""More would take too long through the store's own way in."""
+
+
+class SqliteFile:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._file = directory / "bench.db"
+        self.settings: Mapping[str, str] = {"DATABASE_URL": f"sqlite:///{self._file}"}
+
+    def tally(self, lists: Lists) -> Tally:
+        return ListTally(lists)
+
+    def fill(self, stored: int, steps: Steps, *, analyze: bool) -> None:
+        preload = Preload(path=str(self._file), pending=stored, finished=stored)
+        with steps.step(f"  {2 * stored:,} timers", total=2 * stored) as advance_to:
+            if stored <= MOST_THROUGH_THE_STORE:
+                preload_store(preload, advance_to)
+                return
+            # The service makes its own tables.
+            with Server(self):
+                pass
+            fill_file(preload, advance_to)
