@@ -32,11 +32,10 @@ from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
-from duetime.service.namespace_refresher import NamespaceRefresher
-from duetime.service.namespaces import Namespaces
+from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.redriving import Redriving
-from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
+from duetime.service.validation import TimerRules
 from duetime.settings import (
     MemoryStoreSettings,
     PostgresStoreSettings,
@@ -79,7 +78,7 @@ class Duetime:
         )
         self._events = None if self._bus is None else EventDestination(self._bus, self._clock)
         self._destination = self._make_destination()
-        self._namespaces = Namespaces(self._store)
+        known = KnownNamespaces()
         self._engine = Engine(
             self._store,
             self._store,
@@ -87,9 +86,9 @@ class Duetime:
             self._clock,
             self._options,
             _cluster(settings, self._store, self._clock),
-            self._namespaces,
+            known,
         )
-        self._namespaces.on_added = self._engine.own_new_shards
+        self._namespaces = Namespaces(self._store, known, self._engine.own_new_shards)
         self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
         self._creates = CreateBatcher(self._store, self._engine)
         self._door = self._make_door()
@@ -139,7 +138,7 @@ class Duetime:
     async def stop(self) -> None:
         if self._door is not None:
             await self._door.stop()
-        await self._namespace_refresher.stop()
+        await self._namespace_refresher.abandon()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
         await self._close()
 

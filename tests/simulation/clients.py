@@ -19,7 +19,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import Existence
-from duetime.service.new_timer import NewTimer
+from duetime.service.create_requests import NewTimer
 from tests.simulation.invariants import Broken, TimerHistory, Version
 from tests.simulation.process import Process
 from tests.simulation.world import World

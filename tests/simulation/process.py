@@ -5,13 +5,13 @@ import asyncio
 from msgspec import UNSET, json
 
 from duetime.domain.callback import Callback, HttpCallback
-from duetime.domain.namespace import NamespaceOptions, WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace, NamespaceOptions
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.service.namespaces import Namespaces
-from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
+from duetime.service.validation import TimerRules
 from duetime.testing import LoopClock
 from tests.simulation.faulty_store import FaultyStore, StoreFaults
 from tests.simulation.invariants import Broken, Owner
@@ -54,7 +54,7 @@ class Process:
 
     async def start(self, num_shards: int) -> None:
         options = NamespaceOptions(concurrency=self.world.concurrency)
-        await self._namespaces.add_all([WantedNamespace("default", num_shards, options)])
+        await self._namespaces.add_all([ConfiguredNamespace("default", num_shards, options)])
         await self.engine.start()
 
     @property

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.errors import SettingsError
-from duetime.domain.namespace import WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace
 from duetime.settings import (
     LogFormat,
     LogLevel,
@@ -35,7 +35,7 @@ def test_only_the_api_key_is_needed() -> None:
         host="0.0.0.0",
         port=8080,
         workers=1,
-        namespaces=(WantedNamespace("default"),),
+        namespaces=(ConfiguredNamespace("default"),),
         store=SqliteStoreSettings(Path("duetime.db")),
         nats=None,
         broker=None,

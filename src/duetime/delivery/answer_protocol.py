@@ -5,7 +5,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import Payload
-from duetime.domain.instants import LONGEST_DELAY, Instant, format_instant, parse_instant
+from duetime.domain.instants import Instant, format_instant, parse_instant
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
 
@@ -131,7 +132,7 @@ def _next_execute_at(said: _Answer, now: Instant) -> Instant | None:
         raise UnreadableAnswer(f"nextExecuteAt {error}") from None
     if wanted < 0:
         raise UnreadableAnswer("nextExecuteAt must not be before 1970")
-    if wanted - now > LONGEST_DELAY:
+    if wanted - now > MAX_DELAY_MICROSECONDS:
         raise UnreadableAnswer("nextExecuteAt is too far in the future: at most 100 years")
     return max(wanted, now)
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from enum import Enum
 
-from duetime.domain.keys import MAX_KEY_CHARACTERS, TimerKey
+from duetime.domain.keys import TimerKey
+from duetime.domain.limits import MAX_KEY_CHARACTERS
 from duetime.domain.timer import TimerStatus
 
 

@@ -9,15 +9,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NewType
 
+from duetime.domain.limits import MAX_DURATION_CHARACTERS, MAX_INSTANT_CHARACTERS
+
 Instant = NewType("Instant", int)
 
 MICROSECONDS_PER_MS = 1_000
 MICROSECONDS_PER_SECOND = 1_000_000
-
-LONGEST_DELAY = 36_525 * 86_400 * MICROSECONDS_PER_SECOND
-"""How far ahead an instant may be asked for: a hundred years of 365.25 days, in microseconds."""
-
-MAX_INSTANT_CHARACTERS = 64
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -50,20 +47,20 @@ def format_instant(instant: Instant) -> str:
 
 @lru_cache(1_024)
 def _second_text(seconds: int) -> str:
-    # Remembered, because the instants of a busy service lie close together and the calendar is
-    # two thirds of what it takes to write one.
+    # Cached, because the instants of a busy service lie close together and the calendar takes two
+    # thirds of the time.
     return (_NAIVE_EPOCH + timedelta(0, seconds)).isoformat()
 
 
 def parse_instant(text: str) -> Instant:
     """The instant of an ISO 8601 date and time with an offset.
 
-    Raises ValueError, with a message for the person who wrote it, on anything else.
+    Raises ValueError with a message for the person who wrote the text.
     """
     try:
         if len(text) > MAX_INSTANT_CHARACTERS or not ("T" in text or "t" in text or " " in text):
             raise ValueError
-        # As `instant_of`, without a call: this is read for every timer.
+        # The same as `instant_of`, without the call: this runs for every timer.
         return Instant((_read_iso(text) - EPOCH) // _MICROSECOND)
     except ValueError:
         problem = "must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z"
@@ -79,9 +76,9 @@ def plus_ms(instant: Instant, duration_ms: float) -> Instant:
 def parse_duration_ms(text: str) -> int:
     """Milliseconds of a duration such as "500ms", "30s", "10m", "24h" or "1h30m".
 
-    Raises ValueError, with a message for the person who wrote it, on anything else.
+    Raises ValueError with a message for the person who wrote the text.
     """
-    if len(text) > 32 or not _DURATION.fullmatch(text):
+    if len(text) > MAX_DURATION_CHARACTERS or not _DURATION.fullmatch(text):
         raise ValueError('must be a duration such as "500ms", "30s", "10m" or "1h30m"')
     return round(
         sum(float(number) * _UNIT_MS[unit] for number, unit in _DURATION_PART.findall(text))
@@ -91,7 +88,7 @@ def parse_duration_ms(text: str) -> int:
 def format_duration(duration_ms: int) -> str:
     """Text in descending units, such as "1m30s", that `parse_duration_ms` reads back.
 
-    Days are for several whole ones only: a day is 24 hours, which more readers understand.
+    Only two or more whole days are written in days; one day is "24h".
     """
     if duration_ms == 0:
         return "0s"

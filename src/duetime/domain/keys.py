@@ -1,4 +1,4 @@
-"""Who a timer is: its key, its shard and its stable order among timers of one instant."""
+"""A timer's identity: its key, its shard and its stable order among timers of one instant."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,8 +7,6 @@ from typing import NamedTuple, NewType
 
 ShardNumber = NewType("ShardNumber", int)
 Epoch = NewType("Epoch", int)
-
-MAX_KEY_CHARACTERS = 255
 
 
 class TimerKey(NamedTuple):
@@ -45,8 +43,8 @@ def timer_uuid_of(key: TimerKey) -> bytes:
 
 
 class NamespaceKeys:
-    """The keys of one namespace, each with all that is derived from it, for timers that come by
-    the thousand."""
+    """Makes the keys of one namespace together with everything derived from them. Quicker than
+    the functions above for timers that come by the thousand."""
 
     def __init__(self, namespace: str, num_shards: int) -> None:
         self._namespace = namespace
@@ -61,14 +59,14 @@ class NamespaceKeys:
         uuid = self._begin_uuid()
         uuid.update(encoded)
         return (
-            # As TimerKey(...) does, which is written in Python and takes twice as long.
+            # The same as TimerKey(...), whose __new__ is Python code and takes twice as long.
             _new_tuple(TimerKey, (self._namespace, id)),
             ShardNumber(_number(stable.digest(), "big") % self._num_shards),
             uuid.digest(),
         )
 
 
-# To copy a hash that has begun takes less time than to begin another.
+# Copying a hash object takes less time than creating one.
 _begin_hash = blake2b(digest_size=8).copy
 _number = int.from_bytes
 _new_tuple = tuple.__new__

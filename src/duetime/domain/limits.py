@@ -1,4 +1,4 @@
-"""Every size and range that a request is held to. Nothing else states one of these numbers."""
+"""Every size and range that input is held to. No other module states one of these numbers."""
 
 MAX_KEY_CHARACTERS = 255
 """Length of a timer's id, a namespace's name and an idempotency key."""
@@ -8,6 +8,9 @@ MAX_INSTANT_CHARACTERS = 64
 
 MAX_DURATION_CHARACTERS = 32
 """Length of a duration as text."""
+
+MAX_DELAY_MICROSECONDS = 36_525 * 86_400 * 1_000_000
+"""Delay until an instant that a request may ask for: a hundred years of 365.25 days."""
 
 MAX_JSON_DEPTH = 64
 """Levels of arrays and objects in a request body."""
@@ -27,6 +30,15 @@ MAX_CALLBACK_TIMEOUT_MS = 3_600_000
 MAX_RETRIES = 100
 """Retries after the first attempt. `max_attempts` allows one more."""
 
+MAX_RETRY_INTERVAL_MS = 30 * 86_400_000
+"""Length of one wait between two attempts."""
+
+MAX_RETRY_DURATION_MS = 365 * 86_400_000
+"""Time after the first attempt in which retries may be planned."""
+
+MAX_ATTEMPTS_REMEMBERED = 20
+"""Attempts that a timer keeps a record of."""
+
 MIN_BACKOFF_MULTIPLIER = 1
 MAX_BACKOFF_MULTIPLIER = 100
 
@@ -36,8 +48,17 @@ MAX_SHARDS = 4_096
 MAX_NAMESPACE_CONCURRENCY = 65_536
 """Callbacks of one namespace under way at once."""
 
+MAX_RETENTION_DAYS = 36_500
+"""Time for which finished timers may be kept, unless they are kept for ever."""
+
 MAX_PAYLOAD_BYTES = 16 * 2**20
-"""Size of a payload that a namespace may be set to accept."""
+"""Size of a payload that a namespace, or the service, may be set to accept."""
+
+DEFAULT_MAX_PAYLOAD_BYTES = 262_144
+"""Size of a payload, unless configured otherwise."""
+
+MAX_METADATA_BYTES = 65_536
+"""Size of a timer's metadata."""
 
 MAX_BATCH_TIMERS = 1_000
 """Timers in one batch request."""

@@ -1,4 +1,4 @@
-"""Namespaces: scopes of ids, each with what holds for its timers."""
+"""Namespaces: scopes of ids, each with options for its timers."""
 
 from msgspec import Struct
 
@@ -7,17 +7,15 @@ from duetime.domain.retry import RetryPolicy
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SHARDS = 16
-MAX_SHARDS = 4096
 
 
 class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an operator may set for one namespace, and change later.
+    """Options that an operator may set for one namespace, and change later.
 
-    `retry_policy` is for timers of the v1 API that come without one. `retention_seconds` is how
-    long finished timers are kept, 0 for ever. `concurrency` is how many callbacks of the
-    namespace may be under way at once on all nodes together. `max_payload_bytes` is the largest
-    payload of a timer. None stands for what the service is set to; for `concurrency` that is
-    no limit of its own.
+    `retry_policy` is for timers of the v1 API that come without one. Finished timers are kept for
+    `retention_seconds`, where 0 means for ever. At most `concurrency` callbacks of the namespace
+    are under way at once, on all nodes together. `max_payload_bytes` is the size of the largest
+    payload. None stands for the setting of the service, and for no limit in `concurrency`.
     """
 
     retry_policy: RetryPolicy = RetryPolicy()
@@ -34,9 +32,9 @@ class Namespace(Struct, frozen=True):
     options: NamespaceOptions = NamespaceOptions()
 
 
-class WantedNamespace(Struct, frozen=True):
-    """A namespace that is to exist. None stands for whatever an existing one has, and for the
-    defaults of a new one."""
+class ConfiguredNamespace(Struct, frozen=True):
+    """A namespace that the configuration asks for. None keeps the value of an existing namespace
+    and gives a new one the default."""
 
     name: str
     num_shards: int | None = None
@@ -46,8 +44,8 @@ class WantedNamespace(Struct, frozen=True):
 def parse_retention_seconds(text: str) -> int:
     """Seconds of a duration such as "7d"; "0s" is 0, for ever.
 
-    Raises ValueError, with a message for the person who wrote it. A part of a second is refused
-    rather than rounded: what is left of it could be nothing, and nothing is for ever.
+    Raises ValueError with a message for the person who wrote the text. Fractions of a second are
+    refused, because rounding one down to zero would keep timers for ever.
     """
     duration_ms = parse_duration_ms(text)
     if duration_ms % 1_000:

@@ -10,8 +10,6 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.retry import RetryPolicy
 
-MAX_ATTEMPTS_REMEMBERED = 20
-
 
 class TimerStatus(IntEnum):
     """Where a timer is in its life. The numbers are stored; they never change meaning."""

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
 from duetime.domain.keys import Epoch, TimerKey
+from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import (
     INTERRUPTED,
     AttemptOutcome,
@@ -30,7 +31,7 @@ from duetime.domain.outcome import (
     Rescheduled,
 )
 from duetime.domain.retry import UNTIL_DELIVERED, RetryPolicy
-from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
+from duetime.domain.timer import Attempt, Claim, Timer, TimerStatus
 
 
 class Settlement(Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""What every front door calls: create, get, change, cancel and list timers."""
+"""The operations behind every front door: create, get, change, cancel, list and redrive."""

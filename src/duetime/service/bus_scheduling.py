@@ -1,4 +1,4 @@
-"""What the bus asks for: timers that are scheduled, and scheduled again, by key."""
+"""Schedules timers by key for the bus: a create, or a change of the pending timer."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -16,23 +16,20 @@ from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.store import CreateRequest, Existence, TimerStore
 from duetime.ports.wakeups import WakeUps
-from duetime.service.admission import Admissions
 from duetime.service.create_batcher import CreateBatcher
-from duetime.service.key_text import check_key_text
+from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
-from duetime.service.rules import TimerRules
-from duetime.service.timer_checks import TimerChecks
 from duetime.service.timer_service import MAX_TRIES, new_uuid7
+from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
 _CALLBACK = BusCallback()
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A timer that is wanted, and announced on the bus when it is due.
+    """A timer to announce on the bus when it is due.
 
-    `order` is the place of the command in its channel: of two for one key, the later one counts,
-    whichever is looked at first.
+    `order` is the position of the command in its channel. For each key the command with the
+    highest position counts, whichever is handled first.
     """
 
     namespace: str
@@ -47,21 +44,21 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
 
 class Scheduled(Enum):
-    """What became of a schedule."""
+    """The result of a schedule."""
 
     CREATED = "created"
     CHANGED = "changed"
-    """The timer was pending and now has this instant."""
+    """The pending timer now has this instant."""
 
     UNCHANGED = "unchanged"
-    """The timer has this instant already, or a later command's."""
+    """The timer already has this instant, or the instant of a later command."""
 
     TOO_LATE = "too late"
     """The timer has fired, or is about to, or was canceled: nothing happens."""
 
 
 class Scheduling:
-    """Creates timers, and moves those that are pending. Namespaces need not exist before."""
+    """Creates timers and changes pending ones. Missing namespaces are created."""
 
     def __init__(
         self,
@@ -81,29 +78,29 @@ class Scheduling:
         self._namespaces = namespaces
         self._creates = creates
         checks = TimerChecks(destination, rules)
-        self._admissions = Admissions(namespaces, checks, rules, new_uuid)
+        self._requests = CreateRequests(namespaces, checks, rules, new_uuid)
 
     async def schedule_all(self, schedules: Sequence[Schedule]) -> list[Scheduled | DuetimeError]:
-        """Durably, in as few writes as possible; one answer per schedule, in order. What is wrong
-        with one does not keep the others from being scheduled. Raises `StoreUnavailable`; then
-        some may have been scheduled, and the same call may be made again."""
+        """Schedule durably, in as few writes as possible; one answer per schedule, in order. An
+        invalid schedule does not keep the others from being scheduled. Raises `StoreUnavailable`;
+        then some may have been scheduled, and the same call may be made again."""
         answers: list[Scheduled | DuetimeError] = [Scheduled.UNCHANGED] * len(schedules)
-        named = _with_good_namespaces(schedules, answers)
-        await self._namespaces.provide({schedules[place].namespace for place in named})
-        batch = self._admissions.admit_all(
-            [_new_timer(schedules[place]) for place in named], self._clock.now()
+        named = _with_valid_namespaces(schedules, answers)
+        await self._namespaces.provide({schedules[index].namespace for index in named})
+        batch = self._requests.batch(
+            [_new_timer(schedules[index]) for index in named], self._clock.now()
         )
         refused = {**batch.refused, **{at: error for at, (_, error) in batch.mistimed.items()}}
         for at, refusal in refused.items():
             answers[named[at]] = refusal
-        admitted = [place for at, place in enumerate(named) if at not in refused]
-        requests = dict(zip(admitted, batch.requests, strict=True))
-        last = _last_of_each_key(schedules, admitted)
+        accepted = [index for at, index in enumerate(named) if at not in refused]
+        requests = dict(zip(accepted, batch.requests, strict=True))
+        last = _last_of_each_key(schedules, accepted)
         outcomes = await self._create_or_change(
-            [requests[place] for place in last], [schedules[place].order for place in last]
+            [requests[index] for index in last], [schedules[index].order for index in last]
         )
-        for place, outcome in zip(last, outcomes, strict=True):
-            answers[place] = outcome
+        for index, outcome in zip(last, outcomes, strict=True):
+            answers[index] = outcome
         return answers
 
     async def _create_or_change(
@@ -122,7 +119,7 @@ class Scheduling:
     ) -> Scheduled | DuetimeError:
         for _ in range(MAX_TRIES):
             if not isinstance(existing.callback, BusCallback):
-                # Who may publish commands may not disarm what others rely on.
+                # A producer of commands must not disarm timers that others rely on.
                 return InvalidInput("id", "belongs to a timer that was not scheduled over the bus")
             if existing.status is not TimerStatus.PENDING:
                 return Scheduled.TOO_LATE
@@ -131,7 +128,7 @@ class Scheduling:
             change = _change_of(existing, request.timer)
             result = await self._store.change_if_pending(existing.key, change)
             if result is None:
-                # Somebody removed it, so its key is free again.
+                # The timer was removed meanwhile, so its key is free again.
                 (created,) = await self._creates.create_all([request])
                 if created.existence is Existence.CREATED:
                     return Scheduled.CREATED
@@ -146,29 +143,29 @@ class Scheduling:
         raise StoreUnavailable(f"timer {existing.key.id!r} changes too fast to be changed")
 
 
-def _with_good_namespaces(
+def _with_valid_namespaces(
     schedules: Sequence[Schedule], answers: list[Scheduled | DuetimeError]
 ) -> list[int]:
-    """Where they are; the others are answered."""
-    good = []
-    for place, schedule in enumerate(schedules):
+    """Indexes of the schedules with valid namespaces; the others get their answers."""
+    valid = []
+    for index, schedule in enumerate(schedules):
         try:
             check_key_text("namespace", schedule.namespace)
         except InvalidInput as error:
-            answers[place] = error
+            answers[index] = error
         else:
-            good.append(place)
-    return good
+            valid.append(index)
+    return valid
 
 
-def _last_of_each_key(schedules: Sequence[Schedule], places: Iterable[int]) -> list[int]:
-    """Where they are. Those before them are as good as done."""
+def _last_of_each_key(schedules: Sequence[Schedule], indexes: Iterable[int]) -> list[int]:
+    """Indexes of the schedules that count; a later command for the same key overrides the rest."""
     last: dict[TimerKey, int] = {}
-    for place in places:
-        key = schedules[place].key
+    for index in indexes:
+        key = schedules[index].key
         before = last.get(key)
-        if before is None or schedules[place].order > schedules[before].order:
-            last[key] = place
+        if before is None or schedules[index].order > schedules[before].order:
+            last[key] = index
     return list(last.values())
 
 
@@ -183,16 +180,16 @@ def _new_timer(schedule: Schedule) -> NewTimer:
     )
 
 
-def _change_of(existing: Timer, wanted: Timer) -> Change:
-    """A timer that has the instant already keeps its firing: if that was announced and the
-    service did not live to see it, the next announcement must have the same name."""
+def _change_of(existing: Timer, scheduled: Timer) -> Change:
+    """The change, for the existing timer as it was read. A timer that already has the instant
+    keeps its firing: if the service died after announcing it, the next announcement must have
+    the same id."""
     return Change(
-        updated_at=wanted.updated_at,
-        delivery_id=wanted.delivery_id,
+        updated_at=scheduled.updated_at,
+        delivery_id=scheduled.delivery_id,
         only_firing=existing.delivery_id,
         only_updated_at=existing.updated_at,
-        execute_at=UNSET if existing.execute_at == wanted.execute_at else wanted.execute_at,
-        correlation_id=wanted.correlation_id,
-        command_order=wanted.command_order,
+        execute_at=UNSET if existing.execute_at == scheduled.execute_at else scheduled.execute_at,
+        correlation_id=scheduled.correlation_id,
+        command_order=scheduled.command_order,
     )
-

@@ -1,4 +1,4 @@
-"""Natural group commit for creates."""
+"""Group commit for creates: the next batch fills while one is being written."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from duetime.ports.wakeups import WakeUps
 
 MAX_BATCH = 1_000
 MAX_BATCH_BYTES = 4 * 2**20
-"""Of payloads: a batch of large ones is written soon enough for the small ones among them."""
+"""Payload bytes in one batch, so that small creates do not wait long for large ones."""
 
 
 class CreateBatcher:
     """Turns many concurrent creates into few durable writes.
 
-    While one batch is being written the next one fills; nobody waits for a batch to fill. A
-    batch that fails fails exactly its own requests, with the store's exception; those that came
-    later are written as if nothing had happened. A request whose caller has gone is written
-    all the same: the caller can no longer know, so the store decides.
+    While one batch is being written the next one fills; no request waits for a batch to fill. A
+    batch that fails fails exactly its own requests, with the store's exception; later requests
+    are written as if nothing had happened. A request whose caller has gone is written all the
+    same: the caller cannot know the outcome, so the store decides.
     """
 
     def __init__(self, store: TimerStore, wakeups: WakeUps) -> None:
@@ -33,7 +33,7 @@ class CreateBatcher:
         self._writer: asyncio.Task[None] | None = None
 
     def create(self, request: CreateRequest) -> asyncio.Future[CreateResult]:
-        """Submit a request. The result is there once it is durable and the engine knows of it."""
+        """Submit a request. Its future has the result once the timer is durable and announced."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[CreateResult] = loop.create_future()
         self._requests.append(request)
@@ -43,10 +43,10 @@ class CreateBatcher:
         return answer
 
     async def create_all(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        """Write requests that came together, without a future for each.
+        """Write the requests of one caller, without a future for each.
 
-        When a write fails the earlier ones of a large batch have taken place. Raises what the
-        store raises.
+        A large batch takes several writes; when one fails, those before it have taken place.
+        Raises what the store raises.
         """
         results: list[CreateResult] = []
         for start in range(0, len(requests), MAX_BATCH):
@@ -97,7 +97,7 @@ class CreateBatcher:
 
 
 def _batch_of(requests: Sequence[CreateRequest]) -> int:
-    """How many of the first requests make a batch: at least one."""
+    """The number of requests, from the first, that make the next batch: at least one."""
     size = 0
     for position, request in enumerate(requests[:MAX_BATCH]):
         callback = request.timer.callback

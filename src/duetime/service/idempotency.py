@@ -1,7 +1,6 @@
 """How an idempotency key becomes a timer's id, and how a repeat is recognised.
 
-Because the id follows from the key, no two timers of one namespace can have the same key on any
-store: the uniqueness of ids sees to it.
+The id follows from the key, so the uniqueness of ids makes keys unique, in every store.
 """
 
 from hashlib import blake2b
@@ -11,13 +10,13 @@ from msgspec import UNSET, DecodeError, Raw, json
 from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback, Callback
-from duetime.service.new_timer import NewTimer
+from duetime.service.create_requests import NewTimer
 
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0b10 << 62
 _LOW_62_BITS = (1 << 62) - 1
 
-# Numbers with a point or an exponent keep their text: as floats, different ones may be equal.
+# Numbers with a point or an exponent keep their text: different texts may be equal as floats.
 _DECODER = json.Decoder(float_hook=lambda text: Raw(text.encode()))
 _ENCODER = json.Encoder(order="deterministic")
 
@@ -46,7 +45,7 @@ def fingerprint_of(new: NewTimer) -> bytes:
 
 
 def with_canonical_payload(callback: Callback) -> Callback:
-    """Callbacks of the same meaning are equal after this."""
+    """The callback in a form in which equal meanings compare equal."""
     if isinstance(callback, BusCallback) or callback.payload is UNSET:
         return callback
     return replace(callback, payload=canonical(callback.payload))
@@ -57,5 +56,5 @@ def canonical(value: Raw) -> Raw:
     try:
         return Raw(_ENCODER.encode(_DECODER.decode(value)))
     except (DecodeError, ValueError, RecursionError):
-        # A whole number of thousands of digits is valid JSON that Python refuses to read.
+        # An integer of thousands of digits is valid JSON, but Python refuses to read it.
         return value

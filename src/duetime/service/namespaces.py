@@ -1,54 +1,84 @@
-"""The namespaces this service accepts timers for."""
+"""The namespaces this service accepts timers for, and how a node keeps up with the others'."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
+from duetime.background import BackgroundLoop
 from duetime.domain.errors import InvalidInput, NamespaceNotFound, SettingsError
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
+    ConfiguredNamespace,
     Namespace,
     NamespaceOptions,
-    WantedNamespace,
 )
+from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
-from duetime.service.namespace_limits import check_namespace
+from duetime.service.validation import check_namespace
+
+REFRESH_SECONDS = 5.0
+"""Time for which a change of options on one node may go unnoticed on the others."""
 
 
-async def _nobody_to_tell() -> None:
-    pass
+class KnownNamespaces:
+    """Implements the namespace view port. `Namespaces` fills it."""
 
-
-class Namespaces:
-    """Name to namespace. Every namespace in here exists in the store, with these shards.
-
-    Other nodes may add namespaces and change options: what is not known here is looked up, and
-    `refresh` brings the rest up to date.
-    """
-
-    def __init__(self, store: TimerStore) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._by_name: dict[str, Namespace] = {}
-        self._reading = asyncio.Lock()
-        self._reads_begun = 0
-        self._last_read = 0
-        self.on_added: Callable[[], Awaitable[None]] = _nobody_to_tell
-        """Called when there is a namespace that was not known here, before its first timer is
-        accepted: there may be new shards to own. When it fails the namespace stays unknown, and
-        the next look at the store calls it again."""
 
     def __iter__(self) -> Iterator[Namespace]:
         return iter(self._by_name.values())
 
     def known(self, name: str) -> Namespace | None:
-        """The namespace as it was last seen here."""
         return self._by_name.get(name)
+
+    def add(self, namespace: Namespace) -> None:
+        self._by_name[namespace.name] = namespace
+
+    def replace_all(self, namespaces: Iterable[Namespace]) -> None:
+        self._by_name = {namespace.name: namespace for namespace in namespaces}
+
+
+async def _own_nothing() -> None:
+    pass
+
+
+class Namespaces:
+    """Every namespace known here exists in the store, with these shards.
+
+    Other nodes may add namespaces and change options. An unknown namespace is looked up in the
+    store, and `refresh` brings the known ones up to date.
+
+    `own_new_shards` is called when the store has a namespace that is not known here, before the
+    first timer of that namespace is accepted: there may be new shards to own. When it fails the
+    namespace stays unknown, and the next look at the store calls it again.
+    """
+
+    def __init__(
+        self,
+        store: TimerStore,
+        known: KnownNamespaces | None = None,
+        own_new_shards: Callable[[], Awaitable[None]] = _own_nothing,
+    ) -> None:
+        self._store = store
+        self._known = KnownNamespaces() if known is None else known
+        self._own_new_shards = own_new_shards
+        self._reading = asyncio.Lock()
+        self._reads_begun = 0
+        self._last_read = 0
+
+    def __iter__(self) -> Iterator[Namespace]:
+        return iter(self._known)
+
+    def known(self, name: str) -> Namespace | None:
+        """The namespace as it was last seen here."""
+        return self._known.known(name)
 
     async def named(self, name: str) -> Namespace:
         """Raises `NamespaceNotFound`."""
-        namespace = self._by_name.get(name)
+        namespace = self.known(name)
         if namespace is None:
             await self.refresh()
-            namespace = self._by_name.get(name)
+            namespace = self.known(name)
         if namespace is None:
             raise NamespaceNotFound(name)
         return namespace
@@ -57,7 +87,7 @@ class Namespaces:
         """Learn what other nodes added and changed."""
         begun_before = self._reads_begun
         async with self._reading:
-            # Whoever waited while somebody else began to read, and did, has been answered by that.
+            # A read that began after this call, while it waited, has answered it too.
             if self._last_read <= begun_before:
                 await self._read()
 
@@ -67,16 +97,15 @@ class Namespaces:
         num_shards: int | None,
         change: Callable[[NamespaceOptions], NamespaceOptions],
     ) -> Namespace:
-        """Create the namespace, or change the options of the one that exists.
+        """Create the namespace, or change the options of the existing one.
 
-        `change` may be called again with what it answered. Of two nodes that change options at
-        the same time one goes last, and what it answers holds. Raises `InvalidInput`, for one
-        when the namespace exists with another number of shards: timers are spread over the old
-        number, so it stays.
+        `change` may be called again with its own answer. When two nodes change options at the
+        same time, the last write holds. Raises `InvalidInput`, also when the namespace exists
+        with another number of shards: its timers are spread over that number, so it stays.
         """
         async with self._reading:
             await self._read()
-            existing = self._by_name.get(name)
+            existing = self.known(name)
             if existing is None:
                 new = Namespace(
                     name,
@@ -92,82 +121,98 @@ class Namespaces:
             check_namespace(changed)
             if changed != existing:
                 await self._store.change_namespace(name, changed.options)
-                self._by_name[name] = changed
+                self._known.add(changed)
             return changed
 
     async def provide(self, names: Collection[str]) -> None:
-        """Create those of the namespaces that are not there, for doors at which nobody has to ask
-        for one first. Their names have been checked."""
-        if all(name in self._by_name for name in names):
+        """Create the missing ones of these namespaces, for callers that need not create them
+        first. The names have been checked."""
+        if all(self.known(name) for name in names):
             return
         async with self._reading:
             await self._read()
-            missing = [name for name in names if name not in self._by_name]
+            missing = [name for name in names if not self.known(name)]
             for name in missing:
                 await self._store.add_namespace(Namespace(name, DEFAULT_SHARDS))
             if missing:
                 await self._read()
 
-    async def add_all(self, configured: Iterable[WantedNamespace]) -> None:
-        """What is configured comes to exist, at start-up, before the engine starts.
+    async def add_all(self, configured: Iterable[ConfiguredNamespace]) -> None:
+        """Create the configured namespaces at start-up, before the engine starts.
 
-        Raises `SettingsError` with a line for each namespace that cannot be; then none of those
-        that could not be checked was created.
+        Raises `SettingsError` with one line for each namespace that is refused. When a check
+        refuses one, none is created.
         """
-        wanted = list(configured)
-        _tell_all(_problem_of(each) for each in wanted)
-        _tell_all([await self._add(each) for each in wanted])
+        namespaces = list(configured)
+        _raise_problems(_problem_with(each) for each in namespaces)
+        _raise_problems([await self._add(each) for each in namespaces])
         async with self._reading:
-            self._by_name = {each.name: each for each in await self._store.namespaces()}
+            self._known.replace_all(await self._store.namespaces())
 
-    async def _add(self, wanted: WantedNamespace) -> str | None:
-        """What is wrong with the namespace that the store holds."""
-        stored = await self._store.add_namespace(_namespace_of(wanted))
+    async def _add(self, configured: ConfiguredNamespace) -> str | None:
+        """The problem with the namespace that the store holds, if there is one."""
+        stored = await self._store.add_namespace(_namespace_of(configured))
         try:
-            _check_shards(stored, wanted.num_shards)
+            _check_shards(stored, configured.num_shards)
         except InvalidInput as error:
-            return _line(wanted, error)
-        if wanted.options is not None and stored.options != wanted.options:
-            await self._store.change_namespace(wanted.name, wanted.options)
+            return _line(configured, error)
+        if configured.options is not None and stored.options != configured.options:
+            await self._store.change_namespace(configured.name, configured.options)
         return None
 
     async def _read(self) -> None:
         self._reads_begun += 1
         number = self._reads_begun
-        found = {each.name: each for each in await self._store.namespaces()}
-        if found.keys() - self._by_name.keys():
-            await self.on_added()
-        self._by_name = found
+        found = await self._store.namespaces()
+        if not all(self.known(namespace.name) for namespace in found):
+            await self._own_new_shards()
+        self._known.replace_all(found)
         self._last_read = number
 
 
-def _namespace_of(wanted: WantedNamespace) -> Namespace:
+class NamespaceRefresher(BackgroundLoop):
+    """Refreshes the namespaces every few seconds where several nodes share a store."""
+
+    name = "namespace-refresher"
+
+    def __init__(self, namespaces: Namespaces, clock: Clock) -> None:
+        super().__init__(clock)
+        self._namespaces = namespaces
+
+    async def step(self) -> None:
+        await self.wait(REFRESH_SECONDS)
+        await self._namespaces.refresh()
+
+
+def _namespace_of(configured: ConfiguredNamespace) -> Namespace:
     return Namespace(
-        wanted.name,
-        DEFAULT_SHARDS if wanted.num_shards is None else wanted.num_shards,
-        NamespaceOptions() if wanted.options is None else wanted.options,
+        configured.name,
+        DEFAULT_SHARDS if configured.num_shards is None else configured.num_shards,
+        NamespaceOptions() if configured.options is None else configured.options,
     )
 
 
 def _check_shards(existing: Namespace, num_shards: int | None) -> None:
     if num_shards not in (None, existing.num_shards):
-        problem = f"is {existing.num_shards} since the namespace was created, and stays so"
-        raise InvalidInput("num_shards", problem)
+        raise InvalidInput(
+            "num_shards",
+            f"is {existing.num_shards} since the namespace was created, and stays so",
+        )
 
 
-def _problem_of(wanted: WantedNamespace) -> str | None:
+def _problem_with(configured: ConfiguredNamespace) -> str | None:
     try:
-        check_namespace(_namespace_of(wanted))
+        check_namespace(_namespace_of(configured))
     except InvalidInput as error:
-        return _line(wanted, error)
+        return _line(configured, error)
     return None
 
 
-def _line(wanted: WantedNamespace, error: InvalidInput) -> str:
-    return f"namespace {wanted.name!r}: {error.message}"
+def _line(configured: ConfiguredNamespace, error: InvalidInput) -> str:
+    return f"namespace {configured.name!r}: {error.message}"
 
 
-def _tell_all(problems: Iterable[str | None]) -> None:
+def _raise_problems(problems: Iterable[str | None]) -> None:
     lines = [problem for problem in problems if problem is not None]
     if lines:
         raise SettingsError("\n".join(lines))

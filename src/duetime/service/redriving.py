@@ -1,4 +1,4 @@
-"""Firing failed timers once more."""
+"""Redriving: failed timers become pending again, one by one or all that match a filter."""
 
 from collections.abc import Callable
 
@@ -19,15 +19,14 @@ BATCH_SIZE = 500
 
 
 class RedriveFilter(Struct, frozen=True, kw_only=True):
-    """Failed timers of a namespace whose instants are in a range, with an error that contains
-    a text."""
+    """Matches failed timers of a namespace by a range of instants and a text in the error."""
 
     scan: ScanQuery
     error_contains: str | None = None
 
 
 class Redriving:
-    """Failed timers become pending again, as new firings that are due at once."""
+    """Makes failed timers pending again, as new firings that are due at once."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class Redriving:
         return timer
 
     async def check(self, key: TimerKey) -> None:
-        """Raises what keeps the timer from being redriven, if anything does."""
+        """Raises the reason why the timer cannot be redriven, if there is one."""
         await self._namespaces.named(key.namespace)
         timer = await self._store.get(key)
         if timer is None:
@@ -64,30 +63,29 @@ class Redriving:
         if timer.status is not TimerStatus.FAILED:
             raise TimerNotFailed(timer.status)
 
-    async def count(self, wanted: RedriveFilter) -> int:
-        """How many timers match."""
-        await self._namespaces.named(wanted.scan.namespace)
-        if wanted.error_contains is None:
-            return await self._store.count_scan(_failed(wanted.scan))
-        matching = 0
-        query: ScanQuery | None = _failed(wanted.scan)
+    async def count(self, matching: RedriveFilter) -> int:
+        await self._namespaces.named(matching.scan.namespace)
+        if matching.error_contains is None:
+            return await self._store.count_scan(_failed(matching.scan))
+        count = 0
+        query: ScanQuery | None = _failed(matching.scan)
         while query is not None:
             timers = await self._store.scan(query)
-            matching += sum(_matches(timer, wanted) for timer in timers)
-            query = _beyond(query, timers)
-        return matching
+            count += sum(_matches(timer, matching) for timer in timers)
+            query = _next_query(query, timers)
+        return count
 
-    async def redrive_all(self, wanted: RedriveFilter) -> int:
-        """Redrive every timer that matches, in batches; answers how many. A timer that fails
-        again meanwhile is not redriven twice: the scan is beyond it."""
-        await self._namespaces.named(wanted.scan.namespace)
+    async def redrive_all(self, matching: RedriveFilter) -> int:
+        """Redrive every timer that matches, in batches, and return the number. A timer that fails
+        again meanwhile is not redriven twice: the scan has passed it."""
+        await self._namespaces.named(matching.scan.namespace)
         redriven = 0
-        query: ScanQuery | None = _failed(wanted.scan)
+        query: ScanQuery | None = _failed(matching.scan)
         while query is not None:
             timers = await self._store.scan(query)
-            keys = [timer.key for timer in timers if _matches(timer, wanted)]
+            keys = [timer.key for timer in timers if _matches(timer, matching)]
             redriven += sum(timer is not None for timer in await self._redrive(keys))
-            query = _beyond(query, timers)
+            query = _next_query(query, timers)
         return redriven
 
     async def _redrive(self, keys: list[TimerKey]) -> list[Timer | None]:
@@ -105,13 +103,13 @@ def _failed(scan: ScanQuery) -> ScanQuery:
     return replace(scan, status=TimerStatus.FAILED, after_exclusive=None, limit=BATCH_SIZE)
 
 
-def _matches(timer: Timer, wanted: RedriveFilter) -> bool:
-    text = wanted.error_contains
+def _matches(timer: Timer, matching: RedriveFilter) -> bool:
+    text = matching.error_contains
     return text is None or text in (timer.last_error or "")
 
 
-def _beyond(query: ScanQuery, timers: list[Timer]) -> ScanQuery | None:
-    """The query for what follows these timers; None when nothing does."""
+def _next_query(query: ScanQuery, timers: list[Timer]) -> ScanQuery | None:
+    """The query for the timers after these; None when there are no more."""
     if len(timers) < query.limit:
         return None
     last = timers[-1]

@@ -1,4 +1,4 @@
-"""What can be done with timers, the same for every front door."""
+"""Create, get, change, cancel, remove and list timers: the same for every front door."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -36,18 +36,15 @@ from duetime.ports.store import (
     TimerStore,
 )
 from duetime.ports.wakeups import WakeUps
-from duetime.service.admission import Admissions
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.create_comparison import differing_fields
+from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
-from duetime.service.key_text import check_key_text
 from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
-from duetime.service.rules import TimerRules
-from duetime.service.timer_checks import TimerChecks
+from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
 MAX_TRIES = 10
-"""How often a timer may be changed by others while one changes a part of it."""
+"""Attempts to change a part of a timer that others keep changing."""
 
 
 def new_uuid7() -> str:
@@ -57,9 +54,9 @@ def new_uuid7() -> str:
 class TimerService:
     """Validates, writes, and wakes the engine. It keeps no timer: the store is the truth.
 
-    Each front door has a service with its own rules; `creates` may be shared between them.
-    Fields are named in the spelling of the platform API (`execute_at`, `callback.url`); a door
-    that spells them otherwise translates.
+    Each front door has a service with its own rules; services may share `creates`. Errors name
+    fields in the spelling of the platform API (`execute_at`, `callback.url`); a door with another
+    spelling translates.
     """
 
     def __init__(
@@ -81,37 +78,37 @@ class TimerService:
         self._rules = rules
         self._checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
-        self._admissions = Admissions(namespaces, self._checks, rules, new_uuid)
+        self._requests = CreateRequests(namespaces, self._checks, rules, new_uuid)
         self._creates = CreateBatcher(store, wakeups) if creates is None else creates
 
     async def create(self, new: NewTimer) -> CreateResult:
-        """Create the timer, durably; the result tells whether it is a new one.
+        """Create the timer, durably; the result says whether it is a new one.
 
-        With an id or an idempotency key, a repeat of what was accepted once is answered with the
-        timer it made, however close its instant is by now. Raises `InvalidInput`, `TooLarge`,
-        `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when the key belongs to a
-        different timer (with an id it is `TimerDiffers`, which says in what); `TimerNotPending`
-        when that was to be replaced and is not pending.
+        A request with an id or an idempotency key may be repeated: the repeat is answered with
+        the timer that the first request made, however close its instant is by now. Raises
+        `InvalidInput`, `TooLarge`, `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when
+        the key belongs to a different timer (with an id it is `TimerDiffers`, which names the
+        fields); `TimerNotPending` when the timer to replace is not pending.
         """
         await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
             return await self._create_once(new, new.idempotency_key)
         if new.id is None:
             return await self.begin_create(new)
-        request = self._admissions.to(new.namespace).request_of(new, self._clock.now())
+        request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         try:
             self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
         except InvalidInput as mistimed:
-            return await self._met_too_late(request, mistimed)
+            return await self._repeat_or_raise(request, mistimed)
         return self._checked(await self._creates.create(request), request)
 
     def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
-        """Create a timer that has neither an id nor an idempotency key, in a namespace that is
-        known here, without a coroutine: what is wrong is raised at once, and the result is there
-        when it is durable."""
+        """Create a timer without an id or an idempotency key, in a namespace that is known here.
+        Without a coroutine: errors in the input are raised at once, and the future has the result
+        when the timer is durable."""
         assert new.idempotency_key is None
         assert new.id is None
-        request = self._admissions.to(new.namespace).request_of(new, self._clock.now())
+        request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
         return self._creates.create(request)
 
@@ -119,25 +116,24 @@ class TimerService:
         self, news: Sequence[NewTimer | DuetimeError]
     ) -> list[CreateResult | DuetimeError]:
         """Create timers that have ids of their own, in as few durable writes as possible; one
-        answer per timer, in order. What is wrong with one does not keep the others from being
-        created, and what the front door found wrong with one is its answer. Raises
-        `StoreUnavailable`; then some may have been created, and the same call may be made
-        again."""
-        batch = self._admissions.admit_all(news, self._clock.now())
+        answer per timer, in order. An invalid timer does not keep the others from being created,
+        and an entry that is already an error is its own answer. Raises `StoreUnavailable`; then
+        some may have been created, and the same call may be made again."""
+        batch = self._requests.batch(news, self._clock.now())
         if batch.misses_namespaces:
             await self._namespaces.refresh()
-            batch = self._admissions.admit_all(news, self._clock.now())
+            batch = self._requests.batch(news, self._clock.now())
         others: dict[int, CreateResult | DuetimeError] = {**batch.refused}
-        for place, (request, mistimed) in batch.mistimed.items():
+        for index, (request, mistimed) in batch.mistimed.items():
             try:
-                others[place] = await self._met_too_late(request, mistimed)
+                others[index] = await self._repeat_or_raise(request, mistimed)
             except (InvalidInput, TimerDiffers, TimerNotPending) as error:
-                others[place] = error
+                others[index] = error
         created = await self._create_all(batch.requests)
         if not others:
             return created
         rest = iter(created)
-        return [others[place] if place in others else next(rest) for place in range(len(news))]
+        return [others[index] if index in others else next(rest) for index in range(len(news))]
 
     async def get(self, key: TimerKey) -> Timer:
         await self._namespaces.named(key.namespace)
@@ -180,8 +176,8 @@ class TimerService:
         execute_at: Instant | UnsetType = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
     ) -> Timer:
-        """The same for parts of the callback. What others change meanwhile is not undone: then
-        `change_callback` is called again with what they left."""
+        """Like `change`, for parts of the callback. A change that others make meanwhile is not
+        undone: `change_callback` is called again with the callback that they left."""
         for _ in range(MAX_TRIES):
             before = await self.get(key)
             callback = change_callback(before.callback)
@@ -199,7 +195,7 @@ class TimerService:
         raise StoreUnavailable(f"timer {key.id!r} changes too fast to be changed: try again")
 
     async def _change(self, key: TimerKey, change: Change) -> Timer | None:
-        """The changed timer; None when it is pending and has another firing by now."""
+        """The changed timer; None when it is pending and has a new firing by now."""
         namespace = await self._namespaces.named(key.namespace)
         try:
             self._check_change(change, namespace)
@@ -231,7 +227,7 @@ class TimerService:
             self._checks.check_policy(change.retry_policy)
 
     async def cancel(self, key: TimerKey) -> Timer:
-        """Cancel the timer if it is pending; one that is canceled already stays so."""
+        """Cancel the timer if it is pending; a canceled timer stays canceled."""
         await self._namespaces.named(key.namespace)
         result = await self._store.cancel_if_pending(key, self._clock.now())
         if result is None:
@@ -243,8 +239,8 @@ class TimerService:
     async def remove(self, key: TimerKey) -> None:
         """Forget the timer if it is pending, so that it never fires and its id is free again.
 
-        One that came over the bus is canceled instead: its command may come once more, and must
-        find that there is nothing left to do.
+        A timer that came over the bus is canceled instead: its command may be delivered again and
+        must then find nothing to do.
         """
         timer = await self.get(key)
         if isinstance(timer.callback, BusCallback):
@@ -274,8 +270,8 @@ class TimerService:
         timer_id = id_of_idempotency_key(idempotency_key)
         fingerprint = fingerprint_of(new)
         try:
-            admission = self._admissions.to(new.namespace)
-            request = admission.request_of(new, self._clock.now(), timer_id, fingerprint)
+            requests = self._requests.in_namespace(new.namespace)
+            request = requests.request_for(new, self._clock.now(), timer_id, fingerprint)
             self._checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput:
             existing = await self._store.get(TimerKey(new.namespace, timer_id))
@@ -294,15 +290,17 @@ class TimerService:
         results = await self._creates.create_all(requests)
         answers: list[CreateResult | DuetimeError] = [*results]
         existing = Existence.EXISTING
-        for place, result in enumerate(results):
+        for index, result in enumerate(results):
             if result.existence is existing:
-                answers[place] = self._checked_or_error(result, requests[place])
+                answers[index] = self._checked_or_error(result, requests[index])
         return answers
 
-    async def _met_too_late(self, request: CreateRequest, mistimed: InvalidInput) -> CreateResult:
-        """The timer that an earlier request made, if this one repeats it. If it asks for the same
-        instant and for something else, that is what is wrong with it; otherwise its instant is,
-        and so it is when the timer is pending and to be replaced."""
+    async def _repeat_or_raise(
+        self, request: CreateRequest, mistimed: InvalidInput
+    ) -> CreateResult:
+        """The timer that an earlier request made, if this one repeats it. Otherwise raises
+        `mistimed`, unless the instant is the same and other fields differ: then these are the
+        error, except where the request would replace a pending timer."""
         existing = await self._store.get(request.timer.key)
         if existing is None:
             raise mistimed
@@ -315,7 +313,7 @@ class TimerService:
         return self._checked(CreateResult(Existence.EXISTING, existing), request)
 
     def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
-        """The result, unless the timer that exists is not the one that was asked for."""
+        """The result, unless the existing timer differs from the requested one."""
         if result.existence is not Existence.EXISTING:
             return result
         fields = self._differing_fields(request, result.timer)
@@ -334,9 +332,10 @@ class TimerService:
             return error
 
     def _differing_fields(self, request: CreateRequest, existing: Timer) -> list[str]:
-        wanted = request.timer
-        namespace = self._namespaces.known(wanted.key.namespace)
-        if namespace is not None and wanted.retry_policy == namespace.options.retry_policy:
-            # Nothing was asked for, or just that; the namespace's may have been another one then.
-            wanted = replace(wanted, retry_policy=existing.retry_policy)
-        return differing_fields(wanted, existing, self._rules.callback_timeout_ms)
+        timer = request.timer
+        namespace = self._namespaces.known(timer.key.namespace)
+        if namespace is not None and timer.retry_policy == namespace.options.retry_policy:
+            # The policy came from the namespace, whose policy may have been another one when the
+            # existing timer was created.
+            timer = replace(timer, retry_policy=existing.retry_policy)
+        return differing_fields(timer, existing, self._rules.callback_timeout_ms)

@@ -2,14 +2,14 @@
 
 import re
 
-from duetime.domain.keys import MAX_KEY_CHARACTERS
-from duetime.domain.namespace import MAX_SHARDS, WantedNamespace
+from duetime.domain.limits import MAX_KEY_CHARACTERS, MAX_SHARDS
+from duetime.domain.namespace import ConfiguredNamespace
 
 _NAME_AND_SHARDS = re.compile(r"(.*?)\s*:\s*([0-9]+)", re.DOTALL)
 _NOT_STORABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
-def namespace_list(text: str) -> tuple[WantedNamespace, ...]:
+def namespace_list(text: str) -> tuple[ConfiguredNamespace, ...]:
     """A name may contain colons: only digits after the last one are a number of shards."""
     namespaces = tuple(_namespace(item.strip()) for item in text.split(","))
     names = [each.name for each in namespaces]
@@ -28,7 +28,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= 40 else name[:37] + "..."
 
 
-def _namespace(item: str) -> WantedNamespace:
+def _namespace(item: str) -> ConfiguredNamespace:
     parts = _NAME_AND_SHARDS.fullmatch(item)
     name, shards = (item, None) if parts is None else parts.groups()
     if not is_namespace_name(name):
@@ -37,10 +37,10 @@ def _namespace(item: str) -> WantedNamespace:
             f"characters: {shortened(name)!r} is none"
         )
     if shards is None:
-        return WantedNamespace(name)
+        return ConfiguredNamespace(name)
     if len(shards) > 18 or not 1 <= int(shards) <= MAX_SHARDS:
         raise ValueError(
             f"a list with 1 to {MAX_SHARDS} shards for each name: {shortened(name)!r} has "
             f"{shortened(shards)}"
         )
-    return WantedNamespace(name, int(shards))
+    return ConfiguredNamespace(name, int(shards))

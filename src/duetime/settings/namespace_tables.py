@@ -5,13 +5,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from duetime.domain.instants import parse_duration_ms
-from duetime.domain.keys import MAX_KEY_CHARACTERS
-from duetime.domain.namespace import (
-    MAX_SHARDS,
-    NamespaceOptions,
-    WantedNamespace,
-    parse_retention_seconds,
-)
+from duetime.domain.limits import MAX_KEY_CHARACTERS, MAX_SHARDS
+from duetime.domain.namespace import ConfiguredNamespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
 from duetime.settings.namespace_list import is_namespace_name, shortened
 from duetime.settings.parsers import number, whole_number
@@ -39,7 +34,9 @@ class NamespaceTables:
     source: str = ""
 
 
-def read_namespace_tables(tables: NamespaceTables, problems: list[str]) -> list[WantedNamespace]:
+def read_namespace_tables(
+    tables: NamespaceTables, problems: list[str]
+) -> list[ConfiguredNamespace]:
     """The namespaces that can be read; what is wrong with the others becomes problems."""
     namespaces = []
     for name, content in tables.by_name.items():
@@ -53,7 +50,7 @@ def read_namespace_tables(tables: NamespaceTables, problems: list[str]) -> list[
     return namespaces
 
 
-def _namespace(name: str, table: "_Table") -> WantedNamespace:
+def _namespace(name: str, table: "_Table") -> ConfiguredNamespace:
     table.refuse_others(_MEMBERS)
     shards = table.read("shards", whole_number(1, MAX_SHARDS))
     options = NamespaceOptions(
@@ -63,7 +60,7 @@ def _namespace(name: str, table: "_Table") -> WantedNamespace:
         max_payload_bytes=table.read("max_payload_bytes", whole_number(1, 16 * 2**20)),
     )
     # A table that sets no option leaves those alone that were set through the API.
-    return WantedNamespace(name, shards, options if table.has_other_than("shards") else None)
+    return ConfiguredNamespace(name, shards, options if table.has_other_than("shards") else None)
 
 
 def _retry_policy(namespace: "_Table") -> RetryPolicy:

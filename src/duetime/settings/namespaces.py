@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from duetime.domain.namespace import DEFAULT_NAMESPACE, WantedNamespace
+from duetime.domain.namespace import DEFAULT_NAMESPACE, ConfiguredNamespace
 from duetime.settings.definitions import NAMESPACES
 from duetime.settings.given_values import Texts
 from duetime.settings.namespace_list import shortened
@@ -11,7 +11,7 @@ from duetime.settings.namespace_tables import NamespaceTables, read_namespace_ta
 
 def read_namespaces(
     texts: Texts, tables: NamespaceTables, problems: list[str]
-) -> tuple[WantedNamespace, ...]:
+) -> tuple[ConfiguredNamespace, ...]:
     """Those of the list in its order, then those that only have a table. `default` is always
     among them: the platform API needs it."""
     namespaces = {each.name: each for each in texts.optional(NAMESPACES) or ()}
@@ -25,5 +25,5 @@ def read_namespaces(
             )
         namespaces[table.name] = replace(table, num_shards=shards)
     if DEFAULT_NAMESPACE not in namespaces:
-        namespaces = {DEFAULT_NAMESPACE: WantedNamespace(DEFAULT_NAMESPACE), **namespaces}
+        namespaces = {DEFAULT_NAMESPACE: ConfiguredNamespace(DEFAULT_NAMESPACE), **namespaces}
     return tuple(namespaces.values())

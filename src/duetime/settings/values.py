@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from duetime.domain.namespace import WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace
 
 
 class LogLevel(StrEnum):
@@ -95,7 +95,7 @@ class Settings:
     host: str
     port: int
     workers: int
-    namespaces: tuple[WantedNamespace, ...]
+    namespaces: tuple[ConfiguredNamespace, ...]
     store: StoreSettings
     nats: NatsSettings | None
     broker: BrokerSettings | None

@@ -13,7 +13,7 @@ from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus
 from duetime.service.redriving import Redriving
-from duetime.service.rules import TimerRules
+from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from tests.unit.service.service_bench import ServiceBench
 

@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.api.app import ApiRules
-from duetime.service.rules import TimerRules
+from duetime.service.validation import TimerRules
 from tests.unit.api.asgi_client import API_KEY, ApiBench, call, create_body
 
 URL = "https://example.com"

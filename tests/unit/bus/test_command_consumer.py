@@ -16,7 +16,7 @@ from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
-from duetime.service.rules import TimerRules
+from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT

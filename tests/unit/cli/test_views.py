@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from duetime.api.openapi.platform_examples import DETAIL
-from duetime.cli.output import layout, views
 from duetime.cli.client.server_lookup import find_key
 from duetime.cli.options import read_headers
+from duetime.cli.output import layout, views
 from duetime.cli.output.views import print_timer, print_timers
 from duetime.domain.outcome import INTERRUPTED
 

@@ -14,8 +14,8 @@ from duetime.delivery.answer_protocol import (
 )
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
-from duetime.domain.instants import LONGEST_DELAY, Instant, format_instant
-from duetime.domain.keys import MAX_KEY_CHARACTERS
+from duetime.domain.instants import Instant, format_instant
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_KEY_CHARACTERS
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.delivery.claims import claim_of
@@ -101,7 +101,7 @@ class TestRescheduling:
             ("2030-01-01T00:00:10Z", START_AT + 10_000_000),
             ("2030-01-01T01:00:10+01:00", START_AT + 10_000_000),
             ("2029-12-31T19:00:10.000007-05:00", START_AT + 10_000_007),
-            (format_instant(Instant(NOW + LONGEST_DELAY)), NOW + LONGEST_DELAY),
+            (format_instant(Instant(NOW + MAX_DELAY_MICROSECONDS)), NOW + MAX_DELAY_MICROSECONDS),
         ],
     )
     def test_the_next_instant_is_the_one_asked_for(self, text: str, instant: int) -> None:
@@ -134,7 +134,7 @@ class TestRescheduling:
             ("0001-01-01T00:00:00+23:59", "must not be before 1970"),
             ("9999-12-31T23:59:59-23:59", "is too far in the future: at most 100 years"),
             (
-                format_instant(Instant(NOW + LONGEST_DELAY + 1)),
+                format_instant(Instant(NOW + MAX_DELAY_MICROSECONDS + 1)),
                 "is too far in the future: at most 100 years",
             ),
         ],

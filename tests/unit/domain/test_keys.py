@@ -11,7 +11,7 @@ from duetime.domain.keys import (
     stable_hash,
     timer_uuid_of,
 )
-from duetime.domain.namespace import MAX_SHARDS
+from duetime.domain.limits import MAX_SHARDS
 
 # The same numbers come from `printf %s "$id" | b2sum --length 64`. Never change them.
 STABLE_HASHES = {

@@ -8,6 +8,7 @@ from duetime.domain import transitions
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
+from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import (
     INTERRUPTED,
     AttemptOutcome,
@@ -18,7 +19,7 @@ from duetime.domain.outcome import (
     Rescheduled,
 )
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Attempt, Claim, Timer, TimerStatus
+from duetime.domain.timer import Attempt, Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Settlement
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer

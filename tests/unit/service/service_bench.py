@@ -9,11 +9,11 @@ from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
-from duetime.domain.namespace import WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace
 from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.namespaces import Namespaces
-from duetime.service.rules import TimerRules
 from duetime.service.timer_service import TimerService
+from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock
 from duetime.testing.store_contract.steps import own_shards
@@ -68,7 +68,7 @@ class ServiceBench:
         )
 
     async def open(self) -> "ServiceBench":
-        await self.namespaces.add_all([WantedNamespace("default")])
+        await self.namespaces.add_all([ConfiguredNamespace("default")])
         return self
 
     async def claim_all(self) -> None:

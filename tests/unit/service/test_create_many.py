@@ -10,8 +10,8 @@ from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
-from duetime.service.new_timer import NewTimer
-from duetime.service.rules import TimerRules
+from duetime.service.create_requests import NewTimer
+from duetime.service.validation import TimerRules
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.service.service_bench import ServiceBench
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import Instant
 from duetime.domain.retry import RetryPolicy
+from duetime.service.create_requests import NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
-from duetime.service.new_timer import NewTimer
 
 
 def new_timer(payload: str = '{"a": 1, "b": 2.50}') -> NewTimer:

@@ -13,12 +13,11 @@ from duetime.domain.errors import (
     SettingsError,
     StoreUnavailable,
 )
-from duetime.domain.namespace import Namespace, NamespaceOptions, WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace, Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
-from duetime.service.namespace_refresher import INTERVAL_SECONDS, NamespaceRefresher
-from duetime.service.namespaces import Namespaces
+from duetime.service.namespaces import REFRESH_SECONDS, NamespaceRefresher, Namespaces
 from duetime.stores.memory import MemoryStore
-from duetime.testing import VirtualClock
+from duetime.testing import LoopClock, VirtualClock, on_virtual_time
 
 ONE_AT_A_TIME = NamespaceOptions(concurrency=1)
 
@@ -69,7 +68,7 @@ class OvertakenStore(MemoryStore):
 
 async def test_what_is_configured_exists() -> None:
     namespaces = Namespaces(MemoryStore())
-    await namespaces.add_all([WantedNamespace("default"), WantedNamespace("billing", 4)])
+    await namespaces.add_all([ConfiguredNamespace("default"), ConfiguredNamespace("billing", 4)])
     assert await namespaces.named("billing") == Namespace("billing", 4)
     assert {each.name: each.num_shards for each in namespaces} == {"default": 16, "billing": 4}
     with pytest.raises(NamespaceNotFound, match="'other'"):
@@ -82,14 +81,20 @@ async def test_configured_options_go_before_those_of_the_store_and_none_leave_th
     await store.add_namespace(Namespace("b", 2, ONE_AT_A_TIME))
     namespaces = Namespaces(store)
     two = NamespaceOptions(concurrency=2)
-    await namespaces.add_all([WantedNamespace("a"), WantedNamespace("b", None, two)])
+    await namespaces.add_all([ConfiguredNamespace("a"), ConfiguredNamespace("b", None, two)])
     assert list(namespaces) == [Namespace("a", 2, ONE_AT_A_TIME), Namespace("b", 2, two)]
 
 
 async def test_another_number_of_shards_is_refused_with_what_there_is() -> None:
     store = MemoryStore()
-    await Namespaces(store).add_all([WantedNamespace("default", 16), WantedNamespace("a", 1)])
-    wanted = [WantedNamespace("default", 32), WantedNamespace("a", 2), WantedNamespace("b")]
+    await Namespaces(store).add_all(
+        [ConfiguredNamespace("default", 16), ConfiguredNamespace("a", 1)]
+    )
+    wanted = [
+        ConfiguredNamespace("default", 32),
+        ConfiguredNamespace("a", 2),
+        ConfiguredNamespace("b"),
+    ]
     with pytest.raises(SettingsError) as caught:
         await Namespaces(store).add_all(wanted)
     assert caught.value.message.splitlines() == [
@@ -101,18 +106,18 @@ async def test_another_number_of_shards_is_refused_with_what_there_is() -> None:
 async def test_impossible_namespaces_are_refused_together_before_any_is_made() -> None:
     store = MemoryStore()
     impossible = [
-        WantedNamespace(""),
-        WantedNamespace("x" * 256),
-        WantedNamespace("a\0b"),
-        WantedNamespace("a", 0),
-        WantedNamespace("a", 4097),
-        WantedNamespace("a", 1, NamespaceOptions(retry_policy=RetryPolicy(max_retries=101))),
-        WantedNamespace("a", 1, NamespaceOptions(retention_seconds=-1)),
-        WantedNamespace("a", 1, NamespaceOptions(concurrency=0)),
-        WantedNamespace("a", 1, NamespaceOptions(max_payload_bytes=0)),
+        ConfiguredNamespace(""),
+        ConfiguredNamespace("x" * 256),
+        ConfiguredNamespace("a\0b"),
+        ConfiguredNamespace("a", 0),
+        ConfiguredNamespace("a", 4097),
+        ConfiguredNamespace("a", 1, NamespaceOptions(retry_policy=RetryPolicy(max_retries=101))),
+        ConfiguredNamespace("a", 1, NamespaceOptions(retention_seconds=-1)),
+        ConfiguredNamespace("a", 1, NamespaceOptions(concurrency=0)),
+        ConfiguredNamespace("a", 1, NamespaceOptions(max_payload_bytes=0)),
     ]
     with pytest.raises(SettingsError) as caught:
-        await Namespaces(store).add_all([WantedNamespace("fine"), *impossible])
+        await Namespaces(store).add_all([ConfiguredNamespace("fine"), *impossible])
     assert len(caught.value.message.splitlines()) == len(impossible)
     assert await store.namespaces() == []
 
@@ -166,14 +171,13 @@ async def test_puts_at_the_same_time_lose_nothing() -> None:
 
 class TestNewShards:
     async def test_are_owned_before_the_namespace_is_known(self) -> None:
-        namespaces = Namespaces(MemoryStore())
         known_when_told: list[Namespace | None] = []
 
-        async def on_added() -> None:
+        async def own_new_shards() -> None:
             known_when_told.append(namespaces.known("a"))
 
-        namespaces.on_added = on_added
-        await namespaces.add_all([WantedNamespace("default")])
+        namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
+        await namespaces.add_all([ConfiguredNamespace("default")])
         assert known_when_told == []
         await namespaces.put("a", None, unchanged)
         assert known_when_told == [None]
@@ -182,17 +186,16 @@ class TestNewShards:
         assert known_when_told == [None]
 
     async def test_that_could_not_be_owned_are_owned_later(self) -> None:
-        namespaces = Namespaces(MemoryStore())
         failures: list[Exception] = [StoreUnavailable("away"), StoreUnavailable("away")]
         owned = 0
 
-        async def on_added() -> None:
+        async def own_new_shards() -> None:
             nonlocal owned
             if failures:
                 raise failures.pop()
             owned += 1
 
-        namespaces.on_added = on_added
+        namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
         with pytest.raises(StoreUnavailable):
             await namespaces.put("a", None, unchanged)
         with pytest.raises(StoreUnavailable):
@@ -201,14 +204,13 @@ class TestNewShards:
         assert owned == 1
 
     async def test_of_another_node_are_owned_when_it_is_looked_up(self) -> None:
-        store = MemoryStore()
-        namespaces = Namespaces(store)
         told = asyncio.Event()
 
-        async def on_added() -> None:
+        async def own_new_shards() -> None:
             told.set()
 
-        namespaces.on_added = on_added
+        store = MemoryStore()
+        namespaces = Namespaces(store, own_new_shards=own_new_shards)
         await Namespaces(store).put("a", 2, unchanged)
         assert await namespaces.named("a") == Namespace("a", 2)
         assert told.is_set()
@@ -229,51 +231,44 @@ async def test_those_who_wait_for_a_look_at_the_store_share_the_next() -> None:
 
 
 class TestRefresher:
+    @on_virtual_time
     async def test_nodes_learn_of_changed_options(self) -> None:
-        store, clock = MemoryStore(), VirtualClock()
+        store, clock = MemoryStore(), LoopClock()
         here, there = Namespaces(store), Namespaces(store)
-        await here.add_all([WantedNamespace("a")])
+        await here.add_all([ConfiguredNamespace("a")])
         refresher = NamespaceRefresher(here, clock)
         refresher.start()
         await there.put("a", None, concurrency(1))
-        await pass_interval(clock)
+        await clock.sleep(REFRESH_SECONDS + 1)
         assert here.known("a") == Namespace("a", options=ONE_AT_A_TIME)
-        await refresher.stop()
-        assert clock.sleeping == 0
+        await refresher.abandon()
 
-    async def test_a_store_that_is_away_is_told_of_once_and_tried_again(self) -> None:
-        store, clock = CountedStore(), VirtualClock()
+    @on_virtual_time
+    async def test_an_absent_store_is_reported_once_and_tried_again(self) -> None:
+        store, clock = CountedStore(), LoopClock()
         namespaces = Namespaces(store)
-        await namespaces.add_all([WantedNamespace("a")])
+        await namespaces.add_all([ConfiguredNamespace("a")])
         refresher = NamespaceRefresher(namespaces, clock)
         refresher.start()
         with structlog.testing.capture_logs() as logs:
             store.failure = StoreUnavailable("away")
-            for _ in range(3):
-                await pass_interval(clock)
+            await clock.sleep(3 * REFRESH_SECONDS + 5)
             assert namespaces.known("a") == Namespace("a")
             await store.change_namespace("a", ONE_AT_A_TIME)
             store.failure = None
-            await pass_interval(clock)
-        assert [entry["event"] for entry in logs] == [
-            "namespaces.not_refreshed",
-            "namespaces.refreshed",
+            await clock.sleep(REFRESH_SECONDS + 2)
+        assert [(entry["event"], entry["loop"]) for entry in logs] == [
+            ("store.unavailable", "namespace-refresher"),
+            ("store.available", "namespace-refresher"),
         ]
         assert namespaces.known("a") == Namespace("a", options=ONE_AT_A_TIME)
-        await refresher.stop()
-
-
-async def pass_interval(clock: VirtualClock) -> None:
-    """Let the refresher sleep, wake and sleep again."""
-    await clock.wait_for_sleepers()
-    clock.advance(INTERVAL_SECONDS)
-    await clock.wait_for_sleepers()
+        await refresher.abandon()
 
 
 async def test_a_read_that_failed_answers_nobody() -> None:
     store = CountedStore()
     namespaces = Namespaces(store)
-    await namespaces.add_all([WantedNamespace("default")])
+    await namespaces.add_all([ConfiguredNamespace("default")])
     await store.add_namespace(Namespace("late"))
     store.failure = StoreUnavailable("away")
     answers = await asyncio.gather(

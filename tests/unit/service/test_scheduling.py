@@ -16,7 +16,7 @@ from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
-from duetime.service.rules import TimerRules
+from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualEngine, VirtualClock
 from duetime.testing.store_contract.steps import own_shards

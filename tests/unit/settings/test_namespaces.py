@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.errors import SettingsError
-from duetime.domain.namespace import NamespaceOptions, WantedNamespace
+from duetime.domain.namespace import ConfiguredNamespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.settings import load_settings
 
@@ -17,7 +17,7 @@ def toml(tmp_path: Path) -> Path:
     return tmp_path / "duetime.toml"
 
 
-def namespaces(listed: str | None, toml: Path | None = None) -> list[WantedNamespace]:
+def namespaces(listed: str | None, toml: Path | None = None) -> list[ConfiguredNamespace]:
     environ = {"API_KEY": KEY}
     if listed is not None:
         environ["NAMESPACES"] = listed
@@ -72,8 +72,8 @@ def test_a_bad_list_is_one_line(bad: str, told: str) -> None:
 
 def test_the_file_may_have_the_list_and_the_environment_goes_before_it(toml: Path) -> None:
     toml.write_text('namespaces = "a:2,b"')
-    assert namespaces(None, toml)[1:] == [WantedNamespace("a", 2), WantedNamespace("b")]
-    assert namespaces("c", toml)[1:] == [WantedNamespace("c")]
+    assert namespaces(None, toml)[1:] == [ConfiguredNamespace("a", 2), ConfiguredNamespace("b")]
+    assert namespaces("c", toml)[1:] == [ConfiguredNamespace("c")]
 
 
 def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
         """.replace("\\\n", "")
     )
     assert namespaces(None, toml)[1:] == [
-        WantedNamespace(
+        ConfiguredNamespace(
             "notifications",
             64,
             NamespaceOptions(
@@ -111,9 +111,9 @@ def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
 def test_what_a_table_leaves_out_is_left_to_the_service(toml: Path) -> None:
     toml.write_text('[namespaces.a]\nshards = 8\n[namespaces.b]\nretention = "0s"\n[namespaces.c]')
     assert namespaces(None, toml)[1:] == [
-        WantedNamespace("a", 8),
-        WantedNamespace("b", None, NamespaceOptions(retention_seconds=0)),
-        WantedNamespace("c"),
+        ConfiguredNamespace("a", 8),
+        ConfiguredNamespace("b", None, NamespaceOptions(retention_seconds=0)),
+        ConfiguredNamespace("c"),
     ]
 
 
@@ -146,10 +146,10 @@ def test_tables_add_to_the_list(toml: Path) -> None:
     toml.write_text("[namespaces.a]\nconcurrency = 1\n[namespaces.b]\nshards = 2")
     one_at_a_time = NamespaceOptions(concurrency=1)
     assert namespaces("default:4,a:3,c,b:2", toml) == [
-        WantedNamespace("default", 4),
-        WantedNamespace("a", 3, one_at_a_time),
-        WantedNamespace("c"),
-        WantedNamespace("b", 2),
+        ConfiguredNamespace("default", 4),
+        ConfiguredNamespace("a", 3, one_at_a_time),
+        ConfiguredNamespace("c"),
+        ConfiguredNamespace("b", 2),
     ]
 
 

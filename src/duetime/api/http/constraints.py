@@ -3,8 +3,7 @@
 They are told to clients here; the service checks them itself, with messages that name the field.
 """
 
-from duetime.domain.instants import MAX_INSTANT_CHARACTERS
-from duetime.domain.keys import MAX_KEY_CHARACTERS
+from duetime.domain.limits import MAX_INSTANT_CHARACTERS, MAX_KEY_CHARACTERS
 
 KEY_LENGTH = {"minLength": 1, "maxLength": MAX_KEY_CHARACTERS}
 KEY_TEXT = {**KEY_LENGTH, "pattern": r"^[^\u0000]*$"}

@@ -14,7 +14,7 @@ from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.router import created_answer
 from duetime.domain.errors import Unauthorized
 from duetime.ports.store import CreateResult
-from duetime.service.new_timer import NewTimer
+from duetime.service.create_requests import NewTimer
 from duetime.service.timer_service import TimerService
 
 Headers = Sequence[tuple[bytes, bytes]]

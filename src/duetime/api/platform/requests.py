@@ -15,7 +15,7 @@ from duetime.api.platform.types import (
     UpdateTimerBody,
 )
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
-from duetime.service.new_timer import NewTimer
+from duetime.service.create_requests import NewTimer
 
 _CHOICES = {"callback.type": "'http' or 'nats'"}
 

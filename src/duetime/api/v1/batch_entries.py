@@ -7,7 +7,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, json
 from duetime.api.v1.requests import decode_create
 from duetime.api.v1.types import CreateBody
 from duetime.domain.errors import InvalidInput
-from duetime.domain.keys import MAX_KEY_CHARACTERS
+from duetime.domain.limits import MAX_KEY_CHARACTERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 TextIfKnown = str | UnsetType

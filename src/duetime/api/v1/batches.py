@@ -19,8 +19,8 @@ from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
+from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
 from duetime.service.timer_service import TimerService
 
 Outcome = CreateResult | DuetimeError

@@ -26,8 +26,8 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import OnExisting
+from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
 
 PolicyOf = Callable[[str], RetryPolicy]
 """The retry policy of a namespace, by its name."""

@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from duetime.cli.output.terminal import refuse
-from duetime.domain.keys import MAX_KEY_CHARACTERS
+from duetime.domain.limits import MAX_KEY_CHARACTERS
 
 
 def path_segment(option: str, text: str) -> str:

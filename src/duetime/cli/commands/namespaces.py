@@ -20,7 +20,7 @@ from duetime.cli.retry_options import (
     MaxRetriesOption,
     read_retry_policy,
 )
-from duetime.domain.namespace import MAX_SHARDS
+from duetime.domain.limits import MAX_SHARDS
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the namespace.")]
 

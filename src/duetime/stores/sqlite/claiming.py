@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
+from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
-from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Claim, TimerStatus
+from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.store import ClaimBatch, Leases
 from duetime.stores.sqlite.filing import earliest_unfiled, file_due
 from duetime.stores.sqlite.reading import Reader

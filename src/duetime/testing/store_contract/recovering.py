@@ -4,8 +4,9 @@ import pytest
 
 from duetime.domain import transitions
 from duetime.domain.keys import Epoch
+from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
-from duetime.domain.timer import MAX_ATTEMPTS_REMEMBERED, Timer, TimerStatus
+from duetime.domain.timer import Timer, TimerStatus
 from duetime.testing.store_contract.steps import (
     Store,
     at,

@@ -11,7 +11,7 @@ from duetime.api.v1.batch_entries import Wanted
 from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.imports import Import
 from duetime.domain.timer import TimerStatus
-from duetime.service.rules import TimerRules
+from duetime.service.validation import TimerRules
 from tests.unit.api.asgi_client import API_KEY, Reply, call
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
 

@@ -1,25 +1,51 @@
-"""From what a front door asks for to what the store is asked to create."""
+"""From the timer that a front door asks for to the checked request that the store creates."""
 
 from collections.abc import Callable, Iterable
 
+from msgspec import Raw, Struct
+
+from duetime.domain.callback import Callback
 from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound
 from duetime.domain.instants import Instant
 from duetime.domain.keys import NamespaceKeys
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.ports.store import CreateRequest, OnExisting
-from duetime.service.key_text import check_key_text, check_storable_text
 from duetime.service.namespaces import Namespaces
-from duetime.service.new_timer import NewTimer
-from duetime.service.rules import TimerRules
-from duetime.service.timer_checks import TimerChecks
+from duetime.service.validation import (
+    TimerChecks,
+    TimerRules,
+    check_key_text,
+    check_storable_text,
+)
 
 
-class Admission:
-    """Admits timers to one namespace, under the rules of one front door.
+class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
+    """A timer to create. Without an `id` it gets a new one.
 
-    What follows from the namespace alone is worked out once for all its timers, so an admission
-    holds only for as long as its `namespace` is the one that is known.
+    With an `idempotency_key` the id is derived from the key, so `id` must be absent; a second
+    request with the same key and the same content is answered with the first one's timer.
+    `payload` of the callback and `metadata` must be valid JSON in UTF-8.
+    """
+
+    execute_at: Instant
+    callback: Callback
+    namespace: str = DEFAULT_NAMESPACE
+    id: str | None = None
+    metadata: Raw | None = None
+    retry_policy: RetryPolicy | None = None
+    correlation_id: str | None = None
+    command_order: int = 0
+    idempotency_key: str | None = None
+    on_existing: OnExisting = OnExisting.KEEP
+
+
+class NamespaceRequests:
+    """Makes the requests of one namespace, under the rules of one API.
+
+    Everything that follows from the namespace alone is worked out once for all its timers, so
+    this object is valid only as long as the known namespace is the same one.
     """
 
     def __init__(
@@ -37,14 +63,14 @@ class Admission:
         self._default_policy = namespace.options.retry_policy if rules.default_retries else None
         self._keys = NamespaceKeys(namespace.name, namespace.num_shards)
 
-    def request_of(
+    def request_for(
         self,
         new: NewTimer,
         now: Instant,
         timer_id: str | None = None,
         fingerprint: bytes | None = None,
     ) -> CreateRequest:
-        """The request, checked but for its instant. A timer with a fingerprint never replaces
+        """The request, checked except for its instant. A timer with a fingerprint never replaces
         another. Raises `InvalidInput`."""
         id_is_new = timer_id is None and new.id is None
         if timer_id is None:
@@ -84,23 +110,23 @@ class Admission:
         return CreateRequest(timer, on_existing, id_is_new)
 
 
-class AdmittedBatch:
-    """Timers that came together, sorted by what is to be done with them. All but those to be
-    created have their places in the batch with them."""
+class RequestBatch:
+    """The timers of one batch, sorted by what happens to them next. The dictionaries are keyed by
+    the index in the batch."""
 
     def __init__(self) -> None:
         self.requests: list[CreateRequest] = []
         self.refused: dict[int, DuetimeError] = {}
         self.mistimed: dict[int, tuple[CreateRequest, InvalidInput]] = {}
-        """Only their instants are wrong, so they may be repeats."""
+        """Requests with nothing wrong but the instant: they may be repeats."""
 
     @property
     def misses_namespaces(self) -> bool:
         return any(isinstance(error, NamespaceNotFound) for error in self.refused.values())
 
 
-class Admissions:
-    """The admission to each namespace, made when its first timer comes."""
+class CreateRequests:
+    """Makes requests for any namespace, under the rules of one API."""
 
     def __init__(
         self,
@@ -113,38 +139,38 @@ class Admissions:
         self._checks = checks
         self._rules = rules
         self._new_uuid = new_uuid
-        self._by_name: dict[str, Admission] = {}
+        self._by_namespace: dict[str, NamespaceRequests] = {}
 
-    def to(self, name: str) -> Admission:
-        """Raises `NamespaceNotFound` for a namespace that is not known here."""
+    def in_namespace(self, name: str) -> NamespaceRequests:
+        """Raises `NamespaceNotFound` for a namespace that is not known on this node."""
         namespace = self._namespaces.known(name)
         if namespace is None:
             raise NamespaceNotFound(name)
-        admission = self._by_name.get(name)
-        if admission is None or admission.namespace is not namespace:
-            admission = Admission(namespace, self._checks, self._rules, self._new_uuid)
-            self._by_name[name] = admission
-        return admission
+        requests = self._by_namespace.get(name)
+        if requests is None or requests.namespace is not namespace:
+            requests = NamespaceRequests(namespace, self._checks, self._rules, self._new_uuid)
+            self._by_namespace[name] = requests
+        return requests
 
-    def admit_all(self, news: Iterable[NewTimer | DuetimeError], now: Instant) -> AdmittedBatch:
-        """What is an error already is refused with it."""
-        batch = AdmittedBatch()
-        admission: Admission | None = None
-        for place, new in enumerate(news):
+    def batch(self, news: Iterable[NewTimer | DuetimeError], now: Instant) -> RequestBatch:
+        """Entries that are already errors are refused with that error."""
+        batch = RequestBatch()
+        requests: NamespaceRequests | None = None
+        for index, new in enumerate(news):
             if not isinstance(new, NewTimer):
-                batch.refused[place] = new
+                batch.refused[index] = new
                 continue
             try:
-                if admission is None or admission.name != new.namespace:
-                    admission = self.to(new.namespace)
-                request = admission.request_of(new, now)
+                if requests is None or requests.name != new.namespace:
+                    requests = self.in_namespace(new.namespace)
+                request = requests.request_for(new, now)
             except (InvalidInput, NamespaceNotFound) as error:
-                batch.refused[place] = error
+                batch.refused[index] = error
                 continue
             try:
                 self._checks.check_instant(new.execute_at, now)
             except InvalidInput as error:
-                batch.mistimed[place] = (request, error)
+                batch.mistimed[index] = (request, error)
             else:
                 batch.requests.append(request)
         return batch
