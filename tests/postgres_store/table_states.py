@@ -18,15 +18,15 @@ _SECONDS_BETWEEN_PARTITIONS = 10 * 86_400
 
 _FILL_PENDING = """
     INSERT INTO pending_timers
-    SELECT $1::bigint, $1::bigint, $1::bigint + n * 1000, $1::bigint + n * 1000, 0, n % 16, 0, 0, 0,
-           decode(md5(n::text), 'hex'), 'default', $3 || n, 'd', '{"type":"bus"}'
+    SELECT $1::bigint, $1::bigint, $1::bigint + n * 1000, $1::bigint + n * 1000, 0, 0, n % 16,
+           0, 0, 0, decode(md5(n::text), 'hex'), 'default', $3 || n, 'd', '{"type":"bus"}'
     FROM generate_series(1, $2::integer) AS n
 """
 
 _FILL_FINISHED = """
     INSERT INTO finished_timers
-    SELECT $1::bigint, $1::bigint + n % 2 * $3::bigint, $1::bigint, $1::bigint, 1, n % 16, 1, 0, 1,
-           decode(md5(n::text), 'hex'), 'default', $4 || n, 'd', '{"type":"bus"}',
+    SELECT $1::bigint, $1::bigint + n % 2 * $3::bigint, $1::bigint, $1::bigint, 1, 0, n % 16,
+           1, 0, 1, decode(md5(n::text), 'hex'), 'default', $4 || n, 'd', '{"type":"bus"}',
            NULL, NULL, NULL, NULL, NULL, NULL, 2 + n % 3, NULL
     FROM generate_series(1, $2::integer) AS n
 """

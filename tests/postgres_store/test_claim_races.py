@@ -7,9 +7,10 @@ import pytest
 
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Change
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
+from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE, change_values
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.testing.store_contract.steps import at, create, ids_of, own_shards, stored
@@ -21,8 +22,8 @@ OTHER = make_timer("zz-other", execute_at=at(6))
 
 
 def changing_to(execute_at: Instant) -> tuple[Any, ...]:
-    others = (*(False, None) * 3, None, False, None, None)
-    return CHANGE, *TIMER.key, at(1), "changed", True, execute_at, *others
+    change = Change(updated_at=at(1), delivery_id="changed", execute_at=execute_at)
+    return CHANGE, *change_values(TIMER.key, change)
 
 
 async def claim_during(

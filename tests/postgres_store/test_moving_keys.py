@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Redrive, Settlement
+from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
+from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE, change_values
 from duetime.stores.postgres.claim_statement import claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
@@ -126,10 +126,10 @@ async def test_while_it_is_changed(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await create(store, TIMER)
-    others = (*(False, None) * 3, None, False, None, None)
-    change = (*TIMER.key, at(1), "changed", True, at(7), *others)
+    change = Change(updated_at=at(1), delivery_id="changed", execute_at=at(7))
+    values = change_values(TIMER.key, change)
     result = await create_during(
-        options, database, store, CHANGE, *change, on_existing=OnExisting.REPLACE
+        options, database, store, CHANGE, *values, on_existing=OnExisting.REPLACE
     )
     assert result.existence is Existence.REPLACED
     assert (result.timer.created_at, result.timer.due_at) == (TIMER.created_at, at(50))

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Change
 from duetime.ports.store import (
     CreateRequest,
     OnExisting,
@@ -20,7 +22,7 @@ from duetime.ports.store import (
     SortField,
 )
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE
+from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE, change_values
 from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
 from duetime.stores.postgres.connections import PLANS_FOR_VALUES, Connection, connected
@@ -53,7 +55,7 @@ ANY_STATUS = (None, *TimerStatus)
 
 SHARDS = list(range(16))
 EPOCHS = [1] * 16
-KEY = ("default", "t1")
+KEY = TimerKey("default", "t1")
 
 
 def settlements(claims: int) -> list[Any]:
@@ -72,7 +74,10 @@ def _label(status: TimerStatus | None) -> str:
 
 STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "get": (GET, KEY),
-    "change": (CHANGE, (*KEY, 1, "d", True, 2, *(False, None) * 3, None, False, None, None)),
+    "change": (
+        CHANGE,
+        change_values(KEY, Change(updated_at=at(1), delivery_id="d", execute_at=at(2))),
+    ),
     "cancel": (CANCEL, (*KEY, at(1))),
     "remove": (REMOVE, KEY),
     "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1), at(0))),

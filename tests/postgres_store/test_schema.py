@@ -1,18 +1,26 @@
 """Migrations: once, by whoever is first, and never backwards."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, Row, connected
-from duetime.testing.store_contract.steps import at, claim, completion, own_shards, stored
+from duetime.testing.store_contract.steps import (
+    at,
+    claim,
+    completion,
+    create,
+    own_shards,
+    stored,
+)
+from duetime.testing.timers import make_timer
 from tests.postgres_store.held import held
 
 
@@ -39,10 +47,10 @@ async def test_schemas_are_apart(options: PostgresOptions) -> None:
 async def test_a_newer_schema_is_refused(options: PostgresOptions) -> None:
     await schema.migrate(options)
     async with connected(options, ANY_PLAN) as connection:
-        await connection.execute("INSERT INTO schema_version VALUES (1000)")
+        await connection.execute("INSERT INTO applied_migrations VALUES (1000)")
     newest = schema.newest_version()
     message = (
-        "the database has schema version 1000, but this release of duetime knows only"
+        "the database has schema version 1000, but this release of Duetime knows only"
         f" version {newest}: start a newer release"
     )
     for refused in (schema.migrate(options), PostgresStore(options).open()):
@@ -69,84 +77,103 @@ async def test_an_interrupted_migration_leaves_nothing(
     assert await schema.check(options) == (None, schema.newest_version())
 
 
-async def migrate_up_to(
-    version: int, options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a release did that knew no later version."""
-    scripts = schema.migrations()[:version]
-    with monkeypatch.context() as patched:
-        patched.setattr(schema, "migrations", lambda: scripts)
-        await schema.migrate(options)
-
-
-_OF_VERSION_3 = """
-    INSERT INTO namespaces VALUES ('default', 16);
-    INSERT INTO shards SELECT n, 0, NULL FROM generate_series(0, 15) AS n;
-    INSERT INTO shard_fences SELECT role, n, 0 FROM generate_series(0, 1) AS role,
-        generate_series(0, 15) AS n;
-"""
-
-_CREATE_IN_VERSION_3 = """
-    SELECT status FROM create_timers(
-        true, ARRAY['default'], ARRAY[$1::text], ARRAY[1], ARRAY['\\x01'::bytea], ARRAY[1::bigint],
-        ARRAY[1::bigint], ARRAY[2::bigint], ARRAY[2::bigint], ARRAY['d'], ARRAY['{"type":"bus"}'],
-        ARRAY[NULL], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL::bytea], ARRAY[false])
+_SECOND_MIGRATION = """
+    LOCK TABLE pending_timers, executing_timers, finished_timers IN ACCESS EXCLUSIVE MODE;
+    ALTER TABLE namespaces ADD COLUMN note text NOT NULL DEFAULT 'none';
 """
 
 
-async def test_what_the_previous_release_stored_is_there_afterwards(
-    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def next_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Turns this release into one with another migration."""
+    scripts = [*schema.migrations(), (schema.newest_version() + 1, _SECOND_MIGRATION)]
+    return lambda: monkeypatch.setattr(schema, "migrations", lambda: scripts)
+
+
+async def test_timers_of_the_previous_release_survive_an_upgrade(
+    options: PostgresOptions, store: PostgresStore, next_release: Callable[[], None]
 ) -> None:
-    await migrate_up_to(3, options, monkeypatch)
-    key, canceled = TimerKey("default", "stored"), TimerKey("default", "canceled")
-    async with connected(options, ANY_PLAN) as connection:
-        await connection.execute(_OF_VERSION_3)
-        for name in ("stored", "canceled"):
-            assert await connection.fetch(_CREATE_IN_VERSION_3, name) == []
-    store = PostgresStore(options)
-    await store.open()
-    assert await store.namespaces() == [Namespace("default", 16, NamespaceOptions())]
-    assert (await stored(store, key)).status is TimerStatus.PENDING
-    await store.cancel_if_pending(canceled, at(1))
-    leases = await own_shards(store)
-    (claimed,) = await claim(store, leases)
-    assert await store.settle([completion(claimed)]) == [True]
-    assert (await stored(store, key)).status is TimerStatus.COMPLETED
-    async with connected(options, ANY_PLAN) as connection:
-        # A node of that release may still be running.
-        assert await connection.fetchval(_CREATE_IN_VERSION_3, "stored") == TimerStatus.COMPLETED
-    await store.close()
+    previous = schema.newest_version()
+    timers = [make_timer("stored"), make_timer("canceled")]
+    await create(store, *timers)
+    await store.cancel_if_pending(timers[1].key, at(1))
+    next_release()
+    upgraded = PostgresStore(options)
+    await upgraded.open()
+    assert await schema.check(options) == (previous + 1, previous + 1)
+    assert await upgraded.namespaces() == [Namespace("default", 16, NamespaceOptions())]
+    assert (await stored(upgraded, timers[1].key)).status is TimerStatus.CANCELED
+    # A node of the previous release is still running on the new schema.
+    await create(store, make_timer("later"))
+    leases = await own_shards(upgraded)
+    claims = await claim(upgraded, leases)
+    assert {claimed.id for claimed in claims} == {"stored", "later"}
+    assert await upgraded.settle([completion(claimed) for claimed in claims]) == [True, True]
+    assert (await stored(store, timers[0].key)).status is TimerStatus.COMPLETED
+    await upgraded.close()
 
 
 async def test_a_migration_gives_way_to_nodes_at_work(
-    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+    options: PostgresOptions, store: PostgresStore, next_release: Callable[[], None]
 ) -> None:
     """A settlement locks the tables in another order than the migration does."""
-    await migrate_up_to(6, options, monkeypatch)
+    next_release()
     async with (
         connected(options, ANY_PLAN) as database,
         held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE") as settlement,
     ):
-        # If nobody gives way it is the settlement that fails, and soon.
+        # If neither gave way, the settlement would fail, and soon.
         await settlement.run("SET deadlock_timeout = '500ms'")
         migration = asyncio.create_task(schema.migrate(options))
         await settlement.is_waited_for(database)
         await settlement.run("LOCK TABLE pending_timers IN ROW EXCLUSIVE MODE")
         assert not migration.done()
         await settlement.commit()
-        assert await migration == [7, 8]
+        assert await migration == [schema.newest_version()]
 
 
 async def test_a_migration_that_never_gets_the_tables_says_so(
-    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+    options: PostgresOptions,
+    store: PostgresStore,
+    next_release: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await migrate_up_to(6, options, monkeypatch)
+    previous = schema.newest_version()
+    next_release()
     monkeypatch.setattr(schema, "_MAX_TRIES", 2)
     async with held(options, "LOCK TABLE executing_timers IN ROW EXCLUSIVE MODE"):
         with pytest.raises(StoreUnavailable, match="its tables are in use all the time: try again"):
             await schema.migrate(options)
-        assert await schema.check(options) == (6, schema.newest_version())
-    assert await schema.migrate(options) == [7, 8]
+        assert await schema.check(options) == (previous, previous + 1)
+    assert await schema.migrate(options) == [previous + 1]
+
+
+async def test_a_schema_from_before_the_first_release_is_refused(
+    options: PostgresOptions,
+) -> None:
+    """Its version table has another name, so that its numbers are never taken for ours."""
+    async with connected(options, ANY_PLAN) as connection:
+        await connection.execute(
+            f"CREATE SCHEMA {options.schema};"
+            "CREATE TABLE schema_version (version integer PRIMARY KEY);"
+            "CREATE TABLE pending_timers (created_at bigint NOT NULL);"
+            "INSERT INTO schema_version SELECT generate_series(1, 8)"
+        )
+    for use in (
+        schema.check,
+        schema.migrate,
+        lambda options: PostgresStore(options).open(),
+        lambda options: PostgresInspector(options).open(),
+    ):
+        with pytest.raises(StoreUnavailable) as caught:
+            await use(options)
+        assert caught.value.message == (
+            f"PostgreSQL ({options.place}): the schema '{options.schema}' is from before the first"
+            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name, or drop the"
+            f" schema with its timers (DROP SCHEMA {options.schema} CASCADE)"
+        )
+    async with connected(options, ANY_PLAN) as connection:
+        assert await connection.fetchval("SELECT to_regclass('applied_migrations')") is None
 
 
 class OtherServer:
@@ -164,8 +191,8 @@ class OtherServer:
 @pytest.mark.parametrize(
     ("version", "encoding", "problem"),
     [
-        (140_013, "UTF8", "is version 14, but duetime needs 15 or newer"),
-        (150_000, "SQL_ASCII", "keeps text as SQL_ASCII, but duetime needs"),
+        (140_013, "UTF8", "is version 14, but Duetime needs 15 or newer"),
+        (150_000, "SQL_ASCII", "keeps text as SQL_ASCII, but Duetime needs"),
     ],
 )
 async def test_a_server_that_will_not_do_is_refused(

@@ -29,7 +29,7 @@ from duetime.stores.postgres.rows import (
 _MAX_TRIES = 10
 """How often a timer may go away and come back while we look before we give up."""
 
-# Each of $5, $7, $9, $11 and $14 says whether the value after it is to be taken.
+# Each of $5, $7, $9, $11, $14 and $17 says whether the value after it replaces the stored one.
 CHANGE = f"""
     UPDATE pending_timers
     SET updated_at = $3,
@@ -41,7 +41,8 @@ CHANGE = f"""
         failures = CASE WHEN $5 OR $7 THEN 0 ELSE failures END,
         metadata = CASE WHEN $9 THEN $10 ELSE metadata END,
         retry_policy = CASE WHEN $11 THEN $12 ELSE retry_policy END,
-        correlation_id = CASE WHEN $14 THEN $15 ELSE correlation_id END
+        correlation_id = CASE WHEN $14 THEN $15 ELSE correlation_id END,
+        command_order = CASE WHEN $17 THEN $18 ELSE command_order END
     WHERE ($13::text IS NULL OR delivery_id = $13)
       AND ($16::bigint IS NULL OR updated_at = $16) AND {HAS_KEY}
     RETURNING {PENDING_AS_TIMER}
@@ -71,7 +72,16 @@ REMOVE = f"""
 async def change_if_pending(
     connections: Connections, key: TimerKey, change: Change
 ) -> ConditionalResult | None:
-    values: list[Any] = [change.updated_at, change.delivery_id]
+    return await _apply(
+        connections,
+        key,
+        lambda: connections.fetch_one(CHANGE, *change_values(key, change)),
+        lambda timer: applies(change, timer),
+    )
+
+
+def change_values(key: TimerKey, change: Change) -> list[Any]:
+    values: list[Any] = [*key, change.updated_at, change.delivery_id]
     values += (False, None) if change.execute_at is UNSET else (True, change.execute_at)
     values += (False, None) if change.callback is UNSET else (True, callback_text(change.callback))
     values += (False, None) if change.metadata is UNSET else (True, metadata_text(change.metadata))
@@ -83,12 +93,9 @@ async def change_if_pending(
     new_correlation = change.correlation_id
     values += (False, None) if new_correlation is UNSET else (True, new_correlation)
     values.append(change.only_updated_at)
-    return await _apply(
-        connections,
-        key,
-        lambda: connections.fetch_one(CHANGE, *key, *values),
-        lambda timer: applies(change, timer),
-    )
+    new_order = change.command_order
+    values += (False, None) if new_order is UNSET else (True, new_order)
+    return values
 
 
 async def cancel_if_pending(

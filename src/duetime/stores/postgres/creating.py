@@ -16,6 +16,7 @@ from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
 from duetime.stores.postgres.rows import (
     TIMER_COLUMNS,
     callback_text,
+    command_orders_of,
     metadata_text,
     retry_policy_text,
     storable_or_none,
@@ -24,7 +25,8 @@ from duetime.stores.postgres.rows import (
 
 CREATE = f"""
     SELECT {TIMER_COLUMNS}
-    FROM create_timers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+    FROM create_timers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+        $17)
 """
 
 _MAX_TRIES = 5
@@ -155,5 +157,6 @@ def create_values(requests: Sequence[CreateRequest]) -> list[Any]:
         [metadata_text(timer.metadata) for timer in timers],
         [storable_or_none(timer.correlation_id) for timer in timers],
         [timer.fingerprint for timer in timers],
+        command_orders_of(timers),
         [request.on_existing is OnExisting.REPLACE for request in requests],
     ]

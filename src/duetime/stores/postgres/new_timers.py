@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from duetime.domain.timer import Timer
 from duetime.stores.postgres.rows import (
     callback_text,
+    command_orders_of,
     metadata_text,
     retry_policy_text,
     storable_or_none,
@@ -16,7 +17,8 @@ Value = TypeVar("Value")
 
 CREATE_NEW = """
     SELECT create_new_timers(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+        $21)
 """
 
 _SEPARATOR = "\x1f"
@@ -69,6 +71,7 @@ def new_timer_values(timers: Sequence[Timer], *, look: bool) -> list[Any] | None
         [retry_policy_text(each) for each in policies],
         [metadata_text(each) for each in _of_any([timer.metadata for timer in timers])],
         [storable_or_none(each) for each in _of_any([timer.correlation_id for timer in timers])],
+        command_orders_of(timers),
     ]
 
 

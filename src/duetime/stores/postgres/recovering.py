@@ -21,8 +21,8 @@ LEFT_BEHIND = f"""
         SELECT leased.epoch AS shard_epoch, timer.*
         FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
         CROSS JOIN LATERAL (
-            SELECT created_at, updated_at, execute_at, due_at, epoch, shard, attempt, failures,
-                   claim_number, timer_uuid, namespace, id, delivery_id,
+            SELECT created_at, updated_at, execute_at, due_at, epoch, command_order, shard,
+                   attempt, failures, claim_number, timer_uuid, namespace, id, delivery_id,
                    '{{"type":"bus"}}' AS callback, NULL AS retry_policy, NULL AS metadata,
                    NULL AS correlation_id, NULL::bytea AS fingerprint, attempts, last_error,
                    1::smallint AS status, claimed_at, NULL::bigint AS executed_at,

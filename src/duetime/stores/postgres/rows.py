@@ -14,9 +14,9 @@ from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.stores.postgres.connections import Row
 
 SHARED_COLUMNS = (
-    "created_at, updated_at, execute_at, due_at, epoch, shard, attempt, failures, claim_number,"
-    " timer_uuid, namespace, id, delivery_id, callback, retry_policy, metadata, correlation_id,"
-    " fingerprint, attempts, last_error"
+    "created_at, updated_at, execute_at, due_at, epoch, command_order, shard, attempt, failures,"
+    " claim_number, timer_uuid, namespace, id, delivery_id, callback, retry_policy, metadata,"
+    " correlation_id, fingerprint, attempts, last_error"
 )
 """What all three tables have, in the order they have it."""
 
@@ -70,7 +70,7 @@ def condition_of(status: TimerStatus) -> str:
 def timer_of(row: Row) -> Timer:
     """The timer of a row with TIMER_COLUMNS."""
     (
-        created_at, updated_at, execute_at, due_at, epoch, shard, attempt, failures,
+        created_at, updated_at, execute_at, due_at, epoch, command_order, shard, attempt, failures,
         claim_number, timer_uuid, namespace, id, delivery_id, callback, retry_policy, metadata,
         correlation_id, fingerprint, attempts, last_error, status, claimed_at, executed_at,
     ) = row  # fmt: skip
@@ -92,12 +92,19 @@ def timer_of(row: Row) -> Timer:
         retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),
         metadata=None if metadata is None else Raw(metadata.encode()),
         correlation_id=correlation_id,
+        command_order=command_order,
         fingerprint=fingerprint,
         attempts=attempts_of(attempts),
         last_error=last_error,
         claimed_at=claimed_at,
         executed_at=executed_at,
     )
+
+
+def command_orders_of(timers: Sequence[Timer]) -> list[int]:
+    """The timers' command orders; empty if all are 0, which takes no time to send."""
+    orders = [timer.command_order for timer in timers]
+    return orders if any(orders) else []
 
 
 def is_storable(key: TimerKey) -> bool:

@@ -1,4 +1,4 @@
-"""Numbered migrations, applied in order, by one node at a time."""
+"""The schema's migrations, applied in order, by one node at a time."""
 
 from importlib import resources
 
@@ -11,25 +11,29 @@ from duetime.stores.postgres.options import PostgresOptions
 OLDEST_SERVER_VERSION = 15
 _MIGRATION_TIMEOUT_SECONDS = 600.0
 
-_LOCK_PATIENCE_MS = 200
-"""How long we wait for a table. Nodes at work may hold one and wait for another that we have: then
-it is we who give way, before PostgreSQL's `deadlock_timeout` (a second) makes one of them fail."""
+_LOCK_TIMEOUT_MS = 200
+"""Time that a migration waits for a table. A node at work may hold one table and wait for another
+that the migration has locked. The migration gives way before PostgreSQL's `deadlock_timeout` (a
+second) would make the node fail."""
 
 _MAX_TRIES = 300
 
 _SERVER = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
 
-_FIND_VERSIONS = "SELECT to_regclass($1) IS NOT NULL"
-_NEWEST_APPLIED = "SELECT max(version) FROM schema_version"
+_VERSION_TABLES = """
+    SELECT to_regclass($1 || '.schema_version') IS NOT NULL,
+           to_regclass($1 || '.applied_migrations') IS NOT NULL
+"""
+_NEWEST_APPLIED = "SELECT max(version) FROM applied_migrations"
 
 _FIND_SCHEMA = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)"
-_CREATE_VERSIONS = "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)"
-_ADD_VERSION = "INSERT INTO schema_version (version) VALUES ($1)"
+_CREATE_VERSIONS = "CREATE TABLE IF NOT EXISTS applied_migrations (version integer PRIMARY KEY)"
+_ADD_VERSION = "INSERT INTO applied_migrations (version) VALUES ($1)"
 
-# Several nodes that start together take turns. The two numbers are ours and the schema's.
+# Nodes that start together take turns. The lock's two numbers stand for Duetime and the schema.
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(1685419380, hashtext($1))"
 _LET_OTHERS_WORK = "SELECT pg_sleep(0.05)"
-_BE_IMPATIENT = f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE_MS}ms'"
+_SET_LOCK_TIMEOUT = f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -47,7 +51,7 @@ def newest_version() -> int:
 
 
 async def check(options: PostgresOptions) -> tuple[int | None, int]:
-    """The version the database has, None if it has no schema, and the newest there is.
+    """The database's version, None if it has no schema, and the newest version known.
 
     Changes nothing. Raises `StoreUnavailable`.
     """
@@ -57,10 +61,10 @@ async def check(options: PostgresOptions) -> tuple[int | None, int]:
 
 
 async def migrate(options: PostgresOptions) -> list[int]:
-    """Bring the schema up to date; the versions that were applied, none if it is.
+    """Bring the schema up to date; answers the versions applied, none if it was up to date.
 
-    Several may do so at once: each version is applied by one of them, and all return when it
-    is. A schema of a newer release is refused. Raises `StoreUnavailable`.
+    Several nodes may call this at once: each version is applied by one of them, and all return
+    once it is. A schema of a newer release is refused. Raises `StoreUnavailable`.
     """
     async with connected(
         options, ANY_PLAN, statement_timeout_seconds=_MIGRATION_TIMEOUT_SECONDS
@@ -72,7 +76,8 @@ async def migrate(options: PostgresOptions) -> list[int]:
             return []
         for _ in range(_MAX_TRIES):
             try:
-                return await _apply(connection, options)
+                async with connection.transaction():
+                    return await _apply(connection, options)
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
                 await connection.execute(_LET_OTHERS_WORK)
         raise StoreUnavailable(
@@ -82,19 +87,14 @@ async def migrate(options: PostgresOptions) -> list[int]:
 
 
 async def _apply(connection: Connection, options: PostgresOptions) -> list[int]:
-    async with connection.transaction():
-        return await _apply_in_turn(connection, options)
-
-
-async def _apply_in_turn(connection: Connection, options: PostgresOptions) -> list[int]:
     await connection.execute(_TAKE_TURN, options.schema)
-    await connection.execute(_BE_IMPATIENT)
-    # Creating it "if not exists" would need the privilege to create it even where it exists.
+    await connection.execute(_SET_LOCK_TIMEOUT)
+    # CREATE SCHEMA IF NOT EXISTS needs the privilege to create it even where it exists.
     if not await connection.fetchval(_FIND_SCHEMA, options.schema):
         await connection.execute(f'CREATE SCHEMA "{options.schema}"')
-    await connection.execute(_CREATE_VERSIONS)
-    stored = await connection.fetchval(_NEWEST_APPLIED)
+    stored = await stored_version(connection, options)
     refuse_newer(stored)
+    await connection.execute(_CREATE_VERSIONS)
     applied = []
     for number, script in migrations():
         if stored is None or number > stored:
@@ -110,18 +110,29 @@ async def check_server(connection: Connection, options: PostgresOptions) -> None
     version, encoding = row
     if version < OLDEST_SERVER_VERSION * 10_000:
         raise StoreUnavailable(
-            f"PostgreSQL ({options.place}) is version {version // 10_000}, but duetime needs"
+            f"PostgreSQL ({options.place}) is version {version // 10_000}, but Duetime needs"
             f" {OLDEST_SERVER_VERSION} or newer"
         )
     if encoding != "UTF8":
         raise StoreUnavailable(
-            f"PostgreSQL ({options.place}) keeps text as {encoding}, but duetime needs a"
+            f"PostgreSQL ({options.place}) keeps text as {encoding}, but Duetime needs a"
             " database with the encoding UTF8: create one"
         )
 
 
 async def stored_version(connection: Connection, options: PostgresOptions) -> int | None:
-    if not await connection.fetchval(_FIND_VERSIONS, f'"{options.schema}".schema_version'):
+    """The schema's version, None if there is no schema. Refuses one from before the first release:
+    its versions were numbered differently, in the table `schema_version`."""
+    tables = await connection.fetchrow(_VERSION_TABLES, f'"{options.schema}"')
+    assert tables is not None
+    is_from_before_first_release, has_versions = tables
+    if is_from_before_first_release:
+        raise StoreUnavailable(
+            f"PostgreSQL ({options.place}): the schema {options.schema!r} is from before the first"
+            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name, or drop the"
+            f" schema with its timers (DROP SCHEMA {options.schema} CASCADE)"
+        )
+    if not has_versions:
         return None
     version: int | None = await connection.fetchval(_NEWEST_APPLIED)
     return version
@@ -131,6 +142,6 @@ def refuse_newer(stored: int | None) -> None:
     newest = newest_version()
     if stored is not None and stored > newest:
         raise StoreUnavailable(
-            f"the database has schema version {stored}, but this release of duetime knows only"
+            f"the database has schema version {stored}, but this release of Duetime knows only"
             f" version {newest}: start a newer release"
         )
