@@ -9,7 +9,7 @@ import pytest
 
 from duetime.stores.memory import MemoryStore
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.sqlite import FilingOptions, SqliteStore
+from duetime.stores.sqlite import SqliteStore
 from duetime.testing.store_contract import Store
 
 
@@ -36,22 +36,9 @@ class Place:
             await connection.close()
 
 
-FILING_LATE = FilingOptions(
-    from_timers=1,
-    near_microseconds=-(10**18),
-    max_unfiled=30,
-    idle_slice=1,
-    max_idle_slice=1,
-    side_slice=1,
-    note_from=1,
-    run_timers=3,
-)
-"""Every timer is appended first, whatever its batch and its instant."""
-
 STORES: dict[str, Callable[[Place], Store]] = {
     "memory": lambda place: MemoryStore(),
     "sqlite": lambda place: SqliteStore(place.directory / "timers.db"),
-    "sqlite filing late": lambda place: SqliteStore(place.directory / "timers.db", FILING_LATE),
     "postgresql": lambda place: PostgresStore(place.postgres),
 }
 SHARED_STORES = ["postgresql"]

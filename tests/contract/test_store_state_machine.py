@@ -66,7 +66,7 @@ from tests.contract.stores import STORES, Place, Storage, url_for
 
 T = TypeVar("T")
 # A history on PostgreSQL takes about a second, most of it for a schema and plans of its own.
-EXAMPLES = {"memory": 100, "sqlite": 100, "sqlite filing late": 100, "postgresql": 20}
+EXAMPLES = {"memory": 100, "sqlite": 100, "postgresql": 20}
 
 
 class StoreMachine(RuleBasedStateMachine):

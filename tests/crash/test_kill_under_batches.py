@@ -61,7 +61,7 @@ class BatchClient:
             return
 
     def _next_batch(self) -> list[Json]:
-        """Timers that are due soon, and timers of another day, which stores may put away."""
+        """Timers that are due soon, and timers that stay pending."""
         batch = []
         for _ in range(self._chance.randint(1, LARGEST_BATCH)):
             self._made += 1

@@ -1,6 +1,5 @@
 """The default store: one SQLite file, one writer, durable on every answer."""
 
 from duetime.stores.sqlite.store import SqliteStore
-from duetime.stores.sqlite.unfiled import FilingOptions
 
-__all__ = ["FilingOptions", "SqliteStore"]
+__all__ = ["SqliteStore"]

@@ -1,14 +1,22 @@
-"""Changing, canceling and removing single timers, if they are pending."""
+"""Changing, canceling and removing pending timers, and redriving failed ones."""
+
+from collections.abc import Sequence
+
+import msgspec
 
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change, applies, canceled, changed
+from duetime.domain.transitions import Change, Redrive, applies, canceled, changed, redriven
 from duetime.ports.store import ConditionalResult
-from duetime.stores.sqlite.filing import file_key
-from duetime.stores.sqlite.reading import get_row
-from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, timer_of
-from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.rows import (
+    SELECT_FINISHED,
+    UPDATE_ASKED,
+    asked_values,
+    get_row,
+    timer_of,
+)
 
 _UPDATE_STATE = """
     UPDATE live_timers
@@ -27,6 +35,42 @@ _COPY_CANCELED = """
 
 _DELETE_LIVE = "DELETE FROM live_timers WHERE row_id = ?1"
 _DELETE_TIMER = "DELETE FROM timers WHERE row_id = ?1"
+
+# Positions of the redrives whose timers are failed, with the timers' row ids.
+_FIND_FAILED = """
+    SELECT batch.key, timers.row_id
+    FROM json_each(?1) AS batch
+    CROSS JOIN timers INDEXED BY timers_key
+        ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
+    CROSS JOIN finished_timers AS finished
+        ON finished.row_id = timers.row_id AND finished.status = 3
+    ORDER BY batch.key
+"""
+
+_FETCH_FINISHED = f"{SELECT_FINISHED} WHERE timers.row_id IN (SELECT value FROM json_each(?1))"
+
+_COPY_TO_LIVE = """
+    INSERT INTO live_timers (
+        row_id, namespace, shard, timer_uuid, created_at, updated_at, execute_at, due_at,
+        claim_number, epoch, attempts, last_error)
+    SELECT finished.row_id, finished.namespace, timers.shard, finished.timer_uuid,
+           finished.created_at, ?2, finished.execute_at, max(?2, finished.execute_at),
+           finished.claim_number, finished.epoch, finished.attempts, finished.last_error
+    FROM json_each(?1) AS batch
+    CROSS JOIN finished_timers AS finished ON finished.row_id = batch.value ->> 0
+    CROSS JOIN timers ON timers.row_id = finished.row_id
+"""
+
+_DELETE_FINISHED = """
+    DELETE FROM finished_timers WHERE row_id IN (SELECT value ->> 0 FROM json_each(?1))
+"""
+
+_RENAME_FIRING = """
+    UPDATE timers SET delivery_id = batch.value ->> 1
+    FROM json_each(?1) AS batch WHERE timers.row_id = batch.value ->> 0
+"""
+
+_encode = msgspec.json.Encoder().encode
 
 
 def change_if_pending(
@@ -64,8 +108,31 @@ def remove_if_pending(transaction: Transaction, key: TimerKey) -> ConditionalRes
     return ConditionalResult(True, timer)
 
 
+def redrive_if_failed(
+    transaction: Transaction, redrives: Sequence[Redrive], now: Instant
+) -> list[Timer | None]:
+    answers: list[Timer | None] = [None] * len(redrives)
+    first_positions: dict[int, int] = {}
+    keys = _encode([redrive.key for redrive in redrives]).decode()
+    for position, row_id in transaction.execute(_FIND_FAILED, keys):
+        first_positions.setdefault(row_id, position)
+    if not first_positions:
+        return answers
+    for row in transaction.execute(_FETCH_FINISHED, str(list(first_positions))):
+        position = first_positions[row[0]]
+        timer = redriven(timer_of(row), redrives[position], now)
+        answers[position] = timer
+        transaction.moved(timer.key.namespace, TimerStatus.FAILED, TimerStatus.PENDING, 1)
+    batch = _encode(
+        [(row_id, redrives[position].delivery_id) for row_id, position in first_positions.items()]
+    ).decode()
+    transaction.execute(_COPY_TO_LIVE, batch, now)
+    transaction.execute(_DELETE_FINISHED, batch)
+    transaction.execute(_RENAME_FIRING, batch)
+    return answers
+
+
 def _find(transaction: Transaction, key: TimerKey) -> tuple[int, Timer | None]:
-    file_key(transaction, key)
     row = get_row(transaction, key)
     return (0, None) if row is None else (row[0], timer_of(row))
 

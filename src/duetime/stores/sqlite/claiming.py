@@ -8,14 +8,11 @@ from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber
 from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.store import ClaimBatch, Leases
-from duetime.stores.sqlite.filing import earliest_unfiled, file_due
-from duetime.stores.sqlite.reading import Reader
-from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction
 
 MAX_BATCH_BYTES = 16 * 2**20
 """A batch ends with the claim that reaches this size: memory, and how much SQLite can put into
@@ -30,7 +27,6 @@ _VALID_SHARDS = """
     SELECT shards.shard FROM json_each(?1) AS leased
     JOIN shards ON shards.shard = leased.value ->> 0 AND shards.epoch = leased.value ->> 1
 """
-_VALID_SHARDS_TEXT = f"SELECT json_group_array(shard) FROM ({_VALID_SHARDS})"
 
 
 def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str:
@@ -91,14 +87,6 @@ _NEXT_DUE = f"""
     ORDER BY due_at, timer_uuid LIMIT 1
 """
 
-# How many filed timers a claim takes before a place in its order, counted up to a limit.
-_COUNT_BEFORE = f"""
-    SELECT count(*) FROM (
-        SELECT 1 FROM live_timers INDEXED BY live_timers_due
-        WHERE status = 0 AND (due_at, timer_uuid) < (?2, ?3) AND shard IN ({_VALID_SHARDS})
-        LIMIT ?4)
-"""
-
 _FIND_ABANDONED = """
     SELECT live.row_id, live.namespace, live.due_at
     FROM json_each(?1) AS leased
@@ -140,7 +128,6 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
-_decode_shards = msgspec.json.Decoder(set[ShardNumber]).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
@@ -148,15 +135,6 @@ def claim_due(
     transaction: Transaction, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
 ) -> ClaimBatch:
     leased = _leases_text(leases)
-
-    shards = _unfiled_shards(transaction, leased)
-
-    def room_before(due_at: Instant, timer_uuid: bytes) -> int:
-        (filed,) = transaction.first(_COUNT_BEFORE, leased, due_at, timer_uuid, limit)
-        return limit - int(filed)
-
-    if shards:
-        file_due(transaction, until_inclusive, room_before)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
     claims = [] if found is None else _decode_claims(found)
     if found is not None and len(found) > MAX_SHARED_BYTES:
@@ -165,26 +143,14 @@ def claim_due(
         transaction.execute(_MARK_EXECUTING, row_ids, now)
         for namespace, timers in Counter([claim.namespace for claim in claims]).items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
-    return ClaimBatch(claims, _next_due(transaction, leased, shards))
+    next_due = transaction.first(_NEXT_DUE, leased)
+    return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
 
 
-def _unfiled_shards(transaction: Transaction, leased: str) -> set[ShardNumber]:
-    """The shards whose lease is valid; none if no timers are unfiled."""
-    if not transaction.unfiled_count:
-        return set()
-    return _decode_shards(transaction.first(_VALID_SHARDS_TEXT, leased)[0])
-
-
-def _next_due(transaction: Transaction, leased: str, shards: set[ShardNumber]) -> Instant | None:
-    found = transaction.first(_NEXT_DUE, leased)
-    next_due = None if found is None else Instant(found[0])
-    unfiled = earliest_unfiled(transaction, shards)
-    return min((due_at for due_at in (next_due, unfiled) if due_at is not None), default=None)
-
-
-def executing(reader: Reader, leases: Leases) -> list[Claim]:
+def executing(statements: Statements, leases: Leases) -> list[Claim]:
     return [
-        _decode_claim(found) for (found,) in reader.execute(_FIND_EXECUTING, _leases_text(leases))
+        _decode_claim(found)
+        for (found,) in statements.execute(_FIND_EXECUTING, _leases_text(leases))
     ]
 
 

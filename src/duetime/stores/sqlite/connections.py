@@ -1,36 +1,40 @@
-"""Opening connections to the file, for writing, reading and checkpointing."""
+"""Connections to the file: for writing, reading and checkpointing."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.stores.sqlite.reading import Reader
-from duetime.stores.sqlite.statements import Statements
+from duetime.domain.timer import TimerStatus
 
 Result = TypeVar("Result")
-Connected = TypeVar("Connected", bound=Statements)
-
-_OUR_FAULTS = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 
 WRITER_CACHE_KIB = 65_536
 READER_CACHE_KIB = 4_096
-_BUSY_TIMEOUT_MS = 5_000
+BUSY_TIMEOUT_MS = 5_000
+
+_OUR_FAULTS = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
+
+_ADD_TO_COUNT = (
+    "INSERT INTO counts (namespace, status, count) VALUES (?1, ?2, ?3)"
+    " ON CONFLICT DO UPDATE SET count = count + ?3"
+)
 
 
 def connect(path: Path, cache_kib: int) -> apsw.Connection:
     """A connection on which every commit is on disk when it returns (WAL, synchronous=FULL).
 
     Automatic checkpoints are off: they would run inside commits and stall creates for as long
-    as they take. The checkpointer does them beside the writer.
+    as they take. The checkpointer runs them beside the writer.
     """
     connection = apsw.Connection(str(path), statementcachesize=128)
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", 0)
@@ -40,20 +44,68 @@ def connect(path: Path, cache_kib: int) -> apsw.Connection:
 
 
 def store_error(error: Exception) -> Exception:
-    """Driver errors become ours here; a fault in our own code stays what it is, also if SQLite
-    found it: trying again would not help."""
+    """Turn a driver error into `StoreUnavailable`.
+
+    A fault in our own code stays what it is, also when SQLite found it: retrying would not help.
+    """
     if isinstance(error, apsw.Error) and not isinstance(error, _OUR_FAULTS):
         return StoreUnavailable(f"the SQLite database could not do this: {error}")
     return error
 
 
-def read_in_one_view(connection: Connected, read: Callable[[Connected], Result]) -> Result:
-    """All statements of the read see the same state of the file."""
-    connection.execute("BEGIN")
-    try:
-        return read(connection)
-    finally:
-        connection.execute("ROLLBACK")
+class Statements:
+    """Runs statements on a connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, *values: Any) -> apsw.Cursor:
+        return self._connection.execute(statement, values)
+
+    def execute_named(self, statement: str, values: dict[str, Any]) -> apsw.Cursor:
+        return self._connection.execute(statement, values)
+
+    def first(self, statement: str, *values: Any) -> Any:
+        """The first row, or None. The statement is finished afterwards."""
+        cursor = self._connection.execute(statement, values)
+        row = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Transaction(Statements):
+    """An open write transaction.
+
+    Statements that work on many timers take them as one JSON text and return one row, so that a
+    batch is a single step of SQLite. A step runs without Python's interpreter lock; one step per
+    timer would mean one wait per timer for that lock, in competition with a busy event loop.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._count_changes: defaultdict[tuple[str, TimerStatus], int] = defaultdict(int)
+
+    @property
+    def total_changes(self) -> int:
+        """Rows written on this connection so far, including rows written by triggers."""
+        return self._connection.total_changes()
+
+    def count(self, namespace: str, status: TimerStatus, change: int) -> None:
+        """Note that the number of timers with this status grows by `change`."""
+        self._count_changes[namespace, status] += change
+
+    def moved(self, namespace: str, before: TimerStatus, after: TimerStatus, timers: int) -> None:
+        self.count(namespace, before, -timers)
+        self.count(namespace, after, timers)
+
+    def write_counts(self) -> None:
+        for (namespace, status), change in self._count_changes.items():
+            if change:
+                self.execute(_ADD_TO_COUNT, namespace, status, change)
+        self._count_changes.clear()
 
 
 class Readers:
@@ -67,23 +119,32 @@ class Readers:
         self._closed = False
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="duetime-sqlite-reader")
 
-    async def run(self, read: Callable[[Reader], Result]) -> Result:
+    async def run(self, read: Callable[[Statements], Result]) -> Result:
         if self._closed:
             raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, self._read, read)
 
-    def _read(self, read: Callable[[Reader], Result]) -> Result:
-        connection = self._idle.get()
+    def _read(self, read: Callable[[Statements], Result]) -> Result:
+        statements = self._idle.get()
         try:
-            return read_in_one_view(connection, read)
+            return read_in_one_view(statements, read)
         except apsw.Error as error:
             raise store_error(error) from error
         finally:
-            self._idle.put(connection)
+            self._idle.put(statements)
 
     def close(self) -> None:
         self._closed = True
         self._executor.shutdown()
         for _ in range(self._threads):
             self._idle.get().close()
+
+
+def read_in_one_view(statements: Statements, read: Callable[[Statements], Result]) -> Result:
+    """Run a read whose statements all see the same state of the file."""
+    statements.execute("BEGIN")
+    try:
+        return read(statements)
+    finally:
+        statements.execute("ROLLBACK")

@@ -1,7 +1,6 @@
 """Looking into the file beside a service that may be running, without its lock."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,18 +15,20 @@ from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
 from duetime.ports.membership import ClusterView
-from duetime.stores.sqlite.connections import store_error
+from duetime.stores.sqlite.connections import (
+    BUSY_TIMEOUT_MS,
+    Statements,
+    read_in_one_view,
+    store_error,
+)
 from duetime.stores.sqlite.leasing import read_shards
-from duetime.stores.sqlite.schema import migrations
-from duetime.stores.sqlite.statements import Statements
-from duetime.stores.sqlite.unfiled_view import spread_unfiled
+from duetime.stores.sqlite.schema import migrations, stored_version
 
 MAX_EXAMPLES = 5
 
 OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
 """For so long nobody may own the shards, while the service is restarted."""
 
-_BUSY_TIMEOUT_MS = 5_000
 _CACHE_KIB = 65_536
 
 Result = TypeVar("Result")
@@ -47,10 +48,6 @@ _FINISHED = "finished_timers AS finished JOIN timers ON timers.row_id = finished
 _BOTH = """timers
     LEFT JOIN live_timers AS live ON live.row_id = timers.row_id
     LEFT JOIN finished_timers AS finished ON finished.row_id = timers.row_id"""
-_TO_FIRE = f"""(
-    SELECT timers.namespace, timers.id, live.shard, live.status, live.due_at FROM {_LIVE}
-    UNION ALL
-    SELECT namespace, id, shard, 0, execute_at FROM unfiled_timers) AS timers"""
 _SAME_TIMER = """{state}.namespace = timers.namespace AND {state}.timer_uuid = timers.timer_uuid
     AND {state}.created_at = timers.created_at"""
 
@@ -79,32 +76,13 @@ _CHECKS = (
         f"{_FINISHED} WHERE NOT ({_SAME_TIMER.format(state='finished')})",
     ),
     _Check(
-        "blocks of unfiled timers that cannot be read: their timers never fire",
-        "unreadable_blocks",
-        "'block ' || block_id",
-    ),
-    _Check(
-        "unfiled timers that would be filed under a key that exists",
-        """(SELECT namespace, id FROM unfiled_timers AS new JOIN timers USING (namespace, id)
-            UNION ALL
-            SELECT namespace, id FROM unfiled_timers GROUP BY namespace, id HAVING count(*) > 1
-        ) AS timers""",
-    ),
-    _Check(
-        "unfiled timers that are due before their block says: they fire late",
-        """unfiled_timers AS timers JOIN unfiled_blocks AS block USING (block_id)
-        WHERE (timers.execute_at, timers.timer_uuid) < (block.first_due, block.first_uuid)""",
-    ),
-    _Check(
         "timers of a namespace that does not exist",
-        """(SELECT namespace, id FROM timers UNION ALL SELECT namespace, id FROM unfiled_timers)
-            AS timers
-        LEFT JOIN namespaces ON namespaces.name = timers.namespace
+        """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
         WHERE namespaces.name IS NULL""",
     ),
     _Check(
         "timers of a shard that does not exist: nobody can own it, they never fire",
-        f"{_TO_FIRE} LEFT JOIN shards USING (shard) WHERE shards.epoch IS NULL",
+        f"{_LIVE} LEFT JOIN shards ON shards.shard = live.shard WHERE shards.epoch IS NULL",
     ),
     _Check(
         "timers that are due before the instant that was asked for",
@@ -126,8 +104,8 @@ _CHECKS = (
     ),
     _Check(
         "overdue timers of shards that nobody owns: is the service running?",
-        f"""{_TO_FIRE} JOIN shards USING (shard)
-        WHERE timers.status = 0 AND timers.due_at < ?1 AND shards.owner IS NULL""",
+        f"""{_LIVE} JOIN shards ON shards.shard = live.shard
+        WHERE live.status = 0 AND live.due_at < ?1 AND shards.owner IS NULL""",
     ),
 )
 
@@ -135,26 +113,13 @@ _ROWS_BY_STATUS = """
     SELECT namespace, status, count(*) FROM live_timers GROUP BY namespace, status
     UNION ALL
     SELECT namespace, status, count(*) FROM finished_timers GROUP BY namespace, status
-    UNION ALL
-    SELECT namespace, 0, count(*) FROM unfiled_timers GROUP BY namespace
 """
 
-_ACCEPTED = """
-    SELECT (SELECT count(*) FROM timers) + (SELECT count(*) FROM unfiled_timers)
-"""
+_ACCEPTED = "SELECT count(*) FROM timers"
 
-_OVERDUE = """
-    SELECT (SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1)
-         + (SELECT count(*) FROM unfiled_timers WHERE execute_at < ?1)
-"""
+_OVERDUE = "SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1"
 
-_FIRST_DUE = """
-    SELECT shard, min(due_at) FROM (
-        SELECT shard, due_at FROM live_timers WHERE status = 0
-        UNION ALL
-        SELECT shard, execute_at FROM unfiled_timers)
-    GROUP BY shard
-"""
+_FIRST_DUE = "SELECT shard, min(due_at) FROM live_timers WHERE status = 0 GROUP BY shard"
 
 _KEYS = """
     json_each(?1) AS batch CROSS JOIN timers INDEXED BY timers_key
@@ -166,9 +131,6 @@ _STATES = f"""
     UNION ALL
     SELECT batch.key, status FROM {_KEYS} CROSS JOIN finished_timers USING (row_id)
 """
-
-# The keys that no index finds yet.
-_UNFILED_KEYS = "SELECT namespace, id FROM unfiled_timers"
 
 
 class SqliteInspector:
@@ -212,12 +174,15 @@ class SqliteInspector:
 
 
 def schema_version(path: Path) -> int:
-    """The version of the file's schema; 0 when there is no file, or nothing in it yet."""
+    """The schema version of the file; 0 when there is no file, or nothing in it yet.
+
+    Raises `StoreUnavailable` for a file from before the first release.
+    """
     if not path.exists():
         return 0
     connection = _open_read_only(path)
     try:
-        return int(connection.pragma("user_version"))
+        return stored_version(connection)
     except apsw.Error as error:
         raise _not_opened(path, error) from error
     finally:
@@ -240,7 +205,7 @@ def _open_to_inspect(path: Path) -> apsw.Connection:
 def _open_read_only(path: Path) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("cache_size", -_CACHE_KIB)
     except apsw.Error as error:
         raise _not_opened(path, error) from error
@@ -253,13 +218,7 @@ def _not_opened(path: Path, error: apsw.Error) -> StoreUnavailable:
 
 def _in_one_view(connection: apsw.Connection, read: Callable[[Statements], Result]) -> Result:
     try:
-        connection.execute("BEGIN")
-        try:
-            statements = Statements(connection)
-            spread_unfiled(statements)
-            return read(statements)
-        finally:
-            connection.execute("ROLLBACK")
+        return read_in_one_view(Statements(connection), read)
     except apsw.Error as error:
         raise store_error(error) from error
 
@@ -327,10 +286,4 @@ def _states(reader: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStat
     states: list[list[TimerStatus]] = [[] for _ in keys]
     for position, status in reader.execute(_STATES, msgspec.json.encode(keys).decode()):
         states[position].append(TimerStatus(status))
-    positions: defaultdict[TimerKey, list[int]] = defaultdict(list)
-    for position, key in enumerate(keys):
-        positions[key].append(position)
-    for namespace, id in reader.execute(_UNFILED_KEYS):
-        for position in positions.get(TimerKey(namespace, id), ()):
-            states[position].append(TimerStatus.PENDING)
     return states

@@ -1,12 +1,11 @@
-"""Shards and who owns them."""
+"""Shards and their owners."""
 
 from collections.abc import Mapping
 
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
-from duetime.stores.sqlite.reading import Reader
-from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction
 
 _SHARDS = "SELECT shard, epoch, owner FROM shards ORDER BY shard"
 
@@ -20,10 +19,10 @@ _RELEASE_SHARD = """
 """
 
 
-def read_shards(reader: Reader) -> list[ShardState]:
+def read_shards(statements: Statements) -> list[ShardState]:
     return [
         ShardState(ShardNumber(shard), Epoch(epoch), owner)
-        for shard, epoch, owner in reader.execute(_SHARDS)
+        for shard, epoch, owner in statements.execute(_SHARDS)
     ]
 
 

@@ -1,10 +1,9 @@
-"""Namespaces, and the shards they bring into being."""
+"""Namespaces, and the shards that come with them."""
 
 import msgspec
 
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.stores.sqlite.reading import Reader
-from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction
 
 _ADD_NAMESPACE = """
     INSERT INTO namespaces (name, num_shards, options) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -16,7 +15,7 @@ _CHANGE_NAMESPACE = """
     UPDATE namespaces SET options = ?2 WHERE name = ?1 RETURNING name, num_shards, options
 """
 
-# Compared as bytes of UTF-8, which is by code point.
+# SQLite compares UTF-8 bytes, which gives the order of code points.
 _NAMESPACES = "SELECT name, num_shards, options FROM namespaces ORDER BY name"
 
 _ADD_SHARDS = """
@@ -45,8 +44,8 @@ def change_namespace(
     return None if row is None else _namespace(*row)
 
 
-def read_namespaces(reader: Reader) -> list[Namespace]:
-    return [_namespace(*row) for row in reader.execute(_NAMESPACES)]
+def read_namespaces(statements: Statements) -> list[Namespace]:
+    return [_namespace(*row) for row in statements.execute(_NAMESPACES)]
 
 
 def _namespace(name: str, num_shards: int, options: str) -> Namespace:

@@ -2,7 +2,7 @@
 
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
-from duetime.stores.sqlite.transaction import Transaction
+from duetime.stores.sqlite.connections import Transaction
 
 _FIND_OLD = """
     SELECT row_id, namespace, status FROM finished_timers INDEXED BY finished_timers_updated

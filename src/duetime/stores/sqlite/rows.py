@@ -1,4 +1,4 @@
-"""Between rows and timers."""
+"""Rows of timers: read, decoded and encoded."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.stores.sqlite.connections import Statements
 
 Row = tuple[Any, ...]
 
@@ -31,7 +32,13 @@ SELECT_FINISHED = (
     " FROM timers CROSS JOIN finished_timers AS state ON state.row_id = timers.row_id"
 )
 
-# What a client asked for, asked for differently: a row id and then `asked_values`.
+_GET = f"""
+    {SELECT_LIVE} WHERE timers.namespace = ?1 AND timers.id = ?2
+    UNION ALL
+    {SELECT_FINISHED} WHERE timers.namespace = ?1 AND timers.id = ?2
+"""
+
+# Values: a row id, then `asked_values`.
 UPDATE_ASKED = """
     UPDATE timers
     SET delivery_id = ?2, callback = ?3, retry_policy = ?4, metadata = ?5, correlation_id = ?6,
@@ -48,8 +55,19 @@ _POLICIES_REMEMBERED = 64
 _policy_texts: dict[int, tuple[RetryPolicy, str]] = {}
 
 
+def get_row(statements: Statements, key: TimerKey) -> Row | None:
+    """The row of SELECT_LIVE or SELECT_FINISHED for the key."""
+    row: Row | None = statements.first(_GET, key.namespace, key.id)
+    return row
+
+
+def get_timer(statements: Statements, key: TimerKey) -> Timer | None:
+    row = get_row(statements, key)
+    return None if row is None else timer_of(row)
+
+
 def _policy_text(policy: RetryPolicy) -> str:
-    """Thousands of timers share the policy object of their namespace: it is encoded once."""
+    """Encode a policy once: thousands of timers share the policy object of their namespace."""
     known = _policy_texts.get(id(policy))
     if known is not None and known[0] is policy:
         return known[1]
@@ -61,10 +79,8 @@ def _policy_text(policy: RetryPolicy) -> str:
 
 
 def asked_values(timer: Timer) -> Row:
-    """What a client asked for and may ask to be different, as `timers` holds it.
-
-    In the order delivery_id, callback, retry_policy, metadata, correlation_id, fingerprint.
-    """
+    """The columns of `timers` that a change may write: delivery_id, callback, retry_policy,
+    metadata, correlation_id, fingerprint."""
     policy, metadata = timer.retry_policy, timer.metadata
     return (
         timer.delivery_id,

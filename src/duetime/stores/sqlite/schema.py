@@ -1,14 +1,22 @@
 """Numbered migrations, applied in order, each in one transaction."""
 
+from collections.abc import Sequence
 from importlib import resources
 
 import apsw
 
 from duetime.domain.errors import StoreUnavailable
 
+APPLICATION_ID = int.from_bytes(b"DueT")
+"""Mark in the file's header. Files from before the first release have none, and their schema
+versions mean something else."""
 
-def migrations() -> list[tuple[int, str]]:
-    """Number and script of each migration, in order."""
+Migration = tuple[int, str]
+"""Number and script."""
+
+
+def migrations() -> list[Migration]:
+    """All migrations of this release, in order."""
     folder = resources.files("duetime.stores.sqlite") / "migrations"
     scripts = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
@@ -17,11 +25,25 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(script.name.split("_")[0]), script.read_text()) for script in scripts]
 
 
-def migrate(connection: apsw.Connection) -> None:
+def stored_version(connection: apsw.Connection) -> int:
+    """The schema version of the file; 0 when nothing is in it yet.
+
+    Raises `StoreUnavailable` for a file from before the first release.
+    """
+    version = int(connection.pragma("user_version"))
+    if version and connection.pragma("application_id") != APPLICATION_ID:
+        raise StoreUnavailable(
+            f"{connection.filename} is from before the first release of duetime and cannot be"
+            " upgraded: start with a new file (to keep the timers, export them with the version"
+            " that wrote the file, and import them)"
+        )
+    return version
+
+
+def migrate(connection: apsw.Connection, known: Sequence[Migration] | None = None) -> None:
     """Bring the schema up to date. A file written by a newer release is refused."""
-    version = connection.pragma("user_version")
-    known = migrations()
-    newest = known[-1][0]
+    known = migrations() if known is None else known
+    version, newest = stored_version(connection), known[-1][0]
     if version > newest:
         raise StoreUnavailable(
             f"the database has schema version {version}, but this release of duetime knows only"
@@ -32,6 +54,7 @@ def migrate(connection: apsw.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.execute(script)
+                connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", number)
                 connection.execute("COMMIT")
             except BaseException:

@@ -7,8 +7,8 @@ import msgspec
 
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
+from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.rows import attempts_text
-from duetime.stores.sqlite.transaction import Transaction
 
 # Which settlements of the batch apply: pairs of position and row id. A settlement applies while
 # the timer, still the same one, is executing under its claim number and epoch, and the epoch is

@@ -1,9 +1,8 @@
-"""The SQLite store: the ports' methods, each handed to the writer or to a reader."""
+"""The methods of the store ports, each handed to the writer or to a reader."""
 
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -27,33 +26,19 @@ from duetime.ports.store import (
     PageQuery,
     ScanQuery,
 )
-from duetime.stores.sqlite import (
-    changing,
-    claiming,
-    creating,
-    finding,
-    leasing,
-    namespaces,
-    paging,
-    pruning,
-    reading,
-    redriving,
-    scanning,
-    settling,
-)
+from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.checkpointer import Checkpointer
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
-from duetime.stores.sqlite.exclusive import ExclusiveLock
-from duetime.stores.sqlite.filing import load_unfiled
-from duetime.stores.sqlite.list_reader import ListReader
-from duetime.stores.sqlite.packing import pack
+from duetime.stores.sqlite.creating import create_timers, is_one_statement
+from duetime.stores.sqlite.file_lock import FileLock
+from duetime.stores.sqlite.pruning import prune
+from duetime.stores.sqlite.rows import get_timer
 from duetime.stores.sqlite.schema import migrate
-from duetime.stores.sqlite.unfiled import USUAL_FILING, FilingOptions, Unfiled
-from duetime.stores.sqlite.writer import Writer
+from duetime.stores.sqlite.settling import settle
+from duetime.stores.sqlite.writer import BatchOperation, Writer
 
-PACK_FROM = 256
-"""Batches of so many timers are packed by a thread of their own, while the writer writes the one
-before. For smaller ones it is not worth the way there and back."""
+_CREATE = BatchOperation(create_timers, is_one_statement)
+_SETTLE = BatchOperation(settle)
 
 
 class SqliteStore:
@@ -61,14 +46,13 @@ class SqliteStore:
 
     capabilities = Capabilities(name="sqlite", durable=True, shared_by_nodes=False)
 
-    def __init__(self, path: Path, filing: FilingOptions = USUAL_FILING) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._filing = filing
         self._opened: _Opened | None = None
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        opened = await loop.run_in_executor(None, _open_file, self._path, self._filing)
+        opened = await loop.run_in_executor(None, _open_file, self._path)
         self._opened = _Opened(self._path, *opened)
 
     async def close(self) -> None:
@@ -77,8 +61,8 @@ class SqliteStore:
             await opened.close()
 
     async def ping(self) -> None:
-        """Both ways have to answer: reading alone would not notice a writer that hangs."""
-        await self._quick.run(lambda reader: reader.first("SELECT 1"))
+        """Reader and writer both have to answer: a read alone would not notice a hanging writer."""
+        await self._quick.run(lambda statements: statements.first("SELECT 1"))
         await self._writer.submit(lambda transaction: transaction.first("SELECT 1"))
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
@@ -93,24 +77,10 @@ class SqliteStore:
         return await self._quick.run(namespaces.read_namespaces)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        opened = self._require_opened()
-        if len(requests) < max(PACK_FROM, self._filing.from_timers):
-            return list(await opened.writer.submit_batch(creating.create_timers, requests))
-        loop = asyncio.get_running_loop()
-        packed = await loop.run_in_executor(opened.packer, pack, requests, self._filing)
-        large = creating.LargeBatch(requests, packed)
-        (results,) = await opened.writer.submit_batch(
-            creating.create_large, [large], weight=len(requests)
-        )
-        return results
+        return list(await self._writer.submit_batch(_CREATE, requests))
 
     async def get(self, key: TimerKey) -> Timer | None:
-        # Not after the read: what was unfiled then may be filed by now.
-        any_unfiled = self._require_opened().unfiled.count > 0
-        timer = await self._quick.run(partial(reading.get_timer, key=key))
-        if timer is None and any_unfiled:
-            (timer,) = await self._writer.submit_batch(finding.find_timers, [key])
-        return timer
+        return await self._quick.run(partial(get_timer, key=key))
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await self._writer.submit(
@@ -127,17 +97,17 @@ class SqliteStore:
         self, redrives: Sequence[Redrive], now: Instant
     ) -> list[Timer | None]:
         return await self._writer.submit(
-            partial(redriving.redrive_if_failed, redrives=redrives, now=now)
+            partial(changing.redrive_if_failed, redrives=redrives, now=now)
         )
 
     async def page(self, query: PageQuery) -> Page:
-        return await self._lists.run(partial(paging.read_page, query=query))
+        return await self._lists.run(partial(lists.read_page, query=query))
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
-        return await self._lists.run(partial(scanning.scan, query=query))
+        return await self._lists.run(partial(lists.scan, query=query))
 
     async def count_scan(self, query: ScanQuery) -> int:
-        return await self._lists.run(partial(scanning.count_scan, query=query))
+        return await self._lists.run(partial(lists.count_scan, query=query))
 
     async def claim_due(
         self,
@@ -162,7 +132,7 @@ class SqliteStore:
         return await self._quick.run(partial(claiming.executing, leases=leases))
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return list(await self._writer.submit_batch(settling.settle, settlements))
+        return list(await self._writer.submit_batch(_SETTLE, settlements))
 
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         return await self._writer.submit(partial(claiming.recover, leases=leases, limit=limit))
@@ -171,13 +141,11 @@ class SqliteStore:
         self, *, finished_before: Instant, limit: int, namespace: str | None = None
     ) -> int:
         return await self._writer.submit(
-            partial(
-                pruning.prune, finished_before=finished_before, limit=limit, namespace=namespace
-            )
+            partial(prune, finished_before=finished_before, limit=limit, namespace=namespace)
         )
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        return await self._quick.run(partial(reading.read_counts, namespace=namespace))
+        return await self._quick.run(partial(lists.read_counts, namespace=namespace))
 
     async def shards(self) -> Sequence[ShardState]:
         return await self._quick.run(leasing.read_shards)
@@ -199,8 +167,8 @@ class SqliteStore:
         return self._require_opened().quick_readers
 
     @property
-    def _lists(self) -> ListReader:
-        return self._require_opened().list_reader
+    def _lists(self) -> Readers:
+        return self._require_opened().list_readers
 
     def _require_opened(self) -> "_Opened":
         if self._opened is None:
@@ -211,61 +179,51 @@ class SqliteStore:
 class _Opened:
     """Everything that exists only while the file is open."""
 
-    def __init__(
-        self, path: Path, lock: ExclusiveLock, connection: apsw.Connection, unfiled: Unfiled
-    ) -> None:
+    def __init__(self, path: Path, lock: FileLock, connection: apsw.Connection) -> None:
         self._lock = lock
-        self.unfiled = unfiled
         self._connection = connection
         self._checkpointer = Checkpointer(path, connection)
-        # A list that skips far takes long; nothing that is quick should wait behind it.
+        # A list that skips far takes long; quick reads should not wait behind it.
         self.quick_readers = Readers(path, threads=1)
-        self.list_reader = ListReader(path, unfiled)
-        self.packer = ThreadPoolExecutor(1, thread_name_prefix="duetime-sqlite-packer")
-        self.writer = Writer(connection, unfiled, self._between_commits)
+        self.list_readers = Readers(path, threads=1)
+        self.writer = Writer(connection, self._checkpointer.between_commits)
 
     async def close(self) -> None:
-        # What is being packed is handed to the writer before that is told to end.
-        await asyncio.to_thread(self.packer.shutdown)
         await self.writer.close()
         await asyncio.to_thread(self._close_rest)
-
-    def _between_commits(self) -> None:
-        self._checkpointer.between_commits()
-        self.list_reader.follow()
 
     def _close_rest(self) -> None:
         self._checkpointer.close()
         self.quick_readers.close()
-        self.list_reader.close()
+        self.list_readers.close()
         # The last connection to close copies the log and removes it.
         self._connection.close()
         self._checkpointer.close_file()
-        self.unfiled.keys.close()
         self._lock.release()
 
 
 def _create_private(path: Path) -> None:
-    """A new file is for its owner only: callbacks carry credentials. SQLite gives its log the
-    same mode; an existing file keeps the one it has."""
+    """Make a new file readable by its owner only: callbacks carry credentials.
+
+    SQLite gives its log the same mode. An existing file keeps its mode.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _open_file(path: Path, filing: FilingOptions) -> tuple[ExclusiveLock, apsw.Connection, Unfiled]:
+def _open_file(path: Path) -> tuple[FileLock, apsw.Connection]:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
     if path.is_dir():
         raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
-        lock = ExclusiveLock(path)
+        lock = FileLock(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     try:
         _create_private(path)
         connection = connect(path, WRITER_CACHE_KIB)
         migrate(connection)
-        unfiled = load_unfiled(connection, filing)
     except OSError as error:
         lock.release()
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
@@ -275,4 +233,4 @@ def _open_file(path: Path, filing: FilingOptions) -> tuple[ExclusiveLock, apsw.C
     except BaseException:
         lock.release()
         raise
-    return lock, connection, unfiled
+    return lock, connection

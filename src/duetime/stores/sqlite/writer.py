@@ -3,81 +3,83 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import apsw
 import structlog
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.stores.sqlite.connections import store_error
-from duetime.stores.sqlite.creating import create_large, create_timers, is_one_statement
-from duetime.stores.sqlite.filing import file_slice
-from duetime.stores.sqlite.finding import find_timers
-from duetime.stores.sqlite.transaction import Transaction
-from duetime.stores.sqlite.unfiled import Unfiled
+from duetime.stores.sqlite.connections import Transaction, store_error
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Batch = Callable[[Transaction, Sequence[Item]], Sequence[Result]]
-"""Works on many items at once; one result per item, in order. Items are independent: it makes
-no difference to them which others they share a call with."""
 
 _Answer = tuple[asyncio.Future[Any], Any]
 
 MAX_SUBMISSIONS_PER_COMMIT = 256
 ENOUGH_TIMERS_FOR_COMMIT = 1_000
-"""More would hardly make a commit cheaper. While these are written, the event loop can work on
-what comes next; if it all went into one commit, one of the two would always wait for the other."""
-
-_CREATES: frozenset[Batch[Any, Any]] = frozenset({create_timers, create_large})
+"""Timers after which a commit takes no more submissions. More would hardly make a commit cheaper,
+and while these are written the event loop can prepare the next ones."""
 
 _log = structlog.get_logger()
 
 
-class _Submission:
-    __slots__ = ("batch", "future", "items", "weight")
+class BatchOperation(Generic[Item, Result]):
+    """Works on many items at once; one result per item, in order.
 
-    def __init__(
-        self,
-        batch: Batch[Any, Any],
-        items: Sequence[Any],
-        weight: int,
-        future: asyncio.Future[Any],
-    ) -> None:
-        self.batch = batch
-        self.items = items
-        self.weight = weight
-        self.future = future
-
-
-class Writer:
-    """Runs what is submitted in order, as much as is waiting in one transaction.
-
-    While one transaction commits, the next submissions gather; nobody waits for a batch to
-    fill. Neighbours that are worked on by the same function become one call of it. A future
-    gets its result only after the commit is on disk. If anything goes wrong in a shared
-    transaction it is rolled back and each submission is run again alone, so that only the one
-    at fault fails: they must therefore be repeatable.
+    Items are independent: the result for an item does not depend on the items that share its
+    call. `is_one_statement` tells whether these items take a single statement, which SQLite runs
+    as a transaction of its own.
     """
 
     def __init__(
         self,
-        connection: apsw.Connection,
-        unfiled: Unfiled,
-        between_commits: Callable[[], None] = lambda: None,
+        run: Callable[[Transaction, Sequence[Item]], Sequence[Result]],
+        is_one_statement: Callable[[Sequence[Item]], bool] = lambda items: False,
+    ) -> None:
+        self.run = run
+        self.is_one_statement = is_one_statement
+
+
+class _Submission:
+    __slots__ = ("future", "items", "operation")
+
+    def __init__(
+        self,
+        operation: BatchOperation[Any, Any],
+        items: Sequence[Any],
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.operation = operation
+        self.items = items
+        self.future = future
+
+
+class Writer:
+    """Runs submissions in order, all that are waiting in one transaction.
+
+    While one transaction commits, the next submissions gather; no submission waits for a batch to
+    fill. Neighbours with the same operation become one call of it. A future gets its result only
+    after the commit is on disk. When anything fails in a shared transaction, the transaction is
+    rolled back and each submission runs again alone, so that only the submission at fault fails:
+    operations must therefore be repeatable.
+
+    An error outside a transaction ends the thread. Every submission that is waiting then, and
+    every later one, is refused with `StoreUnavailable`.
+    """
+
+    def __init__(
+        self, connection: apsw.Connection, between_commits: Callable[[], None] = lambda: None
     ) -> None:
         self._connection = connection
-        self._unfiled = unfiled
         self._between_commits = between_commits
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
+        self._unanswered: Sequence[_Submission | None] = ()
         self._loop = asyncio.get_running_loop()
-        self._closed = False
-        self._idle_slice = unfiled.options.idle_slice
-        self._worked_at = perf_counter()
-        self._filed_at = self._worked_at
+        self._refusal: str | None = None
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
         self._thread.daemon = True
         self._thread.start()
@@ -88,66 +90,61 @@ class Writer:
         def alone(transaction: Transaction, items: Sequence[None]) -> Sequence[Result]:
             return [operation(transaction)]
 
-        (result,) = await self.submit_batch(alone, [None])
+        (result,) = await self.submit_batch(BatchOperation(alone), [None])
         return result
 
     async def submit_batch(
-        self, batch: Batch[Item, Result], items: Sequence[Item], weight: int | None = None
+        self, operation: BatchOperation[Item, Result], items: Sequence[Item]
     ) -> Sequence[Result]:
-        """`weight` tells how many timers the items are; one each unless given."""
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
+        if self._refusal is not None:
+            raise StoreUnavailable(self._refusal)
         future: asyncio.Future[Sequence[Result]] = self._loop.create_future()
-        weight = len(items) if weight is None else weight
-        self._queue.put(_Submission(batch, items, weight, future))
+        self._queue.put(_Submission(operation, items, future))
         return await future
 
     async def close(self) -> None:
-        """Run what was submitted, then end the thread."""
-        if not self._closed:
-            self._closed = True
+        """Finish the submissions that are waiting, then end the thread."""
+        if self._refusal is None:
+            self._refusal = "the store is closed"
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        open_for_business = True
-        while open_for_business:
-            waiting = self._take_waiting()
-            submissions = [submission for submission in waiting if submission is not None]
-            open_for_business = len(submissions) == len(waiting)
-            if submissions:
-                answers = self._write(submissions)
-                self._loop.call_soon_threadsafe(_deliver, answers)
-            self._unfiled.forget_filed()
-            if any(submission.batch is not find_timers for submission in submissions):
-                self._worked_at = perf_counter()
-            elif open_for_business and self._patience() == 0:
-                self._file_idly()
-            self._between_commits()
+        try:
+            while self._write_waiting():
+                self._between_commits()
+        except BaseException as error:
+            _log.critical("sqlite.writer_stopped", error=repr(error), exc_info=True)
+            # A closed loop has nobody left to tell.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._refuse_all, error)
 
-    def _patience(self) -> float | None:
-        """How many seconds to wait for work before timers are filed.
+    def _refuse_all(self, error: BaseException) -> None:
+        """Runs on the event loop, between two submissions: none can slip in unanswered."""
+        self._refusal = f"the SQLite writer stopped after an error, restart duetime: {error!r}"
+        unanswered = [*self._unanswered]
+        while not self._queue.empty():
+            unanswered.append(self._queue.get_nowait())
+        refusal = StoreUnavailable(self._refusal)
+        _deliver([(each.future, refusal) for each in unanswered if each is not None])
 
-        Lists are work too, though of another thread: filing would take the interpreter from them.
-        But however many there are, filing gets on.
-        """
-        if not self._unfiled.count:
-            return None
-        options = self._unfiled.options
-        listed_at = min(self._unfiled.listed_at, self._filed_at + options.longest_pause_seconds)
-        idle_at = max(self._worked_at, listed_at) + options.idle_seconds
-        return max(0.0, idle_at - perf_counter())
+    def _write_waiting(self) -> bool:
+        """Wait for submissions and write them; False after the last one."""
+        self._unanswered = waiting = self._take_waiting()
+        submissions = [submission for submission in waiting if submission is not None]
+        if submissions:
+            answers = self._write(submissions)
+            self._loop.call_soon_threadsafe(_deliver, answers)
+        self._unanswered = ()
+        return len(submissions) == len(waiting)
 
     def _take_waiting(self) -> list[_Submission | None]:
-        """What is waiting, in order: at least one, or none if it is time to file timers."""
-        try:
-            waiting = [self._queue.get(timeout=self._patience())]
-        except Empty:
-            return []
-        weight = 0
+        """At least one submission, in order; None stands for the end."""
+        waiting = [self._queue.get()]
+        timers = 0
         while (last := waiting[-1]) is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
-            weight += last.weight
-            if weight >= ENOUGH_TIMERS_FOR_COMMIT:
+            timers += len(last.items)
+            if timers >= ENOUGH_TIMERS_FOR_COMMIT:
                 break
             try:
                 waiting.append(self._queue.get_nowait())
@@ -157,75 +154,43 @@ class Writer:
 
     def _write(self, submissions: Sequence[_Submission]) -> list[_Answer]:
         try:
-            return self._write_in_one_transaction(submissions)
+            return self._write_together(submissions)
         except Exception as error:
             if len(submissions) == 1:
                 return [(submissions[0].future, store_error(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
 
-    def _file_idly(self) -> None:
-        """What fails is tried again with the next work or the next idle moment.
-
-        The next slice is the larger, the less time this one took: how long a timer takes to file
-        depends on how many there are and on the disk. Slices that are too small would spend most
-        of it on their commits.
-        """
-        options = self._unfiled.options
-        began_at = perf_counter()
-        try:
-            self._write_in_one_transaction([])
-        except Exception as error:
-            # Whatever it is, those who ask for something should not suffer for it.
-            _log.warning("sqlite.filing_failed", error=str(error))
-            self._worked_at = perf_counter()
-        self._filed_at = perf_counter()
-        took_seconds = self._filed_at - began_at
-        fitting = int(self._idle_slice * min(2.0, options.slice_seconds / took_seconds))
-        self._idle_slice = max(options.idle_slice, min(fitting, options.max_idle_slice))
-
-    def _write_creates_alone(self, submissions: Sequence[_Submission]) -> list[_Answer] | None:
-        """Creates and nothing else, few enough for one statement: it is its own transaction.
-
-        Beginning and committing separately would mean more trips through the interpreter, which
-        a busy event loop makes dear.
-        """
-        if any(each.batch is not create_timers for each in submissions):
-            return None
-        requests = [request for each in submissions for request in each.items]
-        transaction = Transaction(self._connection, self._unfiled)
-        if not is_one_statement(transaction, requests):
-            return None
-        return _shared_out(create_timers(transaction, requests), submissions)
-
-    def _write_in_one_transaction(self, submissions: Sequence[_Submission]) -> list[_Answer]:
-        if submissions and (alone := self._write_creates_alone(submissions)) is not None:
-            return alone
-        transaction = Transaction(self._connection, self._unfiled)
+    def _write_together(self, submissions: Sequence[_Submission]) -> list[_Answer]:
+        groups = [
+            (operation, list(neighbours))
+            for operation, neighbours in groupby(submissions, key=lambda each: each.operation)
+        ]
+        transaction = Transaction(self._connection)
+        if len(groups) == 1:
+            ((operation, group),) = groups
+            items = _items_of(group)
+            if operation.is_one_statement(items):
+                # Separate steps to begin and to commit would wait for the interpreter lock, which
+                # a busy event loop makes slow.
+                return _shared_out(operation.run(transaction, items), group)
         answers: list[_Answer] = []
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            for batch, neighbours in groupby(submissions, key=lambda each: each.batch):
-                group = list(neighbours)
-                results = batch(transaction, [item for each in group for item in each.items])
-                answers += _shared_out(results, group)
-            self._file_along(transaction, submissions)
+            for operation, group in groups:
+                answers += _shared_out(operation.run(transaction, _items_of(group)), group)
             transaction.write_counts()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            transaction.rolled_back()
             raise
-        transaction.committed()
         return answers
 
-    def _file_along(self, transaction: Transaction, submissions: Sequence[_Submission]) -> None:
-        """Creates file what they have to; what only reads should not wait for the disk."""
-        batches = {submission.batch for submission in submissions}
-        if not transaction.unfiled_count or batches & _CREATES or batches == {find_timers}:
-            return
-        options = self._unfiled.options
-        file_slice(transaction, options.side_slice if submissions else self._idle_slice)
+
+def _items_of(submissions: Sequence[_Submission]) -> Sequence[Any]:
+    if len(submissions) == 1:
+        return submissions[0].items
+    return [item for each in submissions for item in each.items]
 
 
 def _shared_out(results: Sequence[Any], submissions: Sequence[_Submission]) -> list[_Answer]:

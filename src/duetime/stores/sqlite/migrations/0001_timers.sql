@@ -5,7 +5,9 @@
 
 CREATE TABLE namespaces (
     name           TEXT PRIMARY KEY,
-    num_shards     INTEGER NOT NULL
+    num_shards     INTEGER NOT NULL,
+    -- JSON of what an operator set for the namespace; absent members follow the service's settings.
+    options        TEXT NOT NULL DEFAULT '{}'
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE shards (
@@ -59,12 +61,10 @@ CREATE TABLE live_timers (
 
 -- Claims read this one from its beginning; executing timers are not in it.
 CREATE INDEX live_timers_due ON live_timers (due_at, timer_uuid) WHERE status = 0;
--- Timers whose next attempt is not at the instant the client asked for: lists sorted by that
--- instant read all others from the index above.
-CREATE INDEX live_timers_deferred
-    ON live_timers (execute_at, timer_uuid) WHERE status = 0 AND due_at <> execute_at;
 CREATE INDEX live_timers_executing ON live_timers (shard, epoch) WHERE status = 1;
 CREATE INDEX live_timers_created ON live_timers (namespace, created_at, timer_uuid);
+-- Executing timers are in this one too, so that claims and retries leave it alone.
+CREATE INDEX live_timers_execute ON live_timers (namespace, execute_at, timer_uuid);
 
 -- What a create writes: both rows and the count at once, or nothing when the key exists already.
 -- One statement for many timers keeps the writer's trips through the interpreter few.
@@ -112,5 +112,6 @@ CREATE INDEX finished_timers_created
     ON finished_timers (namespace, status, created_at, timer_uuid);
 CREATE INDEX finished_timers_execute
     ON finished_timers (namespace, status, execute_at, timer_uuid);
--- Pruning reads this one from its beginning.
+-- Pruning reads these from their beginning.
 CREATE INDEX finished_timers_updated ON finished_timers (updated_at);
+CREATE INDEX finished_timers_namespace_updated ON finished_timers (namespace, updated_at);

@@ -7,11 +7,11 @@ from pathlib import Path
 from duetime.domain.errors import StoreUnavailable
 
 
-class ExclusiveLock:
+class FileLock:
     """A lock beside the database file, held for as long as the store is open.
 
-    The operating system lets go of it when the process dies, however it dies. It guards against
-    a second process that would claim the same timers.
+    The lock keeps out a second process, which would claim the same timers. The operating system
+    releases the lock when the process dies, however it dies.
     """
 
     def __init__(self, database: Path) -> None:

@@ -1,0 +1,146 @@
+"""Lists of timers in order: pages by number, scans from a position on, and counts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.ports.store import Page, PageQuery, ScanQuery, SortField
+from duetime.stores.sqlite.connections import Statements
+from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, timer_of
+
+_COUNTS = """
+    SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
+"""
+
+_GIVEN_ROWS = "WHERE timers.row_id IN (SELECT value FROM json_each(?))"
+_FETCH = (f"{SELECT_LIVE} {_GIVEN_ROWS}", f"{SELECT_FINISHED} {_GIVEN_ROWS}")
+
+
+class _Source(Struct, frozen=True):
+    """An index to select row ids from, and the condition on its rows."""
+
+    table: str
+    condition: str
+    is_finished: bool = False
+
+
+_LIVE = _Source("live_timers INDEXED BY live_timers_execute", "true")
+_EXECUTING = _Source("live_timers INDEXED BY live_timers_executing", "status = 1")
+
+
+def read_counts(statements: Statements, namespace: str | None) -> dict[TimerStatus, int]:
+    counts = dict.fromkeys(TimerStatus, 0)
+    for status, count in statements.execute(_COUNTS, namespace):
+        counts[TimerStatus(status)] = count
+    return counts
+
+
+def read_page(statements: Statements, query: PageQuery) -> Page:
+    """Each status has an index that delivers it in order, so a page costs what it shows and
+    skips, not what is stored."""
+    counts = read_counts(statements, query.namespace)
+    statuses = list(TimerStatus) if query.status is None else [query.status]
+    total = sum(counts[status] for status in statuses)
+    if query.offset >= total:
+        return Page([], total)
+    sources = [_source(status, query.sort) for status in statuses]
+    values = {"namespace": query.namespace, "limit": query.limit, "offset": query.offset}
+    condition = "namespace = :namespace"
+    ordered = (query.sort, query.descending)
+    return Page(_read(statements, sources, condition, ordered, values), total)
+
+
+def scan(statements: Statements, query: ScanQuery) -> list[Timer]:
+    """Each index is read from the position on, so the cost is that of the answer."""
+    condition, values = _conditions(query, goes_on=True)
+    values.update(limit=query.limit, offset=0)
+    ordered = (SortField.EXECUTE_AT, query.descending)
+    return _read(statements, _scan_sources(query.status), condition, ordered, values)
+
+
+def count_scan(statements: Statements, query: ScanQuery) -> int:
+    if query.execute_from_inclusive is None and query.execute_until_exclusive is None:
+        counts = read_counts(statements, query.namespace)
+        return sum(counts.values()) if query.status is None else counts[query.status]
+    condition, values = _conditions(query, goes_on=False)
+
+    def count(source: _Source) -> int:
+        statement = f"SELECT count(*) FROM {source.table} WHERE {source.condition} AND {condition}"
+        return int(statements.execute_named(statement, values).get)
+
+    if query.status is TimerStatus.PENDING:
+        # The index alone does not tell pending from executing, and executing timers are few.
+        return count(_LIVE) - count(_EXECUTING)
+    return sum(map(count, _scan_sources(query.status)))
+
+
+def _source(status: TimerStatus, sort: SortField) -> _Source:
+    """The index that has the timers of one status in order.
+
+    Executing timers are few: they are sorted on the spot.
+    """
+    if status is TimerStatus.EXECUTING:
+        return _EXECUTING
+    by = "created" if sort is SortField.CREATED_AT else "execute"
+    table = "finished_timers" if status.is_finished else "live_timers"
+    return _Source(f"{table} INDEXED BY {table}_{by}", f"status = {status:d}", status.is_finished)
+
+
+def _scan_sources(status: TimerStatus | None) -> list[_Source]:
+    if status is not None:
+        return [_source(status, SortField.EXECUTE_AT)]
+    finished = [each for each in TimerStatus if each.is_finished]
+    return [_LIVE, *(_source(each, SortField.EXECUTE_AT) for each in finished)]
+
+
+def _read(
+    statements: Statements,
+    sources: Sequence[_Source],
+    condition: str,
+    ordered: tuple[SortField, bool],
+    values: dict[str, Any],
+) -> list[Timer]:
+    """Find row ids in indexes first, then read those timers only."""
+    sort, descending = ordered[0].value, "DESC" if ordered[1] else "ASC"
+    selects = [
+        f"SELECT {source.is_finished:d}, row_id, {sort} AS sort, timer_uuid"
+        f" FROM {source.table} WHERE {source.condition} AND {condition}"
+        for source in sources
+    ]
+    order = f"ORDER BY sort {descending}, timer_uuid {descending} LIMIT :limit OFFSET :offset"
+    found = statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values)
+    places = [(is_finished, row_id) for is_finished, row_id, *_ in found]
+    timers: dict[tuple[int, int], Timer] = {}
+    for is_finished, fetch in enumerate(_FETCH):
+        row_ids = [row_id for kind, row_id in places if kind == is_finished]
+        if row_ids:
+            for row in statements.execute(fetch, str(row_ids)):
+                timers[is_finished, row[0]] = timer_of(row)
+    return [timers[place] for place in places]
+
+
+def _conditions(query: ScanQuery, *, goes_on: bool) -> tuple[str, dict[str, Any]]:
+    """The range as at most one lower and one upper bound, which is all an index can use."""
+    conditions = ["namespace = :namespace"]
+    values: dict[str, Any] = {"namespace": query.namespace}
+    first, end = query.execute_from_inclusive, query.execute_until_exclusive
+    after = query.after_exclusive if goes_on else None
+    if after is not None:
+        place = "(execute_at, timer_uuid) {} (:place_execute_at, :place_timer_uuid)"
+        if query.descending and (end is None or after.execute_at < end):
+            conditions.append(place.format("<"))
+            end = None
+        elif not query.descending and (first is None or after.execute_at >= first):
+            conditions.append(place.format(">"))
+            first = None
+        values["place_execute_at"] = after.execute_at
+        values["place_timer_uuid"] = after.timer_uuid
+    if first is not None:
+        conditions.append("execute_at >= :first")
+        values["first"] = first
+    if end is not None:
+        conditions.append("execute_at < :end")
+        values["end"] = end
+    return " AND ".join(conditions), values
