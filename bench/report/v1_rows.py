@@ -2,7 +2,6 @@
 
 from statistics import median
 
-from bench.measurements.v1.aftermath import MOST_SECONDS, Aftermath
 from bench.measurements.v1.batches import BatchesFigures
 from bench.measurements.v1.figures import V1Figures
 from bench.measurements.v1.hanging import HangingFigures
@@ -41,21 +40,6 @@ def batches_rows(figures: BatchesFigures, bounds: Bounds) -> list[Row]:
             judge(figures.per_second >= bounds.batches_per_second),
         ),
         Row("  latency of a batch p50 / p99 / max", spread_text(figures.load.latency)),
-        *aftermath_rows(figures.aftermath, bounds),
-    ]
-
-
-def aftermath_rows(aftermath: Aftermath, bounds: Bounds) -> list[Row]:
-    seconds = aftermath.busy_seconds
-    return [
-        Row("  first list right after", f"{aftermath.first_list_ms:.0f} ms"),
-        Row(
-            "  first page after that p50 / p99 / max",
-            spread_text(aftermath.first_page),
-            bound=f"p99 < {bounds.page_p99_ms:g} ms",
-            verdict=judge(aftermath.first_page.p99_ms < bounds.page_p99_ms),
-        ),
-        Row("  busy afterwards", f"{'≥ ' if seconds >= MOST_SECONDS else ''}{seconds:.0f} s"),
     ]
 
 
@@ -79,7 +63,6 @@ def import_rows(figures: ImportFigures, bounds: Bounds) -> list[Row]:
             verdict=judge(whole - half <= most_mb),
         ),
         Row("  at most above its start", f"{figures.growth_mb:.0f} MB"),
-        *aftermath_rows(figures.aftermath, bounds),
     ]
 
 

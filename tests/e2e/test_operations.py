@@ -98,6 +98,22 @@ async def test_a_newer_schema_is_refused(tmp_path: Path, store: Settings) -> Non
     assert "has schema version 99" in refusal(finished)
 
 
+@pytest.mark.parametrize("command", ["migrate", "migrate --check", "audit", "serve"])
+async def test_a_file_from_before_the_first_release_is_refused(
+    tmp_path: Path, store: Settings, command: str
+) -> None:
+    with sqlite_file(tmp_path) as connection:
+        connection.pragma("journal_mode", "wal")
+        connection.execute("CREATE TABLE timers (row_id INTEGER PRIMARY KEY)")
+        connection.pragma("user_version", 2)
+    before = (tmp_path / "timers.db").read_bytes()
+    finished = await run_command(*command.split(), directory=tmp_path, API_KEY="k" * 32, **store)
+    assert finished.status != 0
+    assert "from before the first release" in finished.errors + finished.output
+    assert "start with a new file" in finished.errors + finished.output
+    assert (tmp_path / "timers.db").read_bytes() == before
+
+
 @pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])
 async def test_a_database_that_is_away_is_told_in_one_line(tmp_path: Path, command: str) -> None:
     url = "postgresql://user:secret@127.0.0.1:1/timers"

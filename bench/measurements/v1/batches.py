@@ -16,7 +16,6 @@ from bench.harness.load_generator import (
 from bench.harness.server import Server
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
 from bench.measurements.creates import DAY_US, HOUR_US, faults_of
-from bench.measurements.v1.aftermath import Aftermath, measure_aftermath
 from bench.scale import V1Scale
 from bench.stores.store_under_test import StoreUnderTest
 
@@ -37,7 +36,6 @@ class BatchesFigures(msgspec.Struct, frozen=True, kw_only=True):
     load: LoadFigures
     limit: InsertLimit
     ratio: float
-    aftermath: Aftermath
     stored: int
     faults: list[str]
 
@@ -51,7 +49,6 @@ def measure_batches(store: StoreUnderTest, scale: V1Scale) -> BatchesFigures:
         generate(batch_load(server, CALLBACK_URL, scale.batch_warm_up, instants))
         tally = server.tally()
         batches = generate(batch_load(server, CALLBACK_URL, scale.batch_timers, instants))
-        aftermath = measure_aftermath(server)
         stored = tally.pending()
     per_second = round(batches.accepted / batches.seconds, 1)
     return BatchesFigures(
@@ -61,7 +58,6 @@ def measure_batches(store: StoreUnderTest, scale: V1Scale) -> BatchesFigures:
         load=batches,
         limit=limit,
         ratio=round(per_second / limit.per_second, 3),
-        aftermath=aftermath,
         stored=stored,
         faults=faults_of("batches", batches, scale.batch_timers, stored),
     )

@@ -19,7 +19,6 @@ from bench.harness.create_bodies import V1Form, v1_body
 from bench.harness.load_generator import RandomInstants, generate
 from bench.harness.server import Server
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
-from bench.measurements.v1.aftermath import Aftermath, measure_aftermath
 from bench.measurements.v1.batches import BATCH, batch_load, random_instants
 from bench.scale import V1Scale
 from bench.stores.store_under_test import StoreUnderTest
@@ -74,7 +73,6 @@ class ImportFigures(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     answer: ImportCounts | None
     memory: list[MemorySample]
-    aftermath: Aftermath
     faults: list[str]
 
     def memory_at(self, percent: int) -> float:
@@ -110,7 +108,6 @@ def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
             )
             if sent.answer is not None or sent.refusal is not None:
                 break
-        aftermath = measure_aftermath(server)
         stored = tally.pending()
     per_second = round(count / sent.seconds, 1)
     return ImportFigures(
@@ -122,7 +119,6 @@ def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
         ratio=round(per_second / limit.per_second, 3),
         answer=sent.answer,
         memory=memory,
-        aftermath=aftermath,
         faults=faults_of(sent, count, stored),
     )
 

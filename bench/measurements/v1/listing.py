@@ -1,11 +1,13 @@
 """Lists of the v1 API, read page by page."""
 
+import time
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
 
 import msgspec
 
 from bench.harness.server import Server
+from bench.harness.spread import Spread, spread_of
 from duetime.api.v1.listing import cursor_of, parse_listing
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.store import ScanQuery
@@ -46,6 +48,17 @@ def path_of(query: Query) -> str:
 
 def read_page(server: Server, query: Query) -> PageSeen:
     return msgspec.json.decode(server.read(path_of(query)), type=PageSeen)
+
+
+def time_pages(server: Server, queries: list[Query]) -> Spread:
+    """One after the other, as a single client sees it."""
+    durations_ms = []
+    for query in queries:
+        path = path_of(query)
+        started = time.perf_counter()
+        server.read(path)
+        durations_ms.append((time.perf_counter() - started) * 1_000)
+    return spread_of(durations_ms)
 
 
 def cursor_for(query: Query, other: Query, cursor: str) -> str:

@@ -14,9 +14,8 @@ from bench.harness.load_generator import generate
 from bench.harness.server import Server
 from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL
-from bench.measurements.v1.aftermath import time_pages, wait_until_idle
 from bench.measurements.v1.batches import batch_load, random_instants
-from bench.measurements.v1.listing import PAGE, PageSeen, Query, cursor_for, read_page
+from bench.measurements.v1.listing import PAGE, PageSeen, Query, cursor_for, read_page, time_pages
 from bench.scale import V1Scale
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -114,7 +113,6 @@ class PageReader:
 def measure_pages(server: Server, scale: V1Scale) -> PagesFigures:
     """On a store with `paged` pending and as many finished timers in the default namespace."""
     faults = fill_small_namespace(server)
-    wait_until_idle(server)
     pages = []
     for namespace in NAMESPACES:
         for (name, query), order in product(filters_of(server, namespace).items(), OTHER_ORDER):

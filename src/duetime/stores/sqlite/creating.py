@@ -16,7 +16,7 @@ all sizes stay prepared."""
 
 _COLUMNS = (
     "namespace, id, shard, timer_uuid, created_at, updated_at, execute_at, due_at, delivery_id,"
-    " callback, retry_policy, metadata, correlation_id, fingerprint"
+    " callback, retry_policy, metadata, correlation_id, command_order, fingerprint"
 )
 _ROWS_PER_TIMER = 3
 

@@ -18,9 +18,9 @@ Row = tuple[Any, ...]
 _SHARED = (
     "timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,"
     " timers.delivery_id, timers.callback, timers.retry_policy, timers.metadata,"
-    " timers.correlation_id, timers.fingerprint, state.updated_at, state.execute_at,"
-    " state.due_at, state.status, state.attempt, state.failures, state.claim_number,"
-    " state.epoch, state.attempts, state.last_error"
+    " timers.correlation_id, timers.command_order, timers.fingerprint, state.updated_at,"
+    " state.execute_at, state.due_at, state.status, state.attempt, state.failures,"
+    " state.claim_number, state.epoch, state.attempts, state.last_error"
 )
 
 SELECT_LIVE = (
@@ -42,7 +42,7 @@ _GET = f"""
 UPDATE_ASKED = """
     UPDATE timers
     SET delivery_id = ?2, callback = ?3, retry_policy = ?4, metadata = ?5, correlation_id = ?6,
-        fingerprint = ?7
+        command_order = ?7, fingerprint = ?8
     WHERE row_id = ?1
 """
 
@@ -80,7 +80,7 @@ def _policy_text(policy: RetryPolicy) -> str:
 
 def asked_values(timer: Timer) -> Row:
     """The columns of `timers` that a change may write: delivery_id, callback, retry_policy,
-    metadata, correlation_id, fingerprint."""
+    metadata, correlation_id, command_order, fingerprint."""
     policy, metadata = timer.retry_policy, timer.metadata
     return (
         timer.delivery_id,
@@ -88,6 +88,7 @@ def asked_values(timer: Timer) -> Row:
         None if policy is None else _policy_text(policy),
         None if metadata is None else bytes(metadata).decode(),
         timer.correlation_id,
+        timer.command_order,
         timer.fingerprint,
     )
 
@@ -100,8 +101,9 @@ def timer_of(row: Row) -> Timer:
     """The timer of a row of SELECT_LIVE or SELECT_FINISHED."""
     (
         _, namespace, id, shard, timer_uuid, created_at, delivery_id, callback, retry_policy,
-        metadata, correlation_id, fingerprint, updated_at, execute_at, due_at, status, attempt,
-        failures, claim_number, epoch, attempts, last_error, claimed_at, executed_at,
+        metadata, correlation_id, command_order, fingerprint, updated_at, execute_at, due_at,
+        status, attempt, failures, claim_number, epoch, attempts, last_error, claimed_at,
+        executed_at,
     ) = row  # fmt: skip
     return Timer(
         key=TimerKey(namespace, id),
@@ -121,6 +123,7 @@ def timer_of(row: Row) -> Timer:
         retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),
         metadata=None if metadata is None else Raw(metadata.encode()),
         correlation_id=correlation_id,
+        command_order=command_order,
         fingerprint=fingerprint,
         attempts=() if attempts is None else _decode_attempts(attempts),
         last_error=last_error,

@@ -35,6 +35,8 @@ CREATE TABLE timers (
     retry_policy   TEXT,
     metadata       TEXT,
     correlation_id TEXT,
+    -- Position of the bus command that asked for this; a client's edit leaves it alone.
+    command_order  INTEGER NOT NULL DEFAULT 0,
     fingerprint    BLOB
 ) STRICT;
 
@@ -71,15 +73,17 @@ CREATE INDEX live_timers_execute ON live_timers (namespace, execute_at, timer_uu
 CREATE VIEW new_timers AS
     SELECT timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,
            live.updated_at, live.execute_at, live.due_at, timers.delivery_id, timers.callback,
-           timers.retry_policy, timers.metadata, timers.correlation_id, timers.fingerprint
+           timers.retry_policy, timers.metadata, timers.correlation_id, timers.command_order,
+           timers.fingerprint
     FROM timers JOIN live_timers AS live ON live.row_id = timers.row_id;
 
 CREATE TRIGGER new_timers_insert INSTEAD OF INSERT ON new_timers
 BEGIN
     INSERT INTO timers (namespace, id, shard, timer_uuid, created_at, delivery_id, callback,
-                        retry_policy, metadata, correlation_id, fingerprint)
+                        retry_policy, metadata, correlation_id, command_order, fingerprint)
     VALUES (NEW.namespace, NEW.id, NEW.shard, NEW.timer_uuid, NEW.created_at, NEW.delivery_id,
-            NEW.callback, NEW.retry_policy, NEW.metadata, NEW.correlation_id, NEW.fingerprint)
+            NEW.callback, NEW.retry_policy, NEW.metadata, NEW.correlation_id, NEW.command_order,
+            NEW.fingerprint)
     ON CONFLICT (namespace, id) DO NOTHING;
     INSERT INTO live_timers (row_id, namespace, shard, timer_uuid, created_at, updated_at,
                              execute_at, due_at)
