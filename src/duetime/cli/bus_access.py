@@ -14,7 +14,6 @@ from duetime.ports.bus import Bus
 from duetime.server.event_loop import run
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
 from duetime.settings.broker_address import SERVER_ACCEPTED, broker_url
-from duetime.settings.definitions import TIMER_BROKER_URL
 
 OPEN_SECONDS = 10.0
 """How long a broker may take to let somebody in."""
@@ -26,18 +25,18 @@ def broker_settings(url: str | None, config: Path | None) -> BrokerSettings:
     """The broker that was named, else that of the settings, of which no others are needed. Ends
     the command if there is none that could be reached."""
     environ = dict(os.environ)
-    source = TIMER_BROKER_URL.name
+    source = "TIMER_BROKER_URL"
     if url is not None:
         source = "--broker"
         _check_url(url)
-        environ[TIMER_BROKER_URL.name] = url
+        environ["TIMER_BROKER_URL"] = url
     try:
         broker = load_broker(environ, toml_path=config)
     except SettingsError as error:
         fail(error.message, ExitCode.USAGE)
     if broker is None:
         fail(
-            f"no broker: use --broker, or set {TIMER_BROKER_URL.name} (in .env, too), "
+            "no broker: use --broker, or set TIMER_BROKER_URL (in .env, too), "
             "such as nats://127.0.0.1:4222",
             ExitCode.USAGE,
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from duetime.cli.client.server_lookup import DEV_KEY_PATH
-from duetime.settings.sources import read_dotenv
+from duetime.settings.given_values import read_dotenv
 
 
 def dev_api_key(environ: Mapping[str, str], directory: Path) -> str:

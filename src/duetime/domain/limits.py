@@ -1,4 +1,9 @@
-"""Every size and range that input is held to. No other module states one of these numbers."""
+"""Every size and range that input is held to. No other module states one of these numbers.
+
+The range of a setting is declared with the setting, in `settings.definitions`.
+"""
+
+MIN_API_KEY_CHARACTERS = 32
 
 MAX_KEY_CHARACTERS = 255
 """Length of a timer's id, a namespace's name and an idempotency key."""

@@ -1,7 +1,7 @@
-"""What an operator can set: read from the environment, `.env` and a TOML file, all checked."""
+"""The settings of an operator, read from the environment, `.env` and a TOML file, and checked."""
 
-from duetime.settings.brokers import load_broker
-from duetime.settings.load import load_settings
+from duetime.settings.definitions import Settings
+from duetime.settings.load import load_broker, load_settings
 from duetime.settings.values import (
     BrokerSettings,
     LogFormat,
@@ -12,7 +12,6 @@ from duetime.settings.values import (
     NatsSettings,
     PostgresStoreSettings,
     RedisBrokerSettings,
-    Settings,
     SqliteStoreSettings,
     StoreSettings,
 )

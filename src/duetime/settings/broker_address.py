@@ -1,4 +1,4 @@
-"""The servers that carry messages: from a URL to the settings of the one it names."""
+"""From the URL of a NATS or Redis server to its settings."""
 
 import re
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -30,7 +30,7 @@ _DATABASE = re.compile(r"/?|/(0|[1-9][0-9]{0,8})")
 
 
 def nats_url(text: str) -> NatsSettings:
-    """Raises ValueError; its message completes the sentence "it must be ..."."""
+    """Raises ValueError as a parser does."""
     parts = _split(text, _NATS_ACCEPTED)
     if parts.scheme not in _NATS_SCHEMES or parts.path.strip("/"):
         raise ValueError(_NATS_ACCEPTED)
@@ -42,8 +42,7 @@ def nats_url(text: str) -> NatsSettings:
 
 
 def broker_url(text: str, accepted: str = _BROKER_ACCEPTED) -> BrokerSettings:
-    """Which broker it is follows from the scheme. Raises ValueError like `nats_url`, with what is
-    accepted."""
+    """The broker that the scheme names. Raises ValueError with `accepted`."""
     if text in ("memory:", "memory://"):
         return MemoryBrokerSettings()
     parts = _split(text, accepted)
@@ -68,14 +67,14 @@ def _redis(parts: SplitResult) -> RedisBrokerSettings:
 
 
 def _split(text: str, accepted: str) -> SplitResult:
-    """Scheme, user, host, port and path; several hosts or anything behind the path are refused."""
+    """The parts of the URL. Several hosts, a query and a fragment are refused."""
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
         raise ValueError(accepted) from None
     host = parts.hostname or ""
-    # What cannot be printed would be dropped by the splitting, or confuse who reads the log.
+    # Unprintable characters would be dropped by urlsplit, or would garble the log.
     if not text.isprintable() or not host or set(host) & set(", ") or port == 0:
         raise ValueError(accepted)
     if parts.query or parts.fragment:

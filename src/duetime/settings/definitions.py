@@ -1,12 +1,21 @@
-"""The one list of settings: loading, `.env.example` and the reference page are made from it."""
+"""Every setting, declared once. Loading, `.env.example`, the reference page and the typed
+`Settings` follow from these declarations."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Generic, TypeVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import get_args
 
+from duetime.domain.limits import (
+    DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_MAX_PAYLOAD_BYTES,
+    MAX_CALLBACK_TIMEOUT_MS,
+    MAX_PAYLOAD_BYTES,
+    MAX_RETENTION_DAYS,
+)
+from duetime.domain.namespace import ConfiguredNamespace
 from duetime.settings.broker_address import broker_url, nats_url
-from duetime.settings.namespace_list import namespace_list
+from duetime.settings.declaration import Definition, Group, definition_of, setting
+from duetime.settings.namespaces import namespace_list
 from duetime.settings.parsers import (
     any_text,
     api_key,
@@ -22,359 +31,345 @@ from duetime.settings.parsers import (
     text_without_nul,
     whole_number,
 )
-from duetime.settings.values import LogFormat
+from duetime.settings.postgres_address import PostgresAddress
+from duetime.settings.values import (
+    Auth,
+    BrokerSettings,
+    LogFormat,
+    LogLevel,
+    MemoryStoreSettings,
+    NatsSettings,
+    SqliteStoreSettings,
+    StoreSettings,
+)
 
-ValueT_co = TypeVar("ValueT_co", covariant=True)
 
-KIB = 1024
-MIB = 1024 * KIB
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The checked settings, as the rest of the program uses them.
 
-
-class Auth(StrEnum):
-    API_KEY = "api-key"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[ValueT_co]):
-    """`default` is text, as one would write it; None means that there is none.
-
-    `secret` values are never shown; of a `url` user and password are not.
+    Every value is valid on its own and together with the others. `api_key` is None when
+    authentication is turned off. `workers` is more than 1 only with a store that processes can
+    share. `namespaces` has each name once, and `default` among them. `store`, `nats` and `broker`
+    are made from the parts below.
     """
 
-    name: str
-    read: Callable[[str], ValueT_co]
-    default: str | None
-    unit: str
-    description: str
-    secret: bool = False
-    url: bool = False
+    api_key: str | None = setting(
+        "Access",
+        api_key,
+        None,
+        "secret",
+        "The key that callers send as X-API-Key, at least 32 characters. Required unless "
+        "AUTH=none.",
+        secret=True,
+    )
+
+    host: str = setting("API", one_word, "0.0.0.0", "address", "The address the API listens on.")
+    port: int = setting(
+        "API", whole_number(0, 65535), "8080", "port", "The port of the API; 0 = any free port."
+    )
+    workers: int = setting(
+        "API",
+        whole_number(1, 64),
+        "1",
+        "processes",
+        "Processes that duetime serve runs; more than one needs PostgreSQL.",
+    )
+    namespaces: tuple[ConfiguredNamespace, ...] = setting(
+        "API",
+        namespace_list,
+        "default",
+        "name[:shards], ...",
+        "Namespaces created at the start, each with its number of shards unless that is 16. The "
+        "namespace default always exists.",
+    )
+    min_delay_seconds: float = setting(
+        "API",
+        number(0, 86_400),
+        "5",
+        "seconds",
+        "Shortest delay until an instant that the platform API accepts; 0 = any future instant.",
+    )
+    max_body_bytes: int = setting(
+        "API",
+        whole_number(1_024, 64 * 2**20),
+        str(DEFAULT_MAX_BODY_BYTES),
+        "bytes",
+        "The largest request body the API reads.",
+    )
+    max_payload_bytes: int = setting(
+        "API",
+        whole_number(1, MAX_PAYLOAD_BYTES),
+        str(DEFAULT_MAX_PAYLOAD_BYTES),
+        "bytes",
+        "The largest callback payload of a timer.",
+    )
+
+    retention_days: float = setting(
+        "Store",
+        number(0, MAX_RETENTION_DAYS),
+        "30",
+        "days",
+        "Time for which finished timers are kept; 0 = for ever.",
+    )
+
+    delivery_concurrency: int = setting(
+        "Delivery",
+        whole_number(1, 65_536),
+        "4096",
+        "callbacks",
+        "Callbacks that may be under way at once.",
+    )
+    delivery_concurrency_per_endpoint: int = setting(
+        "Delivery",
+        whole_number(1, 65_536),
+        "1024",
+        "callbacks",
+        "Callbacks to one endpoint that may be under way at once.",
+    )
+    callback_timeout_seconds: float = setting(
+        "Delivery",
+        number(0.1, MAX_CALLBACK_TIMEOUT_MS / 1_000),
+        "30",
+        "seconds",
+        "Time that a callback may take in all before it counts as failed.",
+    )
+    shutdown_grace_seconds: float = setting(
+        "Delivery",
+        number(0, 3_600),
+        "10",
+        "seconds",
+        "Time that callbacks under way have to finish when the service stops.",
+    )
+
+    claim_horizon_ms: int = setting(
+        "Engine",
+        whole_number(0, 10_000),
+        "50",
+        "ms",
+        "Time before their instant at which timers are claimed from the store.",
+    )
+    claim_batch_size: int = setting(
+        "Engine",
+        whole_number(1, 10_000),
+        "500",
+        "timers",
+        "Timers claimed from the store at once.",
+        name="TIMER_BATCH_SIZE",
+    )
+    polling_interval_ms: int = setting(
+        "Engine",
+        whole_number(10, 3_600_000),
+        "5000",
+        "ms",
+        "Time after which the engine looks at the store even if nothing woke it.",
+        name="TIMER_POLLING_INTERVAL",
+    )
+    lease_seconds: float = setting(
+        "Engine",
+        number(1, 300),
+        "10",
+        "seconds",
+        "Time for which the timers of a dead node may wait until another node takes over.",
+    )
+    clock_skew_limit_ms: int = setting(
+        "Engine",
+        whole_number(10, 3_600_000),
+        "500",
+        "ms",
+        "Distance of a node's clock from the database's above which the node logs an error.",
+    )
+
+    log_level: LogLevel = setting(
+        "Logs",
+        log_level,
+        "info",
+        "trace, debug, info, warn, error",
+        "The lowest level to log; trace includes the messages of libraries.",
+    )
+    log_format: LogFormat = setting(
+        "Logs",
+        choice(LogFormat),
+        "auto",
+        "auto, json, text",
+        "JSON lines or readable text; auto = text on a terminal, else JSON.",
+    )
+
+    store: StoreSettings
+    nats: NatsSettings | None
+    broker: BrokerSettings | None
 
 
-CONFIG_FILE = Setting(
-    "DUETIME_CONFIG", file_path, None, "path", "A TOML file with settings in lower-case names."
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreParts:
+    """The settings that make up `Settings.store`."""
 
-AUTH = Setting(
-    "AUTH",
-    choice(Auth),
-    "api-key",
-    "api-key, none",
-    "How callers of the API are checked; none is for deployments behind a gateway.",
-)
-API_KEY = Setting(
-    "API_KEY",
-    api_key,
-    None,
-    "secret",
-    "What callers send as X-API-Key, at least 32 characters. Required unless AUTH=none.",
-    secret=True,
-)
+    database_url: SqliteStoreSettings | MemoryStoreSettings | PostgresAddress | None = setting(
+        "Store",
+        store_url,
+        None,
+        "url",
+        "The store of timers: sqlite:///path.db, sqlite:////absolute/path.db, "
+        "postgresql://user:password@host:port/database or memory:.",
+        url=True,
+    )
+    timer_db_path: Path = setting(
+        "Store",
+        file_path,
+        "duetime.db",
+        "path",
+        "The SQLite file, when neither DATABASE_URL nor PG_HOST is set.",
+    )
+    pg_host: tuple[str, ...] | None = setting(
+        "PostgreSQL",
+        postgres_hosts,
+        None,
+        "address",
+        "PostgreSQL server, or the directory of its socket; an alternative to DATABASE_URL.",
+    )
+    pg_port: int = setting("PostgreSQL", whole_number(1, 65535), "5432", "port", "PostgreSQL port.")
+    pg_user: str | None = setting("PostgreSQL", text_without_nul, None, "text", "PostgreSQL user.")
+    pg_password: str | None = setting(
+        "PostgreSQL",
+        text_without_nul,
+        None,
+        "secret",
+        "PostgreSQL password, verbatim: no character needs to be escaped.",
+        secret=True,
+    )
+    pg_db_name: str | None = setting(
+        "PostgreSQL", text_without_nul, None, "text", "PostgreSQL database."
+    )
+    pg_schema: str = setting(
+        "PostgreSQL",
+        schema_name,
+        "duetime",
+        "text",
+        "The schema of Duetime's tables; it is created if it does not exist.",
+    )
+    pg_pool_size: int = setting(
+        "PostgreSQL",
+        whole_number(1, 100),
+        "8",
+        "connections",
+        "Connections of a process for reads and changes; its engine needs a few more.",
+    )
+    pg_statement_timeout_seconds: float = setting(
+        "PostgreSQL",
+        number(0.1, 3_600),
+        "10",
+        "seconds",
+        "Time that PostgreSQL may spend on one statement before Duetime gives up on it.",
+    )
 
-HOST = Setting("HOST", one_word, "0.0.0.0", "address", "The address the API listens on.")
-PORT = Setting(
-    "PORT", whole_number(0, 65535), "8080", "port", "The port the API listens on; 0 = any free one."
-)
-WORKERS = Setting(
-    "WORKERS",
-    whole_number(1, 64),
-    "1",
-    "processes",
-    "How many processes duetime serve runs; more than one needs PostgreSQL.",
-)
-MAX_BODY_BYTES = Setting(
-    "MAX_BODY_BYTES",
-    whole_number(KIB, 64 * MIB),
-    str(MIB),
-    "bytes",
-    "The largest request body the API reads.",
-)
-MAX_PAYLOAD_BYTES = Setting(
-    "MAX_PAYLOAD_BYTES",
-    whole_number(1, 16 * MIB),
-    str(256 * KIB),
-    "bytes",
-    "The largest callback payload a timer may carry.",
-)
-NAMESPACES = Setting(
-    "NAMESPACES",
-    namespace_list,
-    "default",
-    "name[:shards], ...",
-    "The namespaces that exist from the start, each with its number of shards if that is not to "
-    "be 16; default is always among them.",
-)
-MIN_DELAY_SECONDS = Setting(
-    "MIN_DELAY_SECONDS",
-    number(0, 86_400),
-    "5",
-    "seconds",
-    "How far in the future the platform API wants an instant to be at least; 0 = any future one.",
-)
 
-DATABASE_URL = Setting(
-    "DATABASE_URL",
-    store_url,
-    None,
-    "url",
-    "Where timers are kept: sqlite:///path.db, sqlite:////absolute/path.db, "
-    "postgresql://user:password@host:port/database or memory:.",
-    url=True,
-)
-TIMER_DB_PATH = Setting(
-    "TIMER_DB_PATH",
-    file_path,
-    "duetime.db",
-    "path",
-    "The SQLite file, when neither DATABASE_URL nor PG_HOST is set.",
-)
-RETENTION_DAYS = Setting(
-    "RETENTION_DAYS",
-    number(0, 36_500),
-    "30",
-    "days",
-    "How long finished timers are kept; 0 = for ever.",
-)
-PG_HOST = Setting(
-    "PG_HOST",
-    postgres_hosts,
-    None,
-    "address",
-    "PostgreSQL server, or the directory of its socket; another way to say DATABASE_URL.",
-)
-PG_PORT = Setting("PG_PORT", whole_number(1, 65535), "5432", "port", "PostgreSQL port.")
-PG_USER = Setting("PG_USER", text_without_nul, None, "text", "PostgreSQL user.")
-PG_PASSWORD = Setting(
-    "PG_PASSWORD",
-    text_without_nul,
-    None,
-    "secret",
-    "PostgreSQL password, as it is: nothing in it needs to be escaped.",
-    secret=True,
-)
-PG_DB_NAME = Setting("PG_DB_NAME", text_without_nul, None, "text", "PostgreSQL database.")
-PG_SCHEMA = Setting(
-    "PG_SCHEMA",
-    schema_name,
-    "duetime",
-    "text",
-    "The schema with Duetime's tables; it is created if need be.",
-)
-PG_POOL_SIZE = Setting(
-    "PG_POOL_SIZE",
-    whole_number(1, 100),
-    "8",
-    "connections",
-    "How many connections a process keeps for reads and changes; its engine needs a few more.",
-)
-PG_STATEMENT_TIMEOUT_SECONDS = Setting(
-    "PG_STATEMENT_TIMEOUT_SECONDS",
-    number(0.1, 3_600),
-    "10",
-    "seconds",
-    "How long PostgreSQL may work on one statement before the service gives up on it.",
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerParts:
+    """The settings that make up `Settings.nats` and `Settings.broker`."""
 
-DELIVERY_CONCURRENCY = Setting(
-    "DELIVERY_CONCURRENCY",
-    whole_number(1, 65_536),
-    "4096",
-    "callbacks",
-    "How many callbacks may be under way at once.",
-)
-DELIVERY_CONCURRENCY_PER_ENDPOINT = Setting(
-    "DELIVERY_CONCURRENCY_PER_ENDPOINT",
-    whole_number(1, 65_536),
-    "1024",
-    "callbacks",
-    "How many of them may go to one endpoint.",
-)
-CALLBACK_TIMEOUT_SECONDS = Setting(
-    "CALLBACK_TIMEOUT_SECONDS",
-    number(0.1, 3_600),
-    "30",
-    "seconds",
-    "How long a callback may take in all before it counts as failed.",
-)
-SHUTDOWN_GRACE_SECONDS = Setting(
-    "SHUTDOWN_GRACE_SECONDS",
-    number(0, 3_600),
-    "10",
-    "seconds",
-    "How long callbacks under way may take to finish when the service stops.",
-)
-CLAIM_HORIZON_MS = Setting(
-    "CLAIM_HORIZON_MS",
-    whole_number(0, 10_000),
-    "50",
-    "ms",
-    "How long before their instant timers are taken from the store.",
-)
-TIMER_BATCH_SIZE = Setting(
-    "TIMER_BATCH_SIZE",
-    whole_number(1, 10_000),
-    "500",
-    "timers",
-    "How many timers are taken from the store at once.",
-)
-TIMER_POLLING_INTERVAL = Setting(
-    "TIMER_POLLING_INTERVAL",
-    whole_number(10, 3_600_000),
-    "5000",
-    "ms",
-    "How often the store is looked at even if nothing asks for it.",
-)
-LEASE_SECONDS = Setting(
-    "LEASE_SECONDS",
-    number(1, 300),
-    "10",
-    "seconds",
-    "How long the timers of a node that died may wait until another node takes them over.",
-)
-CLOCK_SKEW_LIMIT_MS = Setting(
-    "CLOCK_SKEW_LIMIT_MS",
-    whole_number(10, 3_600_000),
-    "500",
-    "ms",
-    "A node whose clock is further than this from the database's says so loudly.",
-)
+    timer_broker_url: BrokerSettings | None = setting(
+        "Bus",
+        broker_url,
+        None,
+        "url",
+        "The broker of timer commands and events: nats://host:port, tls://host:port, "
+        "redis://host:port/database, rediss://host:port/database (or valkey://, valkeys://) or "
+        "memory:.",
+        url=True,
+    )
+    nats_url: NatsSettings | None = setting(
+        "NATS",
+        nats_url,
+        None,
+        "url",
+        "NATS server for NATS callbacks, as nats://user:password@host:port or tls://...; takes "
+        "precedence over NATS_HOST.",
+        url=True,
+    )
+    nats_host: str | None = setting(
+        "NATS", one_word, None, "address", "NATS server for NATS callbacks, without NATS_URL."
+    )
+    nats_port: int = setting("NATS", whole_number(1, 65535), "4222", "port", "NATS port.")
+    nats_user: str | None = setting(
+        "NATS",
+        any_text,
+        None,
+        "text",
+        "NATS user, where the URL names none. This and the settings below apply to a NATS broker, "
+        "too.",
+    )
+    nats_password: str | None = setting(
+        "NATS",
+        any_text,
+        None,
+        "secret",
+        "NATS password, verbatim: no character needs to be escaped.",
+        secret=True,
+    )
+    nats_credentials_file: Path | None = setting(
+        "NATS",
+        readable_file,
+        None,
+        "path",
+        "A .creds file with the user's JWT and key, instead of user and password.",
+    )
+    nats_tls_ca_file: Path | None = setting(
+        "NATS",
+        readable_file,
+        None,
+        "path",
+        "The certificates to trust, in PEM; those of the system unless given.",
+    )
+    nats_tls_cert_file: Path | None = setting(
+        "NATS",
+        readable_file,
+        None,
+        "path",
+        "The certificate to present to the server, in PEM; together with NATS_TLS_KEY_FILE.",
+    )
+    nats_tls_key_file: Path | None = setting(
+        "NATS", readable_file, None, "path", "The key of that certificate, in PEM."
+    )
 
-NATS_URL = Setting(
-    "NATS_URL",
-    nats_url,
-    None,
-    "url",
-    "NATS server of NATS callbacks, as nats://user:password@host:port or tls://...; goes before "
-    "NATS_HOST.",
-    url=True,
-)
-NATS_HOST = Setting(
-    "NATS_HOST", one_word, None, "address", "NATS server of NATS callbacks, without NATS_URL."
-)
-NATS_PORT = Setting("NATS_PORT", whole_number(1, 65535), "4222", "port", "NATS port.")
-NATS_USER = Setting(
-    "NATS_USER",
-    any_text,
-    None,
-    "text",
-    "NATS user, where the URL names none. This and what follows holds for a NATS broker, too.",
-)
-NATS_PASSWORD = Setting(
-    "NATS_PASSWORD",
-    any_text,
-    None,
-    "secret",
-    "NATS password, as it is: nothing in it needs to be escaped.",
-    secret=True,
-)
-NATS_CREDENTIALS_FILE = Setting(
-    "NATS_CREDENTIALS_FILE",
-    readable_file,
-    None,
-    "path",
-    "A .creds file with the user's JWT and key, instead of user and password.",
-)
-NATS_TLS_CA_FILE = Setting(
-    "NATS_TLS_CA_FILE",
-    readable_file,
-    None,
-    "path",
-    "The certificates to trust, in PEM; the system's unless given.",
-)
-NATS_TLS_CERT_FILE = Setting(
-    "NATS_TLS_CERT_FILE",
-    readable_file,
-    None,
-    "path",
-    "The certificate to show to the server, in PEM; together with NATS_TLS_KEY_FILE.",
-)
-NATS_TLS_KEY_FILE = Setting(
-    "NATS_TLS_KEY_FILE", readable_file, None, "path", "The key of that certificate, in PEM."
-)
-TIMER_BROKER_URL = Setting(
-    "TIMER_BROKER_URL",
-    broker_url,
-    None,
-    "url",
-    "The broker of timer commands and events: nats://host:port, tls://host:port, "
-    "redis://host:port/database, rediss://host:port/database (or valkey://, valkeys://) or "
-    "memory:.",
-    url=True,
-)
 
-LOG_LEVEL = Setting(
-    "LOG_LEVEL",
-    log_level,
-    "info",
-    "trace, debug, info, warn, error",
-    "The least important messages to log; trace includes those of libraries.",
-)
-RUST_LOG = Setting(
-    "RUST_LOG",
-    log_level,
-    None,
-    "trace, debug, info, warn, error",
-    "Another name for LOG_LEVEL, which goes before it.",
-)
-LOG_FORMAT = Setting(
-    "LOG_FORMAT",
-    choice(LogFormat),
-    "auto",
-    "auto, json, text",
-    "JSON lines or readable text; auto = text on a terminal, else JSON.",
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingSettings:
+    """The settings that only decide how others are read."""
 
-GROUPS: dict[str, tuple[Setting[object], ...]] = {
-    "Access": (API_KEY, AUTH),
-    "API": (
-        HOST,
-        PORT,
-        WORKERS,
-        NAMESPACES,
-        MIN_DELAY_SECONDS,
-        MAX_BODY_BYTES,
-        MAX_PAYLOAD_BYTES,
-    ),
-    "Store": (DATABASE_URL, TIMER_DB_PATH, RETENTION_DAYS),
-    "PostgreSQL": (
-        PG_HOST,
-        PG_PORT,
-        PG_USER,
-        PG_PASSWORD,
-        PG_DB_NAME,
-        PG_SCHEMA,
-        PG_POOL_SIZE,
-        PG_STATEMENT_TIMEOUT_SECONDS,
-    ),
-    "Delivery": (
-        DELIVERY_CONCURRENCY,
-        DELIVERY_CONCURRENCY_PER_ENDPOINT,
-        CALLBACK_TIMEOUT_SECONDS,
-        SHUTDOWN_GRACE_SECONDS,
-    ),
-    "Engine": (
-        CLAIM_HORIZON_MS,
-        TIMER_BATCH_SIZE,
-        TIMER_POLLING_INTERVAL,
-        LEASE_SECONDS,
-        CLOCK_SKEW_LIMIT_MS,
-    ),
-    "Bus": (TIMER_BROKER_URL,),
-    "NATS": (
-        NATS_URL,
-        NATS_HOST,
-        NATS_PORT,
-        NATS_USER,
-        NATS_PASSWORD,
-        NATS_CREDENTIALS_FILE,
-        NATS_TLS_CA_FILE,
-        NATS_TLS_CERT_FILE,
-        NATS_TLS_KEY_FILE,
-    ),
-    "Logs": (LOG_LEVEL, RUST_LOG, LOG_FORMAT),
-    "Configuration file": (CONFIG_FILE,),
+    auth: Auth = setting(
+        "Access",
+        choice(Auth),
+        "api-key",
+        "api-key, none",
+        "How the API checks its callers; none is for deployments behind a gateway.",
+    )
+    rust_log: LogLevel | None = setting(
+        "Logs",
+        log_level,
+        None,
+        "trace, debug, info, warn, error",
+        "Another name for LOG_LEVEL, which takes precedence.",
+    )
+    duetime_config: Path | None = setting(
+        "Configuration file",
+        file_path,
+        None,
+        "path",
+        "A TOML file with settings in lower-case names.",
+    )
+
+
+_DEFINITIONS = [
+    definition
+    for declaring in (StoreParts, BrokerParts, Settings, LoadingSettings)
+    for declared in fields(declaring)
+    if (definition := definition_of(declared)) is not None
+]
+
+SETTINGS: dict[str, Definition] = {
+    definition.name: definition
+    for group in get_args(Group)
+    for definition in _DEFINITIONS
+    if definition.group == group
 }
-
-SETTINGS: dict[str, Setting[object]] = {
-    setting.name: setting for group in GROUPS.values() for setting in group
-}
+"""Definitions by name, in the order of their groups."""

@@ -1,49 +1,152 @@
-"""The texts that settings were given as, and what is wrong with them."""
+"""The texts that settings are given as: their sources, which source wins, and their values."""
 
-from typing import TypeVar
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from duetime.settings.definitions import Setting
-from duetime.settings.parsers import without_secrets
-from duetime.settings.sources import ENVIRONMENT, Given
+from dotenv.parser import parse_stream
 
-ValueT = TypeVar("ValueT")
+from duetime.settings.declaration import definition_of
+from duetime.settings.definitions import SETTINGS
+from duetime.settings.namespaces import NamespaceTables
+from duetime.settings.parsers import suggestion, without_secrets
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+DeclaringT = TypeVar("DeclaringT", bound="DataclassInstance")
+
+_ENVIRONMENT = "the environment"
+_CONFIG_FILE = "DUETIME_CONFIG"
+_NAMESPACES = "namespaces"
+_LONGEST_SHOWN = 60
 
 
-class Texts:
-    """The given texts, read on demand; one that cannot be read becomes a problem."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    text: str
+    source: str
 
-    def __init__(self, given: dict[str, Given], problems: list[str]) -> None:
-        self._given = {name: value for name, value in given.items() if value.text}
-        self._problems = problems
 
-    def has(self, setting: Setting[object]) -> bool:
-        return setting.name in self._given
+class GivenValues:
+    """The given texts of all sources together, and the problems found so far.
 
-    def value(self, setting: Setting[ValueT]) -> ValueT:
-        assert setting.default is not None
-        value = self.optional(setting)
-        return setting.read(setting.default) if value is None else value
+    The environment takes precedence over `.env`, which takes precedence over the TOML file
+    (`toml_path`, else DUETIME_CONFIG). An empty text counts as not given.
+    """
 
-    def optional(self, setting: Setting[ValueT]) -> ValueT | None:
-        if not self.has(setting):
-            return None
-        try:
-            return setting.read(self._given[setting.name].text)
-        except ValueError as error:
-            self.problem(setting, f"must be {error}")
-        return None
+    def __init__(
+        self, environ: Mapping[str, str], dotenv_path: Path | None, toml_path: Path | None
+    ) -> None:
+        self.problems: list[str] = []
+        self.namespace_tables = NamespaceTables()
+        self._given: dict[str, _Given] = {}
+        if dotenv_path is not None:
+            self._add(read_dotenv(dotenv_path, self.problems), str(dotenv_path))
+        self._add(environ, _ENVIRONMENT)
+        if toml_path is None and self.has(_CONFIG_FILE):
+            toml_path = Path(self._given[_CONFIG_FILE].text)
+        if toml_path is not None:
+            before, self._given = self._given, {}
+            texts, tables = _read_toml(toml_path, self.problems)
+            self._add(texts, str(toml_path))
+            self._given |= before
+            self.namespace_tables = NamespaceTables(tables, str(toml_path))
 
-    def problem(self, setting: Setting[object], text: str) -> None:
+    def _add(self, texts: Mapping[str, str], source: str) -> None:
+        self._given |= {name: _Given(texts[name], source) for name in SETTINGS if name in texts}
+
+    def has(self, name: str) -> bool:
+        return name in self._given and self._given[name].text != ""
+
+    def ignore(self, name: str) -> None:
+        self._given.pop(name, None)
+
+    def read(self, declaring: type[DeclaringT], **others: object) -> DeclaringT:
+        """An instance of the class with the values of all settings that it declares, and the
+        values of its other fields. A text that cannot be parsed becomes a problem, and its
+        setting keeps the default."""
+        values = dict(others)
+        for declared in fields(declaring):
+            definition = definition_of(declared)
+            if definition is not None and self.has(definition.name):
+                try:
+                    values[declared.name] = definition.parse(self._given[definition.name].text)
+                except ValueError as error:
+                    self.problem(definition.name, f"must be {error}")
+        make: Callable[..., DeclaringT] = declaring
+        return make(**values)
+
+    def problem(self, name: str, text: str) -> None:
         """Record a problem with a setting that was given, in one line."""
-        given = self._given[setting.name]
-        shown = "" if setting.secret else f"={_shortened(given.text, setting.url)!r}"
-        source = "" if given.source == ENVIRONMENT else f" (from {given.source})"
-        self._problems.append(f"{setting.name}{shown}{source}: {text}")
+        definition, given = SETTINGS[name], self._given[name]
+        shown = without_secrets(given.text) if definition.url else given.text
+        if len(shown) > _LONGEST_SHOWN:
+            shown = shown[: _LONGEST_SHOWN - 3] + "..."
+        value = "" if definition.secret else f"={shown!r}"
+        source = "" if given.source == _ENVIRONMENT else f" (from {given.source})"
+        self.problems.append(f"{name}{value}{source}: {text}")
 
-    def missing(self, setting: Setting[object], text: str) -> None:
-        self._problems.append(f"{setting.name} is missing: {text}")
+    def missing(self, name: str, text: str) -> None:
+        self.problems.append(f"{SETTINGS[name].name} is missing: {text}")
 
 
-def _shortened(text: str, is_url: bool) -> str:
-    shown = without_secrets(text) if is_url else text
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+def read_dotenv(path: Path, problems: list[str]) -> dict[str, str]:
+    """The file's assignments, without their quotes, `export` and comments; nothing is expanded.
+
+    A missing file assigns nothing.
+    """
+    try:
+        with path.open(encoding="utf-8") as stream:
+            bindings = list(parse_stream(stream))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path} cannot be read: {_reason(error)}")
+        return {}
+    problems.extend(
+        f"{path}, line {binding.original.line}: must be NAME=value or a # comment"
+        for binding in bindings
+        if binding.error
+    )
+    return {b.key: b.value for b in bindings if b.key is not None and b.value is not None}
+
+
+def _read_toml(path: Path, problems: list[str]) -> tuple[dict[str, str], dict[str, object]]:
+    """The file's keys, in upper case, and the content of the table `namespaces`. Other tables
+    only group keys; their names mean nothing."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path} cannot be read: {_reason(error)}")
+        return {}, {}
+    except tomllib.TOMLDecodeError as error:
+        problems.append(f"{path} is not valid TOML: {error}")
+        return {}, {}
+    tables = content.pop(_NAMESPACES) if isinstance(content.get(_NAMESPACES), dict) else {}
+    known = [name.lower() for name in SETTINGS if name != _CONFIG_FILE]
+    texts: dict[str, str] = {}
+    for key, value in _flat(content):
+        if key not in known:
+            problems.append(f"{path}: {key!r} is not a setting{suggestion(key, known)}")
+        elif key.upper() in texts:
+            problems.append(f"{path}: {key!r} is set more than once")
+        elif not isinstance(value, str | int | float) or isinstance(value, bool):
+            problems.append(f"{path}: {key!r} must be a text or a number")
+        else:
+            texts[key.upper()] = str(value)
+    return texts, tables
+
+
+def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value)
+        else:
+            yield key, value
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error.strerror)

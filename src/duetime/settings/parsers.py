@@ -1,21 +1,21 @@
 """From the text of a setting to its value.
 
-A reader raises ValueError; its message completes the sentence "PORT must be ...".
+A parser raises ValueError with a message that completes the sentence "PORT must be ...".
 """
 
+import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 
+from duetime.domain.limits import MIN_API_KEY_CHARACTERS
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import LogLevel, MemoryStoreSettings, SqliteStoreSettings
-
-MIN_API_KEY_CHARACTERS = 32
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
@@ -23,13 +23,19 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
 _PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
-# Names of ours that start with the schema's must fit into PostgreSQL's 63 bytes.
+# Duetime makes names that start with the schema's; they must fit into PostgreSQL's 63 bytes.
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 
 
 def without_secrets(url: str) -> str:
-    """The URL as it may be shown: a password in it never reaches a screen or a log."""
+    """The URL without its passwords, for screens and logs."""
     return _PASSWORD_PARAMETER.sub("password=***", _USER_INFO.sub("//***@", url))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a problem line: the known name closest to a mistyped one, or nothing."""
+    close = difflib.get_close_matches(name.lower(), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def any_text(text: str) -> str:
@@ -67,12 +73,12 @@ def readable_file(text: str) -> Path:
 
 
 def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
+    def parse(text: str) -> int:
         if not _WHOLE_NUMBER.fullmatch(text) or not minimum <= int(text) <= maximum:
             raise ValueError(f"a whole number from {minimum} to {maximum}")
         return int(text)
 
-    return read
+    return parse
 
 
 def number(minimum: float, maximum: float = math.inf) -> Callable[[str], float]:
@@ -80,22 +86,22 @@ def number(minimum: float, maximum: float = math.inf) -> Callable[[str], float]:
         f"of at least {minimum:g}" if maximum == math.inf else f"from {minimum:g} to {maximum:g}"
     )
 
-    def read(text: str) -> float:
+    def parse(text: str) -> float:
         if not _NUMBER.fullmatch(text) or not minimum <= float(text) <= maximum:
             raise ValueError(f"a number {limits}")
         return float(text)
 
-    return read
+    return parse
 
 
 def choice(of: type[ChoiceT]) -> Callable[[str], ChoiceT]:
-    def read(text: str) -> ChoiceT:
+    def parse(text: str) -> ChoiceT:
         try:
             return of(text.lower())
         except ValueError:
             raise ValueError("one of " + ", ".join(of)) from None
 
-    return read
+    return parse
 
 
 def log_level(text: str) -> LogLevel:

@@ -1,8 +1,7 @@
 """A PostgreSQL server and database: from a URL in any spelling to the one that the driver reads.
 
-The driver splits a URL at its first `@`, takes parameters it does not know for settings of the
-server, and falls back to its own defaults. Here a URL is taken apart, checked and put together
-again, so that what cannot work is told before anything connects.
+The driver splits a URL at its first `@` and takes unknown parameters for server settings. Here a
+URL is taken apart, checked and put together again, so that errors show before anything connects.
 """
 
 import re
@@ -18,7 +17,7 @@ _ACCEPTED = _URL + ", with special characters as %xx (@ is %40, / is %2F)"
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/?#@,]+)(:(?P<port>[^:]*))?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-# These have a place of their own in an address; the rest of a query is passed on.
+# Parameters that become fields of the address; the others are passed on to the driver.
 _PARTS = ("host", "port", "user", "password", "dbname", "database")
 _PASSED_ON = (
     "application_name",
@@ -42,7 +41,7 @@ _PASSED_ON = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresAddress:
     """Several hosts are tried in their order. A host that starts with `/` is the directory of a
-    Unix socket. Without a user or a password the driver looks where libpq would look.
+    Unix socket. Without a user or a password the driver looks where libpq does.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -53,7 +52,7 @@ class PostgresAddress:
 
     @classmethod
     def from_url(cls, text: str) -> Self:
-        """Raises ValueError; its message completes the sentence "it must be ..."."""
+        """Raises ValueError as a parser does."""
         parts, query = _split(text)
         user_info, _, netloc = parts.netloc.rpartition("@")
         user, _, password = user_info.partition(":")
@@ -75,7 +74,7 @@ class PostgresAddress:
 
     @property
     def url(self) -> str:
-        """With the password in it: for the driver, never for a screen or a log."""
+        """The URL for the driver. It contains the password: never show or log it."""
         user_info = ":".join(quote(text, safe="") for text in (self.user, self.password) if text)
         if self.password and not self.user:
             user_info = ":" + user_info
@@ -91,7 +90,7 @@ class PostgresAddress:
 
     @property
     def place(self) -> str:
-        """Host, port and database, for people to read: it carries no secret."""
+        """Host, port and database, for people to read. No secret is in it."""
         return ",".join(_host_and_port(*host) for host in self.hosts) + "/" + self.database
 
 
@@ -101,7 +100,7 @@ def _split(text: str) -> tuple[SplitResult, list[tuple[str, str]]]:
         query = parse_qsl(parts.query, strict_parsing=True) if parts.query else []
     except ValueError:
         raise ValueError(_ACCEPTED) from None
-    # An unquoted / ? or # in a password ends the part that it belongs to.
+    # An unquoted / ? or # in a password would end the user part of the URL.
     if parts.scheme not in SCHEMES or "/" in parts.path[1:] or "@" in parts.path or parts.fragment:
         raise ValueError(_ACCEPTED)
     if not text.startswith(f"{parts.scheme}://") or not text.isprintable():

@@ -1,10 +1,13 @@
-"""The checked settings, as the rest of the program uses them."""
+"""Types of the values that settings have."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from duetime.domain.namespace import ConfiguredNamespace
+
+class Auth(StrEnum):
+    API_KEY = "api-key"
+    NONE = "none"
 
 
 class LogLevel(StrEnum):
@@ -33,7 +36,7 @@ class MemoryStoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresStoreSettings:
-    """`url` may carry a password; `place` names host, port and database and never does."""
+    """`url` may contain a password; `place` (host, port and database) never does."""
 
     url: str = field(repr=False)
     place: str
@@ -47,7 +50,7 @@ StoreSettings = SqliteStoreSettings | MemoryStoreSettings | PostgresStoreSetting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NatsSettings:
-    """One server. `url` carries neither user nor password. The files are there and can be read;
+    """One server. `url` contains neither user nor password. The files exist and can be read;
     `tls_cert_file` and `tls_key_file` come together."""
 
     url: str
@@ -68,7 +71,7 @@ class NatsBrokerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisBrokerSettings:
-    """`url` may carry a password; `name` names the server and never does."""
+    """`url` may contain a password; `name`, for people to read, never does."""
 
     url: str = field(repr=False)
     name: str
@@ -76,41 +79,7 @@ class RedisBrokerSettings:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBrokerSettings:
-    """Nobody but the process itself can reach it. For tests and demonstrations."""
+    """Only the process itself can reach this broker. For tests and demonstrations."""
 
 
 BrokerSettings = NatsBrokerSettings | RedisBrokerSettings | MemoryBrokerSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Every value is valid on its own and together with the others.
-
-    `api_key` is None when authentication is turned off. `retention_days` 0 keeps finished
-    timers for ever. `workers` is more than 1 only with a store that processes can share.
-    `namespaces` has each name once, and `default` among them.
-    """
-
-    api_key: str | None = field(repr=False)
-    host: str
-    port: int
-    workers: int
-    namespaces: tuple[ConfiguredNamespace, ...]
-    store: StoreSettings
-    nats: NatsSettings | None
-    broker: BrokerSettings | None
-    min_delay_seconds: float
-    max_body_bytes: int
-    max_payload_bytes: int
-    delivery_concurrency: int
-    delivery_concurrency_per_endpoint: int
-    claim_horizon_ms: int
-    claim_batch_size: int
-    polling_interval_ms: int
-    lease_seconds: float
-    clock_skew_limit_ms: int
-    callback_timeout_seconds: float
-    shutdown_grace_seconds: float
-    retention_days: float
-    log_level: LogLevel
-    log_format: LogFormat

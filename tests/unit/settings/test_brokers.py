@@ -1,4 +1,4 @@
-"""Settings of NATS and of the broker: what a URL names, and what completes it."""
+"""Settings of NATS and of the broker: the URL, and the settings that complete it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -123,7 +123,7 @@ def test_the_scheme_tells_which_broker_it_is(url: str, expected: BrokerSettings)
         "memory:x",
     ],
 )
-def test_a_broker_that_is_none_is_told_what_is_accepted(url: str) -> None:
+def test_an_invalid_broker_url_is_answered_with_the_accepted_ones(url: str) -> None:
     (line,) = problems(TIMER_BROKER_URL=url)
     for scheme in ("nats://", "tls://", "redis://", "rediss://", "valkey://", "memory:"):
         assert scheme in line.partition("must be")[2]

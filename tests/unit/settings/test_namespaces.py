@@ -50,7 +50,7 @@ def test_a_list_names_namespaces_with_their_shards(
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "expected"),
     [
         ("a,,b", "names of 1 to 255 characters: '' is none"),
         ("a,", "names of 1 to 255 characters: '' is none"),
@@ -64,10 +64,10 @@ def test_a_list_names_namespaces_with_their_shards(
         ("a,a:2", "'a' is there twice"),
     ],
 )
-def test_a_bad_list_is_one_line(bad: str, told: str) -> None:
+def test_a_bad_list_is_one_line(bad: str, expected: str) -> None:
     (line,) = problems(bad)
     assert line.startswith("NAMESPACES=")
-    assert told in line
+    assert expected in line
 
 
 def test_the_file_may_have_the_list_and_the_environment_goes_before_it(toml: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
     ]
 
 
-def test_what_a_table_leaves_out_is_left_to_the_service(toml: Path) -> None:
+def test_a_table_leaves_unset_options_to_the_service(toml: Path) -> None:
     toml.write_text('[namespaces.a]\nshards = 8\n[namespaces.b]\nretention = "0s"\n[namespaces.c]')
     assert namespaces(None, toml)[1:] == [
         ConfiguredNamespace("a", 8),
@@ -137,9 +137,9 @@ def test_a_retry_policy_has_defaults_and_two_spellings(
     toml: Path, written: str, policy: RetryPolicy
 ) -> None:
     toml.write_text(f"[namespaces.a]\nretry_policy = {written}")
-    _, wanted = namespaces(None, toml)
-    assert wanted.options is not None
-    assert wanted.options.retry_policy == policy
+    _, configured = namespaces(None, toml)
+    assert configured.options is not None
+    assert configured.options.retry_policy == policy
 
 
 def test_tables_add_to_the_list(toml: Path) -> None:
@@ -161,7 +161,7 @@ def test_shards_that_differ_are_a_problem(toml: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "expected"),
     [
         ("shards = 0", "shards='0' must be a whole number from 1 to 4096"),
         ("shards = true", "shards='True' must be a text or a number"),
@@ -181,14 +181,14 @@ def test_shards_that_differ_are_a_problem(toml: Path) -> None:
         ),
     ],
 )
-def test_a_bad_member_is_one_line(toml: Path, written: str, told: str) -> None:
+def test_a_bad_member_is_one_line(toml: Path, written: str, expected: str) -> None:
     toml.write_text(f"[namespaces.a]\n{written}")
     (line,) = problems(None, toml)
     assert line.startswith(f"{toml}: namespace 'a': ")
-    assert told in line
+    assert expected in line
 
 
-def test_all_problems_are_told_at_once(toml: Path) -> None:
+def test_all_problems_are_reported_at_once(toml: Path) -> None:
     toml.write_text(
         'prot = 1\n[namespaces]\na = 5\n[namespaces.b]\nshards = 0\nretention = "x"\n'
         '[namespaces.""]'

@@ -1,4 +1,4 @@
-"""PostgreSQL in settings: every way to name it, and what cannot be meant."""
+"""PostgreSQL in settings: every way to name it, and contradictions that are refused."""
 
 import string
 from urllib.parse import quote
@@ -71,7 +71,7 @@ def test_everything_else_can_be_set() -> None:
         ("postgresql://h/d", "postgresql://h:5432/d", "h:5432/d"),
         ("postgresql://u@[::1]:1/d", "postgresql://u@[::1]:1/d", "[::1]:1/d"),
         ("postgresql://u:p%40@h/d", "postgresql://u:p%40@h:5432/d", "h:5432/d"),
-        # What one may well write by hand, although it should have been %40.
+        # A common mistake when written by hand: the @ should have been %40.
         ("postgresql://u:p@ss@h/d", "postgresql://u:p%40ss@h:5432/d", "h:5432/d"),
         ("postgresql://a:1,b:2/d", "postgresql://a:1,b:2/d", "a:1,b:2/d"),
         (

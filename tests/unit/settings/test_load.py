@@ -1,4 +1,4 @@
-"""Settings: what wins, what is accepted, and that every problem is told at once."""
+"""Settings: which source wins, which values are accepted, and the report of all problems."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_an_empty_value_stands_for_the_default(tmp_path: Path) -> None:
     assert load(None, dotenv, PORT="").port == 8080
 
 
-def test_all_problems_are_told_at_once_one_line_each() -> None:
+def test_all_problems_are_reported_at_once_one_line_each() -> None:
     assert problems(API_KEY="", PORT="80a", MIN_DELAY_SECONDS="-1", LOG_LEVEL="loud") == [
         "API_KEY is missing: set it to a secret of at least 32 characters "
         "(openssl rand -hex 32 makes one), or set AUTH=none behind a gateway that checks callers",
