@@ -7,7 +7,6 @@ It then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and `test_x[sql
 time with a broker of its own that holds nothing yet.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,9 +15,10 @@ import httpx
 import pytest
 
 from tests.brokers.broker_process import BrokerProcess
-from tests.brokers.bus_client import PATIENCE_SECONDS, BusClient, Json
+from tests.brokers.bus_client import BusClient, Json
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.redis_bus_client import RedisBusClient
+from tests.polling import poll
 
 if TYPE_CHECKING:
     # They are plugins of pytest, which wants to be the first to import them.
@@ -66,11 +66,7 @@ async def bus_health(api: httpx.AsyncClient) -> Json:
 
 async def wait_for_bus(api: httpx.AsyncClient, matches: Callable[[Json], bool]) -> Json:
     """What the server tells of the bus, once it is that."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            health = await bus_health(api)
-            if matches(health):
-                return health
+    return await poll(lambda: bus_health(api), matches)
 
 
 async def wait_until_taken(api: httpx.AsyncClient, count: int) -> None:
@@ -80,6 +76,4 @@ async def wait_until_taken(api: httpx.AsyncClient, count: int) -> None:
 
 async def wait_until_all_acknowledged(bus: BusClient) -> None:
     """A broker takes its time to see to what was acknowledged."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while await bus.unacknowledged() > 0:
-            pass
+    await poll(bus.unacknowledged, lambda count: count == 0)

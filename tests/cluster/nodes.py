@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.server_process import DUETIME, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import DUETIME, ServerProcess
+from tests.polling import poll
 
 SHARDS = 16
 
@@ -43,12 +44,18 @@ class Nodes:
         """Wait until these nodes, or all, own all shards in even shares."""
         nodes = self.all if nodes is None else nodes
         smallest, largest = SHARDS // len(nodes), -(-SHARDS // len(nodes))
-        async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_SECONDS):
+        async with AsyncExitStack() as stack:
             apis = [await stack.enter_async_context(node.client()) for node in nodes]
-            while True:
-                owned = [await shards_owned(api) for api in apis]
-                if sum(owned) == SHARDS and all(smallest <= n <= largest for n in owned):
-                    return
+
+            async def owned() -> list[int]:
+                return [await shards_owned(api) for api in apis]
+
+            await poll(
+                owned,
+                lambda owned: (
+                    sum(owned) == SHARDS and all(smallest <= count <= largest for count in owned)
+                ),
+            )
 
     async def audit(self) -> str:
         """What `duetime audit` says; it must find nothing."""

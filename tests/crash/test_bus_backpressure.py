@@ -14,7 +14,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from duetime.domain.instants import MICROSECONDS_PER_MS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.bus import Channel
-from tests.brokers.bus_client import PATIENCE_SECONDS, schedule_timer
+from tests.brokers.bus_client import schedule_timer
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import (
     RunningBroker,
@@ -28,6 +28,7 @@ from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import count_timers, create_timer, in_ms, wait_until_dry
+from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -122,9 +123,7 @@ async def _check_http_timers_are_on_time(
     for request in receiver.requests:
         late_ms = (request.arrived_at - due_at[request.target]) / MICROSECONDS_PER_MS
         assert 0 <= late_ms < LATEST_MS
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while (await count_timers(api))["completed"] < HTTP_TIMERS:
-            pass
+    await poll(lambda: count_timers(api), lambda counts: counts["completed"] >= HTTP_TIMERS)
 
 
 @asynccontextmanager

@@ -14,7 +14,6 @@ import pytest
 
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.outcome import INTERRUPTED
-from tests.brokers.bus_client import PATIENCE_SECONDS
 from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import RunningBroker, wait_until_taken
 from tests.crash.announcements import (
@@ -27,6 +26,7 @@ from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import in_ms
 from tests.e2e.v1_requests import wait_for_v1
+from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -130,9 +130,10 @@ async def _wait_for_more(bus: NatsBusClient, events: int, all_events: int) -> No
 
 
 async def _wait_until_in_flight(api: httpx.AsyncClient, count: int) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while (await api.get("/healthz")).json()["data"]["engine"]["in_flight"] < count:
-            pass
+    async def in_flight() -> int:
+        return int((await api.get("/healthz")).json()["data"]["engine"]["in_flight"])
+
+    await poll(in_flight, lambda timers: timers >= count)
 
 
 def _calls(count: int) -> list[str]:

@@ -13,9 +13,10 @@ from duetime.domain.instants import parse_instant, plus_ms
 from tests.e2e.api_connection import ApiConnection, ConnectionEnded
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
 from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import Json, in_ms, now
 from tests.e2e.v1_requests import TIMERS, v1_body
+from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -88,10 +89,10 @@ async def test_every_timer_of_an_answered_batch_is_there_and_fires(
             await _kill_when_accepted(server, clients, chance.randint(1, MOST_ACCEPTED_IN_A_LIFE))
     async with server:
         near_are_over_at = in_ms(4_000)
-        listed = await _all_timers(server)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while now() < near_are_over_at or _unfinished_near(listed):
-                listed = await _all_timers(server)
+        listed = await poll(
+            lambda: _all_timers(server),
+            lambda listed: now() >= near_are_over_at and not _unfinished_near(listed),
+        )
 
     accepted = {id: body for client in clients for id, body in client.accepted.items()}
     assert accepted.keys() <= listed.keys()

@@ -1,6 +1,5 @@
 """Timers that came due while no server was running, however long ago, are fired."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,9 @@ from duetime.ports.store import CreateRequest, Existence, OnExisting
 from duetime.testing.timers import make_timer
 from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
 from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, now, wait_for_status, wait_until_dry
+from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, on_every_database]
 
@@ -96,7 +96,5 @@ async def _insert_overdue(database: Database, url: str, *, until: Instant) -> No
     ]
     results = await store.create(requests)
     assert {result.existence for result in results} == {Existence.CREATED}
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while now() <= until:
-            await store.ping()
+    await poll(store.ping, lambda _: now() > until)
     await store.close()

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import httpx
 
-from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS
+from tests.e2e.server_process import API_KEY
+from tests.polling import PATIENCE_SECONDS
 
 
 class ConnectionEnded(Exception):

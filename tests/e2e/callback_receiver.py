@@ -11,8 +11,7 @@ import httptools
 
 from duetime.clock import SystemClock
 from duetime.domain.instants import Instant
-
-PATIENCE_SECONDS = 30.0
+from tests.polling import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

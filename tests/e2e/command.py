@@ -7,7 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.e2e.server_process import API_KEY, DUETIME, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import API_KEY, DUETIME, ServerProcess
+from tests.polling import PATIENCE_SECONDS
 
 
 class Finished(NamedTuple):

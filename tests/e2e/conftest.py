@@ -1,6 +1,6 @@
 """A running server, a client of it, and a receiver for its callbacks."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -10,12 +10,28 @@ from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.command import Cli
 from tests.e2e.databases import Database
 from tests.e2e.server_process import ServerProcess
+from tests.e2e.shared_servers import SharedServers
 
 
 @pytest.fixture
 async def server(tmp_path: Path, database: Database) -> AsyncIterator[ServerProcess]:
+    """A server of the test's own."""
     async with ServerProcess(tmp_path, **database.settings) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def shared_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    servers = SharedServers(tmp_path_factory.mktemp("shared"))
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+async def shared_server(database: Database, shared_servers: SharedServers) -> ServerProcess:
+    """A server that tests use one after the other, with the timers they left. A module whose tests
+    all can use it has `server` return it."""
+    return await shared_servers.server(database)
 
 
 @pytest.fixture

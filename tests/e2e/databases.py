@@ -1,9 +1,9 @@
-"""Where a server under test keeps its timers. A test runs on SQLite, or on every database:
+"""The database of a server under test. A test runs on SQLite, or on every database:
 
     @on_every_database
     async def test_x(server: ServerProcess) -> None: ...
 
-It then runs as `test_x[sqlite]` and `test_x[postgresql]`, each time on an empty database.
+The test then runs as `test_x[sqlite]` and `test_x[postgresql]`, each time on an empty database.
 """
 
 from dataclasses import dataclass, field

@@ -3,31 +3,37 @@
 import asyncio
 import json
 import signal
+import ssl
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
 import httpx
 
+from tests.polling import PATIENCE_SECONDS
+
 DUETIME = str(Path(sys.executable).with_name("duetime"))
 API_KEY = "an-api-key-for-tests-of-32-characters-or-more"
-PATIENCE_SECONDS = 30.0
+
+# Servers under test speak plain HTTP; loading the system's authorities takes 20 ms per client.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 LogEntry = dict[str, object]
 
 
 class ServerDied(Exception):
-    """The process ended although it should not have; the message is what it said."""
+    """The process ended unexpectedly; the message is its output."""
 
 
 class ServerProcess:
-    """Started anew it keeps the database and the port of its first start.
+    """A restarted server keeps its database and port. Any event loop can use a running server.
 
-    `settings` are environment variables; no others but PATH are passed on. By default timers are
-    kept in an SQLite file in the directory, any future instant is allowed, and a free port is
-    chosen.
+    `settings` are environment variables; only PATH is added. By default the server keeps timers in
+    an SQLite file in the directory, allows any future instant, and chooses a free port.
     """
 
     def __init__(self, directory: Path, **settings: str) -> None:
@@ -45,29 +51,33 @@ class ServerProcess:
         }
         if "DATABASE_URL" not in settings:
             self._settings.setdefault("TIMER_DB_PATH", str(directory / "timers.db"))
-        self._process: asyncio.subprocess.Process | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._news = asyncio.Condition()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: Thread
+        self._lock = Lock()
+        self._on_output: list[Callable[[], object]] = []
         self._silent = True
 
     @property
     def pid(self) -> int:
         return self._running().pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     async def start(self) -> None:
         """Return once the server answers. Raises `ServerDied` if it ends instead."""
         assert self._process is None, "the server is running already"
         seen = len(self.logs)
-        self._process = await asyncio.create_subprocess_exec(
-            DUETIME,
-            "serve",
+        self._process = subprocess.Popen(
+            [DUETIME, "serve"],
             cwd=self.directory,
             env={"PATH": "/usr/bin:/bin", **self._settings},
-            stderr=asyncio.subprocess.PIPE,
-            limit=2**20,
+            stderr=subprocess.PIPE,
         )
         self._silent = False
-        self._reading = asyncio.create_task(self._read(self._process))
+        self._reader = Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
         try:
             started = await self.wait_for_log("service.started", after=seen)
         except ServerDied:
@@ -77,8 +87,8 @@ class ServerProcess:
         self._settings["PORT"] = str(httpx.URL(self.url).port)
 
     async def stop(self) -> int:
-        """Ask the server to stop, as an operator would; answers its exit status."""
-        self._running().send_signal(signal.SIGTERM)
+        """Stop the server with SIGTERM, as an operator would; returns its exit status."""
+        self._running().terminate()
         return await self._wait()
 
     async def kill(self) -> None:
@@ -86,10 +96,10 @@ class ServerProcess:
         self._running().kill()
         await self._wait()
 
-    async def pause(self) -> None:
+    def pause(self) -> None:
         self._running().send_signal(signal.SIGSTOP)
 
-    async def resume(self) -> None:
+    def resume(self) -> None:
         self._running().send_signal(signal.SIGCONT)
 
     async def wait_for_log(
@@ -100,14 +110,27 @@ class ServerProcess:
         matches: Callable[[LogEntry], bool] = lambda entry: True,
     ) -> LogEntry:
         """The first log entry of that event, from index `after` of `logs` on."""
-        async with asyncio.timeout(PATIENCE_SECONDS), self._news:
-            while True:
-                for entry in self.logs[after:]:
-                    if entry.get("event") == event and matches(entry):
-                        return entry
-                if self._silent:
-                    raise ServerDied("\n".join(self.output))
-                await self._news.wait()
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            loop.call_soon_threadsafe(news.set)
+
+        with self._lock:
+            self._on_output.append(notify)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while True:
+                    news.clear()
+                    silent = self._silent
+                    for entry in self.logs[after:]:
+                        if entry.get("event") == event and matches(entry):
+                            return entry
+                    if silent:
+                        raise ServerDied("\n".join(self.output))
+                    await news.wait()
+        finally:
+            with self._lock:
+                self._on_output.remove(notify)
 
     def client(self) -> httpx.AsyncClient:
         """A client of the API with the right key."""
@@ -116,32 +139,37 @@ class ServerProcess:
             headers={"X-API-Key": self._settings["API_KEY"]},
             timeout=PATIENCE_SECONDS,
             trust_env=False,
+            verify=_NO_TLS,
         )
 
-    def _running(self) -> asyncio.subprocess.Process:
+    def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "the server is not running"
         return self._process
 
     async def _wait(self) -> int:
         process, self._process = self._running(), None
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            status = await process.wait()
-            assert self._reading is not None
-            await self._reading
+        status = await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
+        # Workers inherit standard error, so the reader ends with the last of them.
+        await asyncio.to_thread(self._reader.join, PATIENCE_SECONDS)
+        assert not self._reader.is_alive(), "another process still holds standard error"
         return status
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
-        async for line in process.stderr:
-            text = line.decode().rstrip("\n")
-            async with self._news:
-                self.output.append(text)
+        with process.stderr:
+            for line in process.stderr:
+                text = line.decode().rstrip("\n")
                 if text.startswith("{"):
                     self.logs.append(json.loads(text))
-                self._news.notify_all()
-        async with self._news:
-            self._silent = True
-            self._news.notify_all()
+                self.output.append(text)
+                self._announce()
+        self._silent = True
+        self._announce()
+
+    def _announce(self) -> None:
+        with self._lock:
+            for notify in self._on_output:
+                notify()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded, 
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import API_KEY, ServerProcess
-from tests.e2e.timer_requests import create_timer, in_ms, timer_body, wait_for_status
+from tests.e2e.timer_requests import count_timers, create_timer, in_ms, timer_body, wait_for_status
 
 pytestmark = pytest.mark.e2e
 
@@ -23,18 +24,34 @@ GET = b"GET /timers HTTP/1.1\r\nHost: x\r\n" + KEY
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The timers that were there before a test."""
+
+    api: httpx.AsyncClient
+    before: dict[str, int]
+
+    async def check_unchanged(self) -> None:
+        assert await count_timers(self.api) == self.before
+
+
 @pytest.fixture(autouse=True)
-async def survives(server: ServerProcess, receiver: CallbackReceiver) -> AsyncIterator[None]:
-    """After every test: nothing was stored but what the test wanted, no error was logged, and
-    the server still does its work."""
-    yield
+async def stored(server: ServerProcess, receiver: CallbackReceiver) -> AsyncIterator[Stored]:
+    """After every test the server still works, and it has logged no error."""
+    seen_logs, seen_output = len(server.logs), len(server.output)
     async with server.client() as api:
+        yield Stored(api, await count_timers(api))
         assert (await api.get("/healthz")).status_code == 200
-        timer_id = await create_timer(api, f"{receiver.url}/still-alive", in_ms(150))
+        timer_id = await create_timer(api, f"{receiver.url}/still-alive", in_ms(20))
         await wait_for_status(api, timer_id, "completed")
-    errors = [entry for entry in server.logs if entry["level"] in ("error", "critical")]
+    errors = [entry for entry in server.logs[seen_logs:] if entry["level"] in ("error", "critical")]
     assert not errors
-    assert not any("Traceback" in line for line in server.output)
+    assert not any("Traceback" in line for line in server.output[seen_output:])
 
 
 def with_body(body: bytes, *header_lines: bytes) -> bytes:
@@ -110,30 +127,30 @@ SMUGGLED_HEADERS: list[dict[str, str]] = [
     {f"X-{number}": "a" for number in range(100)},
 ]
 
-# One server sees all cases of a kind, one after the other: starting one for each takes minutes.
 
-
-async def test_what_is_no_http_is_answered_and_hung_up(server: ServerProcess) -> None:
+async def test_what_is_no_http_is_answered_and_hung_up(
+    server: ServerProcess, stored: Stored
+) -> None:
     for name, data in UNREADABLE.items():
         answer, rest = await talk(server, data)
         assert_refused(answer, 400, name)
         assert answer.headers["connection"] == "close", name
         assert rest == b"", name
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 @on_every_database
-async def test_what_is_wrong_is_refused(server: ServerProcess) -> None:
+async def test_what_is_wrong_is_refused(server: ServerProcess, stored: Stored) -> None:
     for name, (data, status) in REFUSED.items():
         async with ApiConnection(server.url) as connection:
             await connection.send(data)
             assert_refused(await connection.read_answer(), status, name)
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 @on_every_database
 async def test_headers_cannot_be_smuggled_into_callbacks(
-    api: httpx.AsyncClient, server: ServerProcess
+    api: httpx.AsyncClient, server: ServerProcess, stored: Stored
 ) -> None:
     for headers in SMUGGLED_HEADERS:
         body = timer_body("https://example.com", in_ms(HOUR_MS), callback={"headers": headers})
@@ -141,26 +158,28 @@ async def test_headers_cannot_be_smuggled_into_callbacks(
         assert answer.status_code in (400, 413), headers
         assert answer.json()["code"] == 2
         assert "callback.headers" in answer.json()["message"]
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 @on_every_database
 async def test_requests_cannot_be_smuggled_into_the_url(
-    api: httpx.AsyncClient, server: ServerProcess
+    api: httpx.AsyncClient, server: ServerProcess, stored: Stored
 ) -> None:
     for url in ("http://x/\r\nX-Injected: b", "http://x/ HTTP/1.1", "http://x\r\n/", "http://x/\0"):
         answer = await api.post("/timers", json=timer_body(url, in_ms(HOUR_MS)))
         assert (answer.status_code, answer.json()["code"]) == (400, 2), url
         assert "callback.url" in answer.json()["message"]
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
-async def test_a_body_that_never_ends_is_cut_off_at_the_limit(server: ServerProcess) -> None:
+async def test_a_body_that_never_ends_is_cut_off_at_the_limit(
+    server: ServerProcess, stored: Stored
+) -> None:
     chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
     async with ApiConnection(server.url) as connection:
         await connection.send(CHUNKED + chunk * 17)
         assert_refused(await connection.read_answer(), 413)
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 async def test_a_header_that_never_ends_is_cut_off_at_the_limit(server: ServerProcess) -> None:
@@ -178,7 +197,7 @@ async def test_a_header_that_never_ends_is_cut_off_at_the_limit(server: ServerPr
 
 @on_every_database
 async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
-    server: ServerProcess,
+    server: ServerProcess, stored: Stored
 ) -> None:
     whole = with_body(create_bytes())
     for length in (10, len(POST) - 5, len(whole) - 40, len(whole) - 1):
@@ -186,17 +205,17 @@ async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
             await connection.send(whole[:length])
             connection.send_end()
             assert await connection.read_to_end() == b""
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 @on_every_database
 async def test_a_client_that_leaves_before_the_answer_harms_nobody(
-    server: ServerProcess,
+    server: ServerProcess, stored: Stored
 ) -> None:
     for _ in range(20):
         async with ApiConnection(server.url) as connection:
             await connection.send(GET + b"\r\n")
-    await assert_nothing_stored(server)
+    await stored.check_unchanged()
 
 
 @on_every_database
@@ -255,8 +274,3 @@ def assert_refused(answer: ApiAnswer, status: int, name: str = "") -> None:
     assert answer.body["code"] == {401: 4, 404: 3}.get(status, 2)
     assert answer.body["message"]
     assert answer.body["data"] is None
-
-
-async def assert_nothing_stored(server: ServerProcess) -> None:
-    async with server.client() as api:
-        assert (await api.get("/timers")).json()["data"]["total"] == 0

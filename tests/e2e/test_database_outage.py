@@ -17,8 +17,9 @@ from tests.crash.promises import Audit
 from tests.crash.stored_timers import stored_timers
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
 from tests.e2e.databases import PostgresDatabase
-from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, now, timer_body, wait_until_dry
+from tests.polling import poll
 from tests.postgres.fixtures import MakePostgres
 from tests.postgres.relay import Relay
 
@@ -218,6 +219,5 @@ async def delete(server: ServerProcess, timer_id: str) -> None:
 
 
 async def wait_until_healthy(server: ServerProcess) -> None:
-    async with server.client() as api, asyncio.timeout(PATIENCE_SECONDS):
-        while (await api.get("/healthz")).status_code != 200:
-            pass
+    async with server.client() as api:
+        await poll(lambda: api.get("/healthz"), lambda answer: answer.status_code == 200)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.brokers.running_broker import RunningBroker
 from tests.e2e.command import Finished
-from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import API_KEY, ServerProcess
+from tests.polling import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.command import Cli
-from tests.e2e.server_process import DUETIME, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import DUETIME, ServerProcess
+from tests.polling import PATIENCE_SECONDS, poll
 
 pytestmark = pytest.mark.e2e
 
@@ -136,9 +137,10 @@ class HeldImport:
 
 
 async def wait_for_timers(api: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not (await api.get("/api/v1/timers", params={"limit": 1})).json()["timers"]:
-            pass
+    await poll(
+        lambda: api.get("/api/v1/timers", params={"limit": 1}),
+        lambda answer: bool(answer.json()["timers"]),
+    )
 
 
 @pytest.mark.parametrize("cause", ["ctrl-c", "server killed"])

@@ -14,8 +14,9 @@ from tests.brokers.nats_bus_client import NatsBusClient
 from tests.brokers.running_broker import RunningBroker
 from tests.e2e.command import run_command
 from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import API_KEY, ServerProcess
 from tests.e2e.timer_requests import Json, get_timer, in_ms, wait_for_status
+from tests.polling import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 

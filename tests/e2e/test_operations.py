@@ -1,6 +1,5 @@
 """Commands that read the store itself: `migrate`, `cluster` and `audit`."""
 
-import asyncio
 import json
 import re
 import signal
@@ -22,8 +21,9 @@ from duetime.testing import make_timer
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.command import Command, Finished, run_command
 from tests.e2e.databases import Database, on_every_database, on_postgresql
-from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, wait_for_status
+from tests.polling import poll
 
 pytestmark = pytest.mark.e2e
 
@@ -219,9 +219,9 @@ async def test_the_cluster_is_watched_as_it_changes(tmp_path: Path, store: Setti
             await command.line("1 member, 16 shards")
             second = await command.line(" alive\t")
             assert first != second, "the beat has moved"
-            await server.pause()
+            server.pause()
             await command.line(" still for ")
-            await server.resume()
+            server.resume()
             await command.line(" alive")
             assert await command.end(signal.SIGINT) == 0
         assert "Traceback" not in command.errors
@@ -239,14 +239,18 @@ async def test_health_tells_of_the_cluster(tmp_path: Path, store: Settings) -> N
 
 async def wait_for_members(directory: Path, store: Settings, count: int) -> dict[str, Any]:
     """The cluster once it has so many members, each with its share of the shards or none."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            finished = await run_command("cluster", "--json", directory=directory, **store)
-            assert (finished.status, finished.errors) == (0, "")
-            document: dict[str, Any] = json.loads(finished.output)
-            owned = {member["shards_owned"] for member in document["members"]}
-            if len(document["members"]) == count and len(owned) <= 1:
-                return document
+
+    async def cluster() -> dict[str, Any]:
+        finished = await run_command("cluster", "--json", directory=directory, **store)
+        assert (finished.status, finished.errors) == (0, "")
+        document: dict[str, Any] = json.loads(finished.output)
+        return document
+
+    def is_spread(document: dict[str, Any]) -> bool:
+        owned = {member["shards_owned"] for member in document["members"]}
+        return len(document["members"]) == count and len(owned) <= 1
+
+    return await poll(cluster, is_spread)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The platform document's checklist, against a real server and a real receiver."""
 
 from datetime import datetime
+from pathlib import Path
 from uuid import UUID
 
 import httpx
@@ -9,9 +10,10 @@ import pytest
 from duetime import __version__
 from duetime.domain.instants import Instant, format_instant, instant_of, plus_ms
 from tests.e2e.callback_receiver import CallbackReceiver
-from tests.e2e.databases import on_every_database
+from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import (
+    count_timers,
     create_timer,
     get_timer,
     in_ms,
@@ -24,6 +26,11 @@ pytestmark = [pytest.mark.e2e, on_every_database]
 
 HOUR_MS = 3_600_000
 UNKNOWN_ID = "01890000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
 
 
 def instant(text: str) -> Instant:
@@ -72,22 +79,23 @@ async def test_get_answers_everything_as_it_was_given(api: httpx.AsyncClient) ->
     assert (timer["attempt"], timer["attempts"], timer["retry_policy"]) == (0, [], None)
 
 
-async def test_list_filters_sorts_and_pages(api: httpx.AsyncClient) -> None:
-    start = in_ms(HOUR_MS)
-    ids = [
-        await create_timer(api, "https://example.com/hook", plus_ms(start, -1_000 * n))
-        for n in range(5)
-    ]
-    await api.delete(f"/timers/{ids[0]}")
-    answer = await api.get("/timers", params={"status": "pending", "limit": 2, "offset": 1})
-    data = answer.json()["data"]
-    assert [timer["id"] for timer in data["timers"]] == [ids[3], ids[2]]
-    assert (data["total"], data["limit"], data["offset"]) == (4, 2, 1)
-    query = {"sort": "execute_at", "order": "asc"}
-    everything = (await api.get("/timers", params=query)).json()["data"]
-    assert [timer["id"] for timer in everything["timers"]] == ids[::-1]
-    canceled = (await api.get("/timers", params={"status": "canceled"})).json()["data"]
-    assert [timer["id"] for timer in canceled["timers"]] == [ids[0]]
+async def test_list_filters_sorts_and_pages(tmp_path: Path, database: Database) -> None:
+    async with ServerProcess(tmp_path, **database.settings) as server, server.client() as api:
+        start = in_ms(HOUR_MS)
+        ids = [
+            await create_timer(api, "https://example.com/hook", plus_ms(start, -1_000 * n))
+            for n in range(5)
+        ]
+        await api.delete(f"/timers/{ids[0]}")
+        answer = await api.get("/timers", params={"status": "pending", "limit": 2, "offset": 1})
+        data = answer.json()["data"]
+        assert [timer["id"] for timer in data["timers"]] == [ids[3], ids[2]]
+        assert (data["total"], data["limit"], data["offset"]) == (4, 2, 1)
+        query = {"sort": "execute_at", "order": "asc"}
+        everything = (await api.get("/timers", params=query)).json()["data"]
+        assert [timer["id"] for timer in everything["timers"]] == ids[::-1]
+        canceled = (await api.get("/timers", params={"status": "canceled"})).json()["data"]
+        assert [timer["id"] for timer in canceled["timers"]] == [ids[0]]
 
 
 async def test_a_query_out_of_range_is_refused(api: httpx.AsyncClient) -> None:
@@ -169,6 +177,7 @@ async def test_health_needs_no_key(server: ServerProcess) -> None:
 async def test_without_the_key_nothing_is_done(
     server: ServerProcess, api: httpx.AsyncClient
 ) -> None:
+    before = await count_timers(api)
     body = timer_body("https://example.com", in_ms(HOUR_MS))
     async with httpx.AsyncClient(base_url=server.url, trust_env=False) as stranger:
         for headers in ({}, {"X-API-Key": "wrong-key"}):
@@ -179,7 +188,7 @@ async def test_without_the_key_nothing_is_done(
             ):
                 assert (answer.status_code, answer.json()["code"]) == (401, 4), headers
                 assert answer.json()["data"] is None
-    assert (await api.get("/timers")).json()["data"]["total"] == 0
+    assert await count_timers(api) == before
 
 
 async def test_a_timer_is_executed_on_time_and_completed(

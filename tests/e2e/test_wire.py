@@ -5,17 +5,24 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import API_KEY, ServerProcess
 from tests.e2e.timer_requests import count_timers, in_ms, timer_body
+from tests.polling import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
 KEY = b"X-API-Key: " + API_KEY.encode() + b"\r\n"
 HOST = b"Host: x\r\n"
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
 
 
 def create_request(*headers: bytes, version: bytes = b"1.1", name: str = "t") -> bytes:
@@ -48,7 +55,10 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, obje
     return status, json.loads(await reader.readexactly(length))
 
 
-async def test_pipelined_creates_and_lists_are_answered_in_order(server: ServerProcess) -> None:
+async def test_pipelined_creates_and_lists_are_answered_in_order(
+    server: ServerProcess, api: httpx.AsyncClient
+) -> None:
+    before = sum((await count_timers(api)).values())
     requests = []
     for number in range(20):
         requests += [create_request(name=str(number)), list_request(number)]
@@ -61,7 +71,7 @@ async def test_pipelined_creates_and_lists_are_answered_in_order(server: ServerP
             assert status == 200
             data = answer["data"]
             assert isinstance(data, dict)
-            totals.append(data["total"])
+            totals.append(data["total"] - before)
     assert totals == list(range(1, 21)), "each list sees exactly the creates before it"
 
 
@@ -69,6 +79,7 @@ async def test_pipelined_creates_and_lists_are_answered_in_order(server: ServerP
 async def test_an_offer_to_upgrade_is_ignored(
     server: ServerProcess, api: httpx.AsyncClient, split: bool
 ) -> None:
+    before = (await count_timers(api))["pending"]
     offer = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABk")
     request = create_request(*offer)
     async with connected(server) as (reader, writer):
@@ -84,12 +95,13 @@ async def test_an_offer_to_upgrade_is_ignored(
         assert (await read_answer(reader))[0] == 201
         writer.write(create_request())
         assert (await read_answer(reader))[0] == 201
-    assert (await count_timers(api))["pending"] == 2
+    assert (await count_timers(api))["pending"] == before + 2
 
 
 async def test_a_body_is_never_taken_for_a_request(
     server: ServerProcess, api: httpx.AsyncClient
 ) -> None:
+    before = (await count_timers(api))["pending"]
     smuggled = create_request()
     outer = b"POST /healthz HTTP/1.1\r\n%bConnection: Upgrade\r\nUpgrade: h2c\r\n" % HOST
     async with connected(server) as (reader, writer):
@@ -97,7 +109,7 @@ async def test_a_body_is_never_taken_for_a_request(
         assert (await read_answer(reader))[0] == 405
         writer.write(list_request(0))
         assert (await read_answer(reader))[0] == 200
-    assert (await count_timers(api))["pending"] == 0
+    assert (await count_timers(api))["pending"] == before
 
 
 async def test_http_1_0_is_answered_and_closed(server: ServerProcess) -> None:
@@ -129,23 +141,26 @@ async def test_a_client_that_reads_no_answers_is_not_read_from(
 
 
 async def test_clients_that_hang_up_with_requests_queued_leave_no_tracebacks(
-    server: ServerProcess, api: httpx.AsyncClient
+    tmp_path: Path,
 ) -> None:
     pipeline = list_request(0) * 4 + create_request() + list_request(0) * 4
-    for _ in range(50):
-        async with connected(server) as (_, writer):
-            writer.write(pipeline)
-            await writer.drain()
-            transport = writer.transport
-            assert isinstance(transport, asyncio.WriteTransport)
-            transport.abort()
-    assert (await api.get("/healthz")).status_code == 200
-    await server.stop()
+    async with ServerProcess(tmp_path) as server:
+        for _ in range(50):
+            async with connected(server) as (_, writer):
+                writer.write(pipeline)
+                await writer.drain()
+                transport = writer.transport
+                assert isinstance(transport, asyncio.WriteTransport)
+                transport.abort()
+        async with server.client() as api:
+            assert (await api.get("/healthz")).status_code == 200
+        await server.stop()
     assert not any("Traceback" in line or "Exception" in line for line in server.output)
 
 
-async def test_a_stop_waits_for_creates_under_way(server: ServerProcess) -> None:
-    async with connected(server) as (reader, writer):
+async def test_a_stop_waits_for_creates_under_way(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    async with server, connected(server) as (reader, writer):
         writer.write(create_request() * 50)
         assert (await read_answer(reader))[0] == 201
         stopping = asyncio.create_task(server.stop())

@@ -12,8 +12,9 @@ import pytest
 
 from tests.e2e.callback_receiver import CallbackReceiver, Hang
 from tests.e2e.command import Command, run_command
-from tests.e2e.server_process import API_KEY, PATIENCE_SECONDS, LogEntry, ServerProcess
+from tests.e2e.server_process import API_KEY, LogEntry, ServerProcess
 from tests.e2e.timer_requests import create_timer, in_ms, wait_for_status, wait_until_dry
+from tests.polling import PATIENCE_SECONDS, poll
 
 pytestmark = pytest.mark.e2e
 
@@ -55,9 +56,11 @@ def is_alive(pid: int) -> bool:
 
 async def wait_until_ended(pids: Iterable[int]) -> None:
     """A process lets go of its standard error a moment before it is gone."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while any(map(is_alive, pids)):
-            await asyncio.to_thread(os.sched_yield)
+
+    async def alive() -> list[int]:
+        return [pid for pid in pids if is_alive(pid)]
+
+    await poll(alive, lambda alive: not alive)
 
 
 async def nodes_answering(service: ServerProcess, count: int) -> set[str]:

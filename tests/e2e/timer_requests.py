@@ -1,6 +1,5 @@
-"""What the tests ask of the API, with little ado."""
+"""Requests of the platform API that many tests make."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -10,7 +9,8 @@ import httpx
 from duetime.clock import SystemClock
 from duetime.domain.instants import Instant, format_instant, plus_ms
 from tests.e2e.api_connection import ApiConnection
-from tests.e2e.server_process import PATIENCE_SECONDS, ServerProcess
+from tests.e2e.server_process import ServerProcess
+from tests.polling import poll
 
 STATUSES = ("pending", "executing", "completed", "failed", "canceled")
 
@@ -58,11 +58,7 @@ async def get_timer(api: httpx.AsyncClient, timer_id: str) -> Json:
 
 async def wait_for_status(api: httpx.AsyncClient, timer_id: str, *statuses: str) -> Json:
     """The timer, once it has one of the statuses."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            timer = await get_timer(api, timer_id)
-            if timer["status"] in statuses:
-                return timer
+    return await poll(lambda: get_timer(api, timer_id), lambda timer: timer["status"] in statuses)
 
 
 async def count_timers(api: httpx.AsyncClient) -> dict[str, int]:
@@ -77,11 +73,9 @@ async def count_timers(api: httpx.AsyncClient) -> dict[str, int]:
 
 async def wait_until_dry(api: httpx.AsyncClient) -> dict[str, int]:
     """How many timers have each status, once none is pending or executing."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            counts = await count_timers(api)
-            if counts["pending"] == counts["executing"] == 0:
-                return counts
+    return await poll(
+        lambda: count_timers(api), lambda counts: counts["pending"] == counts["executing"] == 0
+    )
 
 
 @asynccontextmanager

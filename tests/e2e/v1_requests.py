@@ -1,13 +1,12 @@
-"""What the tests ask of the v1 API, with little ado."""
+"""Requests of the v1 API that many tests make."""
 
-import asyncio
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
 from duetime.domain.instants import Instant, format_instant
-from tests.e2e.server_process import PATIENCE_SECONDS
+from tests.polling import poll
 
 Json = dict[str, Any]
 
@@ -43,8 +42,4 @@ async def wait_for_v1(
     api: httpx.AsyncClient, id: str, *statuses: str, namespace: str = "default"
 ) -> Json:
     """The timer, once it has one of the statuses."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            timer = await get_v1(api, id, namespace)
-            if timer["status"] in statuses:
-                return timer
+    return await poll(lambda: get_v1(api, id, namespace), lambda timer: timer["status"] in statuses)

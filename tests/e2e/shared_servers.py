@@ -1,0 +1,41 @@
+"""Servers that outlive a test: starting one takes longer than most tests do."""
+
+import asyncio
+import secrets
+from pathlib import Path
+
+from tests.e2e.databases import Database, PostgresDatabase
+from tests.e2e.server_process import ServerProcess
+from tests.postgres.fixtures import drop_schema
+
+
+class SharedServers:
+    """One server per kind of database, started when a test first needs it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._schema = f"test_{secrets.token_hex(8)}"
+        self._servers: dict[str, ServerProcess] = {}
+        self._postgres_url = ""
+
+    async def server(self, database: Database) -> ServerProcess:
+        """The server on a database of the same kind as this one."""
+        kind = type(database).__name__
+        if kind not in self._servers or not self._servers[kind].is_running:
+            directory = self._directory / kind
+            directory.mkdir(exist_ok=True)
+            settings = {}
+            if isinstance(database, PostgresDatabase):
+                self._postgres_url = database.url
+                settings = PostgresDatabase(database.url, self._schema).settings
+            server = ServerProcess(directory, **settings)
+            await server.start()
+            self._servers[kind] = server
+        return self._servers[kind]
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            if server.is_running:
+                asyncio.run(server.kill())
+        if self._postgres_url:
+            drop_schema(self._postgres_url, self._schema)
