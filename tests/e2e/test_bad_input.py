@@ -13,7 +13,7 @@ from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded, 
 from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import on_every_database
 from tests.e2e.server_process import API_KEY, ServerProcess
-from tests.e2e.timer_requests import count_timers, create_timer, in_ms, timer_body, wait_for_status
+from tests.e2e.timer_requests import count_timers, create_soon, in_ms, timer_body, wait_for_status
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +47,7 @@ async def stored(server: ServerProcess, receiver: CallbackReceiver) -> AsyncIter
     async with server.client() as api:
         yield Stored(api, await count_timers(api))
         assert (await api.get("/healthz")).status_code == 200
-        timer_id = await create_timer(api, f"{receiver.url}/still-alive", in_ms(20))
+        timer_id = await create_soon(api, f"{receiver.url}/still-alive")
         await wait_for_status(api, timer_id, "completed")
     errors = [entry for entry in server.logs[seen_logs:] if entry["level"] in ("error", "critical")]
     assert not errors

@@ -17,6 +17,11 @@ pytestmark = pytest.mark.e2e
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
+
+
 async def run_example(name: str, *arguments: str, directory: Path, **environ: str) -> Finished:
     process = await asyncio.create_subprocess_exec(
         sys.executable,

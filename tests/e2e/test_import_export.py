@@ -17,7 +17,15 @@ from tests.polling import PATIENCE_SECONDS, poll
 
 pytestmark = pytest.mark.e2e
 
+LINES = 20_000
+"""More than fit into the buffers between the command and the server."""
+
 FAR = "2090-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def shared_cli(shared_server: ServerProcess, tmp_path: Path) -> Cli:
+    return Cli(shared_server, tmp_path)
 
 
 def timer(id: str, **members: object) -> dict[str, object]:
@@ -66,14 +74,15 @@ async def test_what_was_exported_can_be_imported(cli: Cli, tmp_path: Path) -> No
         assert (again["created"], again["existing"], again["conflicts"]) == (0, 4, 0), again
 
 
-async def test_past_instants_are_due_at_once(cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_past_instants_are_due_at_once(shared_cli: Cli, receiver: CallbackReceiver) -> None:
     past = timer("late", executeAt="2020-01-01T00:00:00Z", callbackUrl=f"{receiver.url}/hook")
-    await cli.data("import", "-", stdin=ndjson(past))
+    await shared_cli.data("import", "-", stdin=ndjson(past))
     (request,) = await receiver.wait_for(1)
     assert json.loads(request.body)["id"] == "late"
 
 
-async def test_bad_lines_are_told_and_the_others_imported(cli: Cli) -> None:
+async def test_bad_lines_are_reported_and_the_others_imported(shared_cli: Cli) -> None:
+    cli = shared_cli
     lines = ndjson(timer("a"), timer("b")) + "{nope\n\n" + ndjson(timer("c", executeAt=7))
     finished = await cli("import", "-", stdin=lines)
     assert finished.status == 1
@@ -91,8 +100,8 @@ async def test_bad_lines_are_told_and_the_others_imported(cli: Cli) -> None:
     assert "1\ta\ta timer with this id exists and differs in payload\n" in finished.output
 
 
-async def test_an_unknown_namespace_is_told_at_once(cli: Cli) -> None:
-    finished = await cli("import", "-", "--namespace", "nowhere", stdin=ndjson(timer("a")))
+async def test_an_unknown_namespace_is_reported_at_once(shared_cli: Cli) -> None:
+    finished = await shared_cli("import", "-", "--namespace", "nowhere", stdin=ndjson(timer("a")))
     assert (finished.status, finished.output) == (1, "")
     assert finished.errors.count("\n") == 1
     assert "nowhere" in finished.errors
@@ -147,7 +156,7 @@ async def wait_for_timers(api: httpx.AsyncClient) -> None:
 async def test_an_import_that_was_cut_is_resumed_by_the_same_command(
     cli: Cli, api: httpx.AsyncClient, server: ServerProcess, cause: str
 ) -> None:
-    lines = ndjson(*(timer(f"timer-{n}") for n in range(20_000)))
+    lines = ndjson(*(timer(f"timer-{n}") for n in range(LINES)))
     async with HeldImport(cli) as held:
         await held.feed(lines)
         await wait_for_timers(api)
@@ -166,7 +175,7 @@ async def test_an_import_that_was_cut_is_resumed_by_the_same_command(
     assert isinstance(created, int)
     assert isinstance(existing, int)
     assert existing > 0
-    assert created + existing == 20_000
+    assert created + existing == LINES
 
 
 async def test_an_export_has_many_pages(cli: Cli) -> None:

@@ -34,6 +34,11 @@ DEFAULT = {
 }
 
 
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
+
+
 async def create(api: httpx.AsyncClient, namespace: str, url: str, **members: object) -> None:
     body = {"namespace": namespace, "id": "1", "executeAt": format_instant(in_ms(100))}
     answer = await api.post("/api/v1/timers", json={**body, "callbackUrl": url, **members})
@@ -48,9 +53,10 @@ async def put(api: httpx.AsyncClient, name: str, **members: object) -> dict[str,
 
 
 @on_every_database
-async def test_default_is_there_from_the_start(api: httpx.AsyncClient) -> None:
-    assert (await api.get(PATH)).json() == {"namespaces": [DEFAULT]}
-    assert (await api.get(f"{PATH}/default")).json() == {**DEFAULT, "counts": NO_TIMERS}
+async def test_default_is_there_from_the_start(tmp_path: Path, database: Database) -> None:
+    async with ServerProcess(tmp_path, **database.settings) as server, server.client() as api:
+        assert (await api.get(PATH)).json() == {"namespaces": [DEFAULT]}
+        assert (await api.get(f"{PATH}/default")).json() == {**DEFAULT, "counts": NO_TIMERS}
 
 
 @on_every_database
@@ -78,24 +84,24 @@ async def test_a_new_namespace_takes_timers_at_once(
 async def test_put_changes_what_is_named_and_null_resets(api: httpx.AsyncClient) -> None:
     policy = {"maxRetries": 5, "initialInterval": "10s"}
     limits = {"concurrency": 2, "maxPayloadBytes": 9}
-    made = await put(api, "a", numShards=4, retention="7d", retryPolicy=policy, **limits)
+    made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
     assert made == {
-        "name": "a",
+        "name": "changed",
         "numShards": 4,
         "retryPolicy": {**DEFAULT_POLICY, **policy},
         "retention": "7d",
         **limits,
         "counts": NO_TIMERS,
     }
-    assert await put(api, "a") == made
-    changed = await put(api, "a", retention="0s", retryPolicy={"maxAttempts": 2})
+    assert await put(api, "changed") == made
+    changed = await put(api, "changed", retention="0s", retryPolicy={"maxAttempts": 2})
     assert changed["retention"] == "0s"
     assert changed["retryPolicy"] == {**DEFAULT_POLICY, **policy, "maxRetries": 1}
     reset = await put(
-        *(api, "a"), retention=None, concurrency=None, maxPayloadBytes=None, retryPolicy=None
+        *(api, "changed"), retention=None, concurrency=None, maxPayloadBytes=None, retryPolicy=None
     )
-    assert reset == {**DEFAULT, "name": "a", "numShards": 4, "counts": NO_TIMERS}
-    assert (await api.get(f"{PATH}/a")).json() == reset
+    assert reset == {**DEFAULT, "name": "changed", "numShards": 4, "counts": NO_TIMERS}
+    assert (await api.get(f"{PATH}/changed")).json() == reset
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "größe ☂", "a?b#c", "%2F", "x" * 255, ","])
@@ -129,11 +135,11 @@ async def test_a_name_may_have_any_characters(api: httpx.AsyncClient, name: str)
 async def test_bad_input_names_its_field_and_makes_nothing(
     api: httpx.AsyncClient, body: object, field: str
 ) -> None:
-    answer = await api.put(f"{PATH}/a", json=body)
+    answer = await api.put(f"{PATH}/refused", json=body)
     assert answer.status_code == 400
     assert answer.json()["error"] == "INVALID_INPUT"
     assert answer.json()["details"] == {"field": field}
-    assert (await api.get(PATH)).json() == {"namespaces": [DEFAULT]}
+    assert (await api.get(f"{PATH}/refused")).json()["error"] == "NAMESPACE_NOT_FOUND"
 
 
 async def test_what_is_refused(api: httpx.AsyncClient) -> None:
@@ -155,18 +161,19 @@ async def test_what_is_refused(api: httpx.AsyncClient) -> None:
 async def test_counts_are_those_of_the_namespace(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
-    await put(api, "a")
-    await create(api, "a", receiver.url, executeAt="2090-01-01T00:00:00Z")
-    assert (await api.get(f"{PATH}/a")).json()["counts"] == NO_TIMERS | {"pending": 1}
-    assert (await api.get(f"{PATH}/default")).json()["counts"] == NO_TIMERS
+    await put(api, "counted")
+    await put(api, "empty")
+    await create(api, "counted", receiver.url, executeAt="2090-01-01T00:00:00Z")
+    assert (await api.get(f"{PATH}/counted")).json()["counts"] == NO_TIMERS | {"pending": 1}
+    assert (await api.get(f"{PATH}/empty")).json()["counts"] == NO_TIMERS
 
 
 async def test_timers_get_the_policy_and_the_limit_of_their_namespace(
     api: httpx.AsyncClient,
 ) -> None:
-    await put(api, "a", maxPayloadBytes=9, retryPolicy={"maxRetries": 7})
+    await put(api, "limited", maxPayloadBytes=9, retryPolicy={"maxRetries": 7})
     body = {
-        "namespace": "a",
+        "namespace": "limited",
         "id": "1",
         "executeAt": "2090-01-01T00:00:00Z",
         "callbackUrl": "http://x.example",
@@ -227,14 +234,16 @@ async def test_the_command_line_sets_and_shows(server: ServerProcess, tmp_path: 
         assert finished.status == 0, finished.errors
         return finished.output.splitlines()
 
-    await namespaces("set", "a/b", "--shards", "4", "--retention", "7d", "--max-retries", "5")
-    await namespaces("set", "a/b", "--concurrency", "9")
-    shown = await namespaces("show", "a/b")
-    assert shown[:4] == ["name: a/b", "shards: 4", "retention: 7d", "concurrency: 9"]
+    await namespaces("set", "cli/b", "--shards", "4", "--retention", "7d", "--max-retries", "5")
+    await namespaces("set", "cli/b", "--concurrency", "9")
+    shown = await namespaces("show", "cli/b")
+    assert shown[:4] == ["name: cli/b", "shards: 4", "retention: 7d", "concurrency: 9"]
     assert shown[5].startswith("retries: 5 within 24h")
-    assert [line.split("\t")[0] for line in await namespaces()] == ["name", "a/b", "default"]
+    listed = [line.split("\t")[0] for line in await namespaces()]
+    assert listed[0] == "name"
+    assert {"cli/b", "default"} < set(listed)
     finished = await run_command(
-        "namespaces", "set", "a/b", "--shards", "5", directory=tmp_path, **environ
+        "namespaces", "set", "cli/b", "--shards", "5", directory=tmp_path, **environ
     )
     assert (finished.status, finished.errors.count("\n")) == (1, 1)
     assert "is 4 since the namespace was created" in finished.errors

@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,11 @@ from tests.e2e.server_process import LogEntry, ServerProcess
 pytestmark = pytest.mark.e2e
 
 COMPLETED = Answer(200, b'{"ok": true}')
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
 
 
 def is_of(id: str, entry: LogEntry) -> bool:
@@ -43,21 +49,26 @@ async def create_failing(
 async def test_a_failed_timer_is_fired_once_more(
     cli: Cli, server: ServerProcess, receiver: CallbackReceiver
 ) -> None:
-    await create_failing(cli, server, receiver, "a")
-    finished = await cli("redrive", "a", "unknown")
-    assert (finished.status, finished.output) == (1, "a: redriven\n")
+    await create_failing(cli, server, receiver, "fails")
+    finished = await cli("redrive", "fails", "unknown")
+    assert (finished.status, finished.output) == (1, "fails: redriven\n")
     assert finished.errors == "unknown: timer not found\n"
     first, second = await receiver.wait_for(2)
     assert second.headers["webhook-id"] != first.headers["webhook-id"]
     assert second.headers["timer-attempt"] == "1"
-    again = await cli("redrive", "a")
+    again = await cli("redrive", "fails")
     assert again.status == 1
-    assert again.errors.startswith("a: cannot redrive timer with status '")
+    assert again.errors.startswith("fails: cannot redrive timer with status '")
 
 
 async def test_timers_are_chosen_by_their_errors(
-    cli: Cli, server: ServerProcess, receiver: CallbackReceiver
+    tmp_path: Path, receiver: CallbackReceiver
 ) -> None:
+    async with ServerProcess(tmp_path) as server:
+        await check_choosing(Cli(server, tmp_path), server, receiver)
+
+
+async def check_choosing(cli: Cli, server: ServerProcess, receiver: CallbackReceiver) -> None:
     await create_failing(cli, server, receiver, "a", "b", "c")
     told = await cli("redrive", "--error-contains", "no such error", "--yes")
     assert told.output == "0 failed timers of namespace 'default': nothing was redriven\n"
@@ -69,12 +80,11 @@ async def test_timers_are_chosen_by_their_errors(
     await receiver.wait_for(6)
 
 
-@pytest.mark.parametrize("id", ["order-17", "a/b c?#", "..", "100%", "ü"])
+@pytest.mark.parametrize("id", ["a/b c?#100%ü", ".."])
 async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
     create = ("create", "--id", id, "--url", "http://127.0.0.1:1/", "--at", "2090-01-01T00:00:00Z")
     created = await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s")
     assert (created["id"], created["callbackTimeout"]) == (id, "5s")
-    assert await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s") == created
     again = await cli(*create, "--payload", "[1]", "--callback-timeout", "5s")
     assert again.output.startswith("Timer existed already.\n")
     refused = await cli(*create)
@@ -87,7 +97,7 @@ async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
     assert (policy["maxRetries"], policy["initialInterval"]) == (7, "30s")
     assert (shown["payload"], shown["callbackTimeout"]) == (None, "5s")
     listed = await cli("list", "--namespace", "default")
-    assert listed.output.splitlines()[1].split("\t")[0] == id
+    assert id in [line.split("\t")[0] for line in listed.output.splitlines()]
     assert await cli("cancel", id) == (0, "Timer canceled.\n", "")
     assert (await cli("cancel", id)).status == 1
 
@@ -99,15 +109,18 @@ async def test_pages_of_a_namespace_go_on_with_a_cursor(cli: Cli) -> None:
         )
         for n in range(1, 6)
     ]
-    await cli.data("import", "-", stdin="\n".join(lines))
-    page = await cli.data("list", "--namespace", "default", "--limit", "3")
-    note = (await cli("list", "--namespace", "default", "--limit", "3")).output.splitlines()[-1]
+    assert (await cli("namespaces", "set", "paged")).status == 0
+    await cli.data("import", "-", "--namespace", "paged", stdin="\n".join(lines))
+    page = await cli.data("list", "--namespace", "paged", "--limit", "3")
+    note = (await cli("list", "--namespace", "paged", "--limit", "3")).output.splitlines()[-1]
     assert note == f"3 timers; more with --cursor {page['nextCursor']}"
-    rest = await cli.data("list", "--cursor", str(page["nextCursor"]))
+    rest = await cli.data("list", "--namespace", "paged", "--cursor", str(page["nextCursor"]))
     timers = rest["timers"]
     assert isinstance(timers, list)
     assert [timer["id"] for timer in timers] == ["t4", "t5"]
     assert rest["nextCursor"] is None
-    backwards = await cli("list", "--cursor", str(page["nextCursor"]), "--order", "desc")
+    backwards = await cli(
+        "list", "--namespace", "paged", "--cursor", str(page["nextCursor"]), "--order", "desc"
+    )
     assert backwards.status == 1
     assert backwards.errors.startswith("cursor is of another list: namespace, status, ")

@@ -88,12 +88,17 @@ async def test_a_second_process_on_the_same_file_is_refused(
     assert (await api.get("/healthz")).status_code == 200
 
 
-async def test_a_port_in_use_is_told_in_one_line(server: ServerProcess, tmp_path: Path) -> None:
-    port = str(httpx.URL(server.url).port)
+async def test_a_port_in_use_is_reported_in_one_line(
+    shared_server: ServerProcess, tmp_path: Path
+) -> None:
+    port = str(httpx.URL(shared_server.url).port)
     finished = await serve(tmp_path, TIMER_DB_PATH=str(tmp_path / "other.db"), PORT=port)
     assert finished.status == 1
     (line,) = finished.errors.splitlines()
-    assert f"port {port} is already in use" in line
+    assert line == (
+        f"cannot listen on 127.0.0.1:{port}: port {port} is already in use; "
+        "choose another with --port or PORT"
+    )
 
 
 async def test_wrong_settings_are_told_one_per_line(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import pytest
 from duetime.domain.instants import format_instant, parse_instant
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
 from tests.e2e.databases import on_every_database
+from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import in_ms
 from tests.e2e.v1_requests import (
     QUICK_RETRIES,
     TIMERS,
+    Json,
     create_v1,
     get_v1,
     v1_body,
@@ -24,6 +26,11 @@ pytestmark = [pytest.mark.e2e, on_every_database]
 
 OK = Answer(body=b'{"ok": true}')
 REFUSED = Answer(body=b'{"ok": false}')
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
 
 
 def instant(text: str) -> datetime:
@@ -88,18 +95,20 @@ async def test_a_timer_fails_when_its_retries_are_used_up_and_can_be_redriven(
 ) -> None:
     receiver.script("/hook", Answer(500), Answer(500), OK)
     policy = {**QUICK_RETRIES, "maxRetries": 1}
-    await create_v1(api, "dead", f"{receiver.url}/hook", in_ms(100), retryPolicy=policy)
-    failed = await wait_for_v1(api, "dead", "failed", "completed")
+    await api.put("/api/v1/namespaces/redriven", json={})
+    own: Json = {"namespace": "redriven"}
+    await create_v1(api, "dead", f"{receiver.url}/hook", in_ms(100), retryPolicy=policy, **own)
+    failed = await wait_for_v1(api, "dead", "failed", "completed", **own)
     assert (failed["status"], failed["lastError"]) == ("failed", "HTTP 500")
     assert len(failed["attempts"]) == 2
-    listed = await api.get(TIMERS, params={"status": "failed"})
+    listed = await api.get(TIMERS, params={"status": "failed", **own})
     assert [timer["id"] for timer in listed.json()["timers"]] == ["dead"]
-    body = {"all": True, "dryRun": True}
+    body = {"all": True, "dryRun": True, **own}
     counted = await api.post(f"{TIMERS}/redrive", json=body)
     assert counted.json() == {"matched": 1, "redriven": 0}
-    redriven = await api.post(f"{TIMERS}/redrive", json={"timerId": "dead"})
+    redriven = await api.post(f"{TIMERS}/redrive", json={"timerId": "dead", **own})
     assert redriven.json() == {"matched": 1, "redriven": 1}
-    timer = await wait_for_v1(api, "dead", "completed")
+    timer = await wait_for_v1(api, "dead", "completed", **own)
     assert [attempt["number"] for attempt in timer["attempts"]] == [1, 2, 1]
     first, _, last = receiver.of("/hook")
     assert first.headers["webhook-id"] != last.headers["webhook-id"]
