@@ -16,12 +16,12 @@ from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
-from duetime.brokers import bus_of, nats_connection
 from duetime.bus.asyncapi import asyncapi_document
-from duetime.bus.bus_router import BusDoor
-from duetime.bus.event_destination import EventDestination
+from duetime.bus.brokers import bus_of, nats_connection
+from duetime.bus.bus_router import BusRouter
+from duetime.bus.events import EventDestination
 from duetime.clock import SystemClock
-from duetime.delivery.destination_router import DestinationByType
+from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
@@ -91,7 +91,7 @@ class Duetime:
         self._namespaces = Namespaces(self._store, known, self._engine.own_new_shards)
         self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
         self._creates = CreateBatcher(self._store, self._engine)
-        self._door = self._make_door()
+        self._bus_router = self._make_bus_router()
         self.app: ASGIApp = create_app(
             services=self._services(),
             store=self._store,
@@ -115,16 +115,16 @@ class Duetime:
         try:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
-            if self._door is not None:
-                await self._door.open()
+            if self._bus_router is not None:
+                await self._bus_router.open()
             await self._engine.start()
         except BaseException:
             await self._close()
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
-        if self._door is not None:
-            self._door.start()
+        if self._bus_router is not None:
+            self._bus_router.start()
 
     async def _connect_to_nats(self) -> None:
         if self._nats is None:
@@ -136,19 +136,19 @@ class Duetime:
         _log.info("nats.connected", server=self._nats.display_name)
 
     async def stop(self) -> None:
-        if self._door is not None:
-            await self._door.stop()
+        if self._bus_router is not None:
+            await self._bus_router.stop()
         await self._namespace_refresher.abandon()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
         await self._close()
 
     async def _close(self) -> None:
         await self._destination.close()
-        if self._door is not None:
-            await self._door.close()
+        if self._bus_router is not None:
+            await self._bus_router.close()
         await self._store.close()
 
-    def _make_door(self) -> BusDoor | None:
+    def _make_bus_router(self) -> BusRouter | None:
         if self._bus is None or self._events is None:
             return None
         rules = TimerRules(min_delay_ms=0, past_is_due=True)
@@ -161,7 +161,7 @@ class Duetime:
             rules,
             creates=self._creates,
         )
-        return BusDoor(self._bus, self._events, scheduling, self._clock)
+        return BusRouter(self._bus, self._events, scheduling, self._clock)
 
     def _make_destination(self) -> Destination:
         timeout_ms = round(self._settings.callback_timeout_seconds * 1_000)
@@ -178,7 +178,7 @@ class Duetime:
             NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
             BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
         }
-        return DestinationByType(destinations, unavailable, self._clock)
+        return DestinationRouter(destinations, unavailable, self._clock)
 
     def _services(self) -> Services:
         settings = self._settings
@@ -224,9 +224,9 @@ class Duetime:
         )
 
     def _bus_health(self) -> BusStatus | None:
-        if self._door is None:
+        if self._bus_router is None:
             return None
-        return BusStatus(**asdict(self._door.health()))
+        return BusStatus(**asdict(self._bus_router.health()))
 
     def _cluster_health(self) -> ClusterStatus | None:
         engine = self._engine

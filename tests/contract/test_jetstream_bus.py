@@ -14,7 +14,7 @@ from nats.js.api import (
     StreamConfig,
 )
 
-from duetime.bus.jetstream import history as jetstream_history
+from duetime.bus.jetstream import watch as jetstream_watch
 from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsOptions
@@ -138,7 +138,7 @@ async def test_looking_back_skips_what_is_gone_and_what_is_of_other_subjects(
 async def test_looking_back_ends_somewhere(
     open_bus: OpenBus, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jetstream_history, "MOST_REQUESTS", 10)
+    monkeypatch.setattr(jetstream_watch, "MAX_SEQUENCES", 10)
     await client.jsm().add_stream(StreamConfig(name="ALL", subjects=["timer.>", "else"]))
     bus = await open_bus()
     await bus.publish(event("far", b"far"))

@@ -345,7 +345,7 @@ async def test_consumers_that_are_long_gone_are_forgotten_unless_they_hold_somet
     await server.xgroup_createconsumer(COMMANDS, GROUP, "gone")
     await opened(RedisBus(redis_url, "node-2"))
     assert await consumers(server) >= {b"holder", b"gone"}
-    monkeypatch.setattr(redis_streams, "FORGET_AFTER_MS", -1)
+    monkeypatch.setattr(redis_streams, "FORGET_CONSUMER_AFTER_MS", -1)
     await opened(RedisBus(redis_url, "node-3"))
     assert await consumers(server) & {b"holder", b"gone"} == {b"holder"}
 

@@ -56,7 +56,7 @@ async def test_no_such_host() -> None:
 async def test_what_answers_is_another_kind_of_server() -> None:
     async with listening(lambda _, writer: writer.write(b"HTTP/1.1 400 No\r\n\r\n")) as address:
         told = await problem_at(f"redis://{address}")
-        assert told == f"redis://{address}: what answers there is no Redis server"
+        assert told == f"redis://{address}: the server there is not a Redis server"
         told = await problem_at(f"rediss://{address}")
         assert told == f"rediss://{address}: TLS handshake failed: wrong version number"
 
@@ -85,7 +85,7 @@ async def test_the_password_is_missing_wrong_or_too_much(make_valkey: MakeValkey
     )
     free = make_valkey().url.removeprefix("redis://")
     assert await problem_at(f"redis://:no@{free}") == (
-        f"redis://{free} has no password, and was given one"
+        f"redis://{free} has no password, but the URL gives one"
     )
 
 

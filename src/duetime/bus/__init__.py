@@ -1,1 +1,1 @@
-"""The third front door: commands and events over a message broker."""
+"""Commands and events over a message broker."""

@@ -1,4 +1,4 @@
-"""The AsyncAPI document of the bus and the JSON Schemas of its messages, made from their types.
+"""The AsyncAPI document of the bus and the JSON Schemas of its messages, built from their types.
 
 `python -m duetime.bus.asyncapi` rewrites the files below `docs/reference` in the working directory.
 """
@@ -12,11 +12,11 @@ from msgspec import Struct, json
 
 from duetime import __version__
 from duetime.bus.messages import (
-    MAX_COMMAND_BYTES,
     CommandRejectedEnvelope,
     DueTimeReachedEnvelope,
     ScheduleTimerEnvelope,
 )
+from duetime.domain.limits import MAX_COMMAND_BYTES
 from duetime.ports.bus import Channel
 
 DOCUMENT_PATH = Path("docs/reference/asyncapi.json")
@@ -77,56 +77,57 @@ EXAMPLES: dict[str, Json] = {
 }
 
 _DESCRIPTION = (
-    "Send a `ScheduleTimer` command, and a `DueTimeReached` event comes when its instant has. "
-    "Messages are JSON envelopes. Everything is delivered at least once: a repeat has the same "
+    "Send a `ScheduleTimer` command to receive a `DueTimeReached` event at its instant. "
+    "Messages are JSON envelopes. Every message is delivered at least once; a repeat has the same "
     "`id`. Messages of one `tenantId.serviceCallId` keep their order."
 )
 _SUMMARIES = {
-    "ScheduleTimer": "A call is to be announced at an instant.",
+    "ScheduleTimer": "Announce a call at an instant.",
     "DueTimeReached": "The instant of a call has come.",
-    "CommandRejected": "A command could not be accepted.",
+    "CommandRejected": "A command was not accepted.",
 }
 _MEMBERS = {
-    "aggregateId": "The call, as `payload.serviceCallId` has it; nothing depends on it.",
-    "correlationId": "What the sender of the command traces it by, carried through.",
-    "causationId": "The `id` of the message that led to this one, if there is one.",
+    "aggregateId": "The call, like `payload.serviceCallId`. Duetime does not use it.",
+    "correlationId": "The sender's id for tracing, copied from the command.",
+    "causationId": "The `id` of the message that caused this one, if any.",
 }
 _CHANNELS: dict[Channel, tuple[str, str]] = {
     Channel.COMMANDS: (
         "ScheduleTimer",
-        "Commands for the service. One is acknowledged once its timer is durable. It may have "
-        f"{MAX_COMMAND_BYTES} bytes.",
+        "Commands to Duetime. A command is acknowledged once its timer is durable. Its size is at "
+        f"most {MAX_COMMAND_BYTES} bytes.",
     ),
-    Channel.EVENTS: ("DueTimeReached", "Timers of the bus whose instant has come."),
+    Channel.EVENTS: ("DueTimeReached", "Announcements of timers whose instant has come."),
     Channel.REJECTED: (
         "CommandRejected",
-        "Commands that could not be accepted, each with the reason.",
+        "Commands that were not accepted, each with the reason.",
     ),
 }
 _OPERATIONS: dict[str, tuple[str, Channel, str]] = {
     "receiveScheduleTimer": (
         "receive",
         Channel.COMMANDS,
-        "Takes the place of an earlier command for the same call while that is pending; ignored "
-        "once it has fired. An instant that has passed is announced at once.",
+        "Replaces an earlier command for the same call while its timer is pending. Ignored once "
+        "the timer has fired. An instant that has passed is announced at once.",
     ),
     "sendDueTimeReached": (
         "send",
         Channel.EVENTS,
-        "Published, then marked: whoever dies in between publishes again, with the same id.",
+        "The timer completes after its event is published. If the node dies in between, the event "
+        "is published again, with the same id.",
     ),
     "sendCommandRejected": (
         "send",
         Channel.REJECTED,
-        "Nothing is retried: who sent the command corrects it and sends another.",
+        "A rejected command is not retried: its sender corrects it and sends it again.",
     ),
 }
 _CARRIERS = (
-    "At NATS the subject is the name of the channel, and the headers `Nats-Msg-Id` (the `id` of "
-    "the envelope, by which JetStream drops repeats) and `Partition-Key` (`tenantId."
-    "serviceCallId`) come with the message; white space, control characters, `%` and all beyond "
-    "ASCII are percent-encoded in them. At Redis the stream is the name of the channel, and "
-    "an entry has the fields `id`, `key` (`tenantId.serviceCallId`) and `data` (the envelope)."
+    "On NATS the subject is the name of the channel. The message has the headers `Nats-Msg-Id` "
+    "(the `id` of the envelope, by which JetStream drops repeats) and `Partition-Key` "
+    "(`tenantId.serviceCallId`), in which white space, control characters, `%` and non-ASCII "
+    "characters are percent-encoded. On Redis the stream has the name of the channel, and an "
+    "entry has the fields `id`, `key` (`tenantId.serviceCallId`) and `data` (the envelope)."
 )
 
 
@@ -147,7 +148,7 @@ def document() -> Json:
         "defaultContentType": "application/json",
         "servers": {
             "nats": _server("nats", "bus.example.com:4222", "NATS with JetStream."),
-            "redis": _server("redis", "bus.example.com:6379", "Redis or Valkey, by its streams."),
+            "redis": _server("redis", "bus.example.com:6379", "Redis or Valkey, with streams."),
         },
         "channels": {
             _reference_name(channel): _channel(channel, message, description)
@@ -165,7 +166,7 @@ def document() -> Json:
 
 
 def json_schema(name: str) -> Json:
-    """The envelope on its own: a schema that refers to nothing outside of it."""
+    """The schema of one envelope, without references to anything outside."""
     components = _components("#/$defs/", ENVELOPES[name])
     envelope = components.pop(ENVELOPES[name].__name__)
     return {
@@ -178,7 +179,7 @@ def json_schema(name: str) -> Json:
 
 
 def files() -> dict[Path, bytes]:
-    """What there is to be read by those who have no server at hand."""
+    """The files below `docs/reference`, for readers without a server at hand."""
     schemas = {SCHEMAS_PATH / f"{name}.json": _encoded(json_schema(name)) for name in ENVELOPES}
     return {DOCUMENT_PATH: asyncapi_document(), **schemas}
 
@@ -226,11 +227,11 @@ def _message(name: str) -> Json:
         "headers": {
             "type": "object",
             "properties": {
-                "Nats-Msg-Id": {"type": "string", "description": "At NATS: the envelope's `id`."},
+                "Nats-Msg-Id": {"type": "string", "description": "On NATS: the envelope's `id`."},
                 "Partition-Key": {
                     "type": "string",
-                    "description": "At NATS: `tenantId.serviceCallId`, percent-encoded where a "
-                    "header cannot have the character.",
+                    "description": "On NATS: `tenantId.serviceCallId`. Characters that a header "
+                    "cannot carry are percent-encoded.",
                 },
             },
         },
@@ -250,7 +251,7 @@ def _components(prefix: str, *envelopes: type[Struct]) -> Json:
 
 
 def _reference_name(channel: Channel) -> str:
-    """AsyncAPI refers to channels by names; dots in them would read like a path."""
+    """The channel's name in AsyncAPI references, where a dot would read like a path."""
     first, *others = channel.value.split(".")
     return first + "".join(map(str.capitalize, others))
 

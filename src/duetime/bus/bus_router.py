@@ -1,10 +1,10 @@
-"""The bus as a front door: what is started, stopped and looked at together."""
+"""Starts, stops and watches over the commands and events of one broker."""
 
 import structlog
 from msgspec import Struct
 
 from duetime.bus.command_consumer import CommandConsumer
-from duetime.bus.event_destination import EventDestination
+from duetime.bus.events import EventDestination
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Bus
 from duetime.ports.clock import Clock
@@ -14,7 +14,7 @@ _log = structlog.get_logger()
 
 
 class BusHealth(Struct, frozen=True, kw_only=True):
-    """Counts are of this process, since its start."""
+    """Counts cover this process since its start."""
 
     broker: str
     connected: bool
@@ -25,9 +25,11 @@ class BusHealth(Struct, frozen=True, kw_only=True):
     events_published: int
 
 
-class BusDoor:
-    """A broker that is away keeps neither the service from starting nor other doors from working:
-    commands wait there, and events are tried again until they get through."""
+class BusRouter:
+    """Routes commands from the broker to the service, beside the events of `EventDestination`.
+
+    A broker that is away keeps neither the service from starting nor the HTTP APIs from working:
+    commands wait at the broker, and events are retried until they get through."""
 
     def __init__(
         self, bus: Bus, events: EventDestination, scheduling: Scheduling, clock: Clock
@@ -37,7 +39,7 @@ class BusDoor:
         self._commands = CommandConsumer(bus, scheduling, clock)
 
     async def open(self) -> None:
-        """Before the engine starts: what is overdue is then announced at the first attempt."""
+        """Call before the engine starts, so that overdue timers are announced at once."""
         try:
             await self._bus.open()
         except BusUnavailable as error:
@@ -46,11 +48,11 @@ class BusDoor:
             _log.info("bus.opened", broker=self._bus.name)
 
     def start(self) -> None:
-        """Begin to take commands."""
+        """Begin to consume commands."""
         self._commands.start()
 
     async def stop(self) -> None:
-        """Take no more commands. Events can still be published."""
+        """Consume no more commands. Events can still be published."""
         await self._commands.stop()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Takes commands from the bus and makes timers of them."""
+"""Consumes commands from the bus and schedules their timers."""
 
 import asyncio
 from collections import Counter
@@ -20,19 +20,18 @@ _log = structlog.get_logger()
 
 MAX_BATCH = 1_000
 WAIT_SECONDS = 0.25
-"""How long a node that has nothing to do waits for a command before it asks again."""
+"""Time that an idle node waits for a command before it asks the broker again."""
 
 STOP_SECONDS = 1.0
-"""How long a broker may take with that when everything ends."""
+"""Time that a broker may take to end a wait for commands when the node stops."""
 
-
-LOOK_AGAIN_SECONDS = 10.0
-"""How often it is made sure that all channels are there. Without one for events nothing could be
-announced, and commands would come as if nothing had happened."""
+CHECK_CHANNELS_SECONDS = 10.0
+"""Time between two checks that all channels exist. If the channel of events were missing, commands
+would go on arriving while nothing could be announced."""
 
 
 class CommandCounts(Struct):
-    """Since the start of this process, of those that were acknowledged."""
+    """Acknowledged commands since the start of this process."""
 
     scheduled: int = 0
     unchanged: int = 0
@@ -45,11 +44,11 @@ class CommandCounts(Struct):
 
 
 class CommandConsumer(BackgroundLoop):
-    """A command is acknowledged when its timer is durable, and not before: who dies in between
-    gets it again, which changes nothing.
+    """Acknowledges a command only when its timer is durable. A node that dies in between leaves
+    the command to be handed over again, which changes nothing.
 
-    While one batch is written the next is received. What cannot be accepted is put on the channel
-    for rejected commands, and then is done with.
+    While one batch is written, the next is received. A command that cannot be accepted is
+    reported on the channel of rejected commands, then acknowledged.
     """
 
     name = "bus-commands"
@@ -69,7 +68,7 @@ class CommandConsumer(BackgroundLoop):
                 opening = asyncio.ensure_future(self._bus.open())
                 await self._unless_stopped(opening)
                 opening.cancel()
-                self._open_until_seconds = self._clock.monotonic() + LOOK_AGAIN_SECONDS
+                self._open_until_seconds = self._clock.monotonic() + CHECK_CHANNELS_SECONDS
             commands = await self._next()
             if commands and not self._stopping:
                 self._receiving = asyncio.ensure_future(self._receive())
@@ -79,7 +78,7 @@ class CommandConsumer(BackgroundLoop):
             raise
 
     async def stop(self) -> None:
-        """Finish the batch that is being written; what was received beyond it is given back."""
+        """Finish the batch being written, and give back commands received beyond it."""
         await super().stop()
         receiving, self._receiving = self._receiving, None
         if receiving is None:
@@ -92,7 +91,7 @@ class CommandConsumer(BackgroundLoop):
             await self._give_back(receiving.result())
 
     async def _unless_stopped(self, work: "asyncio.Future[Any]") -> None:
-        """Wait for it, but not when everything ends: a broker that hangs would hold that up."""
+        """Wait for `work`, but not while stopping: a broker that hangs would delay the stop."""
         stopped = asyncio.ensure_future(self._stop_asked.wait())
         both: set[asyncio.Future[Any]] = {work, stopped}
         try:
@@ -143,14 +142,14 @@ class CommandConsumer(BackgroundLoop):
             else:
                 done.append(command)
                 outcomes.append(answer)
-        told = await self._rejections.tell(rejected)
-        await self._bus.acknowledge([*done, *told])
-        # Not before: what is not acknowledged comes again.
+        finished = await self._rejections.publish(rejected)
+        await self._bus.acknowledge([*done, *finished])
+        # Counted last: a command that is not acknowledged comes again.
         self._count(outcomes)
-        self.counts.rejected += len(told)
+        self.counts.rejected += len(finished)
 
     async def _schedule(self, schedules: Sequence[Schedule]) -> list[Scheduled | DuetimeError]:
-        """Whatever goes wrong with one of them, the others must not suffer."""
+        """A batch that fails is repeated one by one, so that a bad command harms no other."""
         try:
             return await self._scheduling.schedule_all(schedules)
         except StoreUnavailable:
@@ -165,7 +164,7 @@ class CommandConsumer(BackgroundLoop):
         try:
             await self._bus.give_back(commands)
         except BusUnavailable as error:
-            # The broker will find out by itself that nobody acknowledges them.
+            # The broker hands unacknowledged commands over again anyway.
             _log.debug("bus.not_given_back", count=len(commands), error=error.message)
 
     def _count(self, outcomes: Sequence[Scheduled]) -> None:

@@ -1,4 +1,4 @@
-"""A broker inside the process, for tests and for trying things out. It forgets all at the end."""
+"""A broker inside the process, for tests and first trials. It forgets everything at the end."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -13,22 +13,22 @@ from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 
 REDELIVER_AFTER_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
-"""One that nobody can handle would go round without a pause otherwise."""
+"""Pause before a command that was given back is handed over again."""
 
 MAX_IN_FLIGHT = 4_096
 MAX_KEPT = 100_000
-"""Nobody takes events and rejections away, so the oldest make room, as do the oldest ids."""
+"""Messages and ids kept per channel. Nothing consumes events and rejections, so the oldest go."""
 
 
 class _Held(Struct):
-    """That a command was handed over, to whom, and until when nobody else gets it."""
+    """A command's holder, and the time until which nobody else gets the command."""
 
     holder: object
     until: float
 
 
 class _Stored:
-    """What a channel keeps. Repeats of an id are dropped also when their message is gone."""
+    """The messages of a channel. A repeated id is dropped even if its first message is gone."""
 
     def __init__(self) -> None:
         self.data: OrderedDict[int, bytes] = OrderedDict()
@@ -48,16 +48,16 @@ class _Stored:
 
 
 class Watcher:
-    """Somebody who looks at a channel, and what there is that was not looked at yet."""
+    """A watch on a channel, and the messages that it has not returned yet."""
 
     def __init__(self) -> None:
         self.unseen: deque[bytes] = deque()
 
 
 class MemoryBroker:
-    """What a broker keeps. Every bus on it is another node, all of them on one event loop.
+    """The state of the broker. Every `MemoryBus` on it is another node, all on one event loop.
 
-    Time is that of the loop, so that on a virtual one nobody waits.
+    Time is the loop's, so tests with a virtual loop do not wait.
     """
 
     def __init__(self, *, redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS) -> None:
@@ -72,19 +72,19 @@ class MemoryBroker:
         self._lost_answer: str | None = None
 
     def messages(self, channel: Channel) -> list[bytes]:
-        """Everything that is stored, the oldest first: of commands those that nobody has
-        acknowledged, of the others all, but no more than a hundred thousand."""
+        """The stored messages, oldest first: unacknowledged commands, or the last hundred thousand
+        events or rejections."""
         return list(self._stored[channel].data.values())
 
     def fail_with(self, message: str | None) -> None:
         """From now on every method of every bus does nothing and raises `BusUnavailable` with
-        this message (`close` raises nothing). With None they work again."""
+        this message (`close` raises nothing). With None everything works again."""
         self._failure = message
         self.wake()
 
     def lose_answers_with(self, message: str | None) -> None:
-        """From now on what is published is stored and `publish` raises `BusUnavailable` with this
-        message nevertheless, as if the answer got lost. With None answers arrive again."""
+        """From now on `publish` stores its message and still raises `BusUnavailable` with this
+        message, as if the answer were lost. With None answers arrive again."""
         self._lost_answer = message
 
     def check(self) -> None:
@@ -110,21 +110,21 @@ class MemoryBroker:
         stored = self._stored[Channel.COMMANDS].data
         while self._free and len(handed_over) < limit and len(self._held) < MAX_IN_FLIGHT:
             order = heappop(self._free)
-            # One that ran out of time and was acknowledged all the same is not there any more.
+            # A command may be acknowledged after its holder's time is up; then it is gone.
             if order in stored:
                 self._held[order] = _Held(holder, now + self._redeliver_after_seconds)
                 handed_over.append(ReceivedCommand(data=stored[order], order=order))
         return handed_over
 
     def forget(self, commands: Iterable[ReceivedCommand]) -> None:
-        """Whoever holds them: brokers believe an acknowledgement that comes late, too."""
+        """Whoever holds the commands: brokers accept a late acknowledgement, too."""
         for command in commands:
             self._stored[Channel.COMMANDS].data.pop(command.order, None)
             self._held.pop(command.order, None)
         self.wake()
 
     def take_back(self, holder: object, commands: Iterable[ReceivedCommand], until: float) -> None:
-        """What the holder still has of the commands is handed over to nobody until then."""
+        """Hand over those commands that the holder still has to nobody before `until`."""
         for command in commands:
             if self._let_go(holder, command.order):
                 self._given_back[command.order] = until
@@ -138,7 +138,7 @@ class MemoryBroker:
 
     @property
     def next_free_at(self) -> float | None:
-        """When a command that is held or was given back is next handed over."""
+        """The time at which the next held or returned command becomes free."""
         held = (each.until for each in self._held.values())
         given_back = iter(self._given_back.values())
         return min(
@@ -147,7 +147,7 @@ class MemoryBroker:
         )
 
     def add_watcher(self, channel: Channel, watcher: Watcher, last: int) -> None:
-        """The last ones that are stored are the first for it to look at."""
+        """The watcher first returns the `last` stored messages."""
         stored = self._stored[channel]
         watcher.unseen.extendleft(islice(reversed(stored.data.values()), last))
         stored.watchers.add(watcher)
@@ -156,7 +156,7 @@ class MemoryBroker:
         self._stored[channel].watchers.discard(watcher)
 
     async def wait_for_change(self, until: float | None) -> None:
-        """No longer than until then, in the time of the loop."""
+        """Wait no longer than `until`, in the loop's time."""
         changed = asyncio.get_running_loop().create_future()
         self._waiting.add(changed)
         try:
@@ -180,7 +180,7 @@ class MemoryBroker:
         return True
 
     def _free_overdue(self, now: float) -> None:
-        # All are given the same time, so the first of them is the first to run out of it.
+        # All have the same time, so the first entry is the first to run out of it.
         while self._held and next(iter(self._held.values())).until <= now:
             heappush(self._free, self._held.popitem(last=False)[0])
         while self._given_back and next(iter(self._given_back.values())) <= now:

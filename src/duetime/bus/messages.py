@@ -1,13 +1,11 @@
-"""The messages of the bus, as they travel: JSON envelopes, in the spelling of the contract."""
+"""The messages of the bus: JSON envelopes, in the spelling of the contract."""
 
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-MAX_COMMAND_BYTES = 65_536
-MAX_ENVELOPE_ID_CHARACTERS = 255
-MAX_CORRELATION_CHARACTERS = 1_024
+from duetime.domain.limits import MAX_CORRELATION_CHARACTERS, MAX_KEY_CHARACTERS
 
 SCHEDULE_TIMER: Final = "ScheduleTimer"
 DUE_TIME_REACHED: Final = "DueTimeReached"
@@ -16,34 +14,34 @@ COMMAND_REJECTED: Final = "CommandRejected"
 EnvelopeId = Annotated[
     str,
     Meta(
-        description="The name of this message, a UUIDv7 as a rule. A repeat has the same.",
+        description="Identifies this message, usually a UUIDv7. A repeat has the same id.",
         min_length=1,
-        max_length=MAX_ENVELOPE_ID_CHARACTERS,
+        max_length=MAX_KEY_CHARACTERS,
         examples=["01920f6e-7a3b-7cc1-8f2e-5d4c3b2a1908"],
     ),
 ]
 TenantId = Annotated[
     str,
     Meta(
-        description="The tenant, which is the namespace of its timers. Needs no provisioning.",
+        description="The tenant: the namespace of its timers. Needs no provisioning.",
         min_length=1,
-        max_length=255,
+        max_length=MAX_KEY_CHARACTERS,
         examples=["acme"],
     ),
 ]
 ServiceCallId = Annotated[
     str,
     Meta(
-        description="Which call of the tenant it is: the id of the timer.",
+        description="The tenant's call: the id of the timer.",
         min_length=1,
-        max_length=255,
+        max_length=MAX_KEY_CHARACTERS,
         examples=["call-42"],
     ),
 ]
 TimestampMs = Annotated[
     int,
     Meta(
-        description="When the message was made, in milliseconds since 1970.",
+        description="Time at which the message was created, in milliseconds since 1970.",
         ge=0,
         examples=[1_767_225_600_000],
     ),
@@ -51,7 +49,7 @@ TimestampMs = Annotated[
 CorrelationId = Annotated[
     str,
     Meta(
-        description="What the sender traces a request by. Carried through to the event.",
+        description="The sender's id for tracing. The event repeats it.",
         max_length=MAX_CORRELATION_CHARACTERS,
         examples=["req-7f3a"],
     ),
@@ -67,10 +65,10 @@ InstantText = Annotated[
 
 
 class ScheduleTimer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The call is to be announced at an instant; at once if it has passed.
+    """Announces the call at an instant, or at once if the instant has passed.
 
-    Takes the place of an earlier one for the same call as long as that is pending, and is ignored
-    once it has fired.
+    Replaces an earlier command for the same call while that timer is pending, and is ignored once
+    it has fired.
     """
 
     tenant_id: TenantId
@@ -79,7 +77,7 @@ class ScheduleTimer(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DueTimeReached(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The instant of the call has come. `reachedAt` is when that was announced, never earlier."""
+    """The instant of the call has come. `reachedAt` is when it was announced, never earlier."""
 
     tenant_id: TenantId
     service_call_id: ServiceCallId
@@ -87,19 +85,19 @@ class DueTimeReached(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CommandRejected(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A command that could not be accepted, and why."""
+    """A command that was not accepted, and why."""
 
     reason: Annotated[
         str,
         Meta(
-            description="What is wrong; names the field, unless it is the whole command.",
+            description="Why the command was rejected; names the field, if one is to blame.",
             examples=["payload.dueAt must have a UTC offset, such as 2026-01-01T12:00:00Z"],
         ),
     ]
     command: Annotated[
         str,
         Meta(
-            description="The command as it came, in base64; of a very long one, the beginning.",
+            description="The command as received, in base64; cut if very long.",
             extra_json_schema={"contentEncoding": "base64"},
         ),
     ]
@@ -115,14 +113,14 @@ class _Envelope(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScheduleTimerEnvelope(_Envelope, frozen=True, kw_only=True):
-    """On `timer.commands`. Fields that are not known here are ignored."""
+    """On `timer.commands`. Unknown fields are ignored."""
 
     type: Literal["ScheduleTimer"]
     payload: ScheduleTimer
 
 
 class DueTimeReachedEnvelope(_Envelope, frozen=True, kw_only=True):
-    """On `timer.events`. `id` is fixed when the timer is registered, so that a repeat can be told.
+    """On `timer.events`. `id` is fixed when the timer is created, so that a repeat is recognized.
     `correlationId` is that of the command, if it had one."""
 
     type: Literal["DueTimeReached"]
@@ -130,8 +128,8 @@ class DueTimeReachedEnvelope(_Envelope, frozen=True, kw_only=True):
 
 
 class CommandRejectedEnvelope(Struct, frozen=True, kw_only=True, rename="camel"):
-    """On `timer.commands.rejected`. `tenantId` and `correlationId` are those of the command, and
-    `causationId` is its id, as far as they could be read."""
+    """On `timer.commands.rejected`. `tenantId` and `correlationId` repeat the command's, and
+    `causationId` is its id, if they are readable."""
 
     id: EnvelopeId
     type: Literal["CommandRejected"]
@@ -143,7 +141,7 @@ class CommandRejectedEnvelope(Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class AnyEnvelope(Struct, frozen=True, kw_only=True, rename="camel"):
-    """As much of a message as a person who looks at it wants to be told apart."""
+    """The members of a message that are shown to people. Accepts any message."""
 
     type: str = ""
     id: str = ""
@@ -158,5 +156,5 @@ encode = msgspec.json.Encoder().encode
 
 
 def key_of(tenant_id: str, service_call_id: str) -> str:
-    """What messages are kept in order by."""
+    """Messages of one key keep their order."""
     return f"{tenant_id}.{service_call_id}"

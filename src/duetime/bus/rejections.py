@@ -1,22 +1,48 @@
-"""Tells the senders of commands that cannot be accepted why not."""
+"""Tells senders why their commands were rejected."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import blake2b
+from uuid import UUID
 
+import msgspec
 import structlog
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from duetime.bus.commands import rejection_message
+from duetime.bus.commands import UNREADABLE
+from duetime.bus.messages import (
+    COMMAND_REJECTED,
+    CommandRejected,
+    CommandRejectedEnvelope,
+    encode,
+    key_of,
+)
 from duetime.domain.errors import BusUnavailable
-from duetime.ports.bus import Bus, ReceivedCommand
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.domain.limits import MAX_CORRELATION_CHARACTERS
+from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
 
 LOG_SECONDS = 10.0
-"""There may be thousands of them a second, and one line says it."""
+"""Time between two log lines of a kind, as there may be thousands of rejections a second."""
 
-QUOTED_BYTES = 200
+LOGGED_COMMAND_BYTES = 200
+RETURNED_COMMAND_BYTES = 16_384
+"""Size of the command's copy in a rejection; a longer command is cut."""
+
+
+class _Readable(Struct, rename="camel"):
+    """Members that a rejection repeats if they are readable."""
+
+    id: object = UNSET
+    tenant_id: object = UNSET
+    correlation_id: object = UNSET
+
+
+_decode_readable = msgspec.json.Decoder(_Readable).decode
 
 
 class Rejected(Struct, frozen=True):
@@ -25,19 +51,21 @@ class Rejected(Struct, frozen=True):
 
 
 class Rejections:
-    """What is told is done with. So is what the broker refuses to take although it is there, for
-    example because the channel is full: bad commands must never keep good ones from coming. It is
-    in the log then. While the broker is away they are not done with, and come again.
+    """Publishes rejections. Publishing its rejection finishes a command.
+
+    If the broker is up but refuses the rejection, for example because the channel is full, the
+    rejection is logged and the command is finished all the same: bad commands must never hold up
+    good ones. While the broker is away, rejected commands are not finished and come again.
     """
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bus = bus
         self._clock = clock
-        self._told = _Line(clock)
-        self._lost = _Line(clock)
+        self._published_line = _LogLine(clock)
+        self._lost_line = _LogLine(clock)
 
-    async def tell(self, rejected: Sequence[Rejected]) -> list[ReceivedCommand]:
-        """Answers those that are done with."""
+    async def publish(self, rejected: Sequence[Rejected]) -> list[ReceivedCommand]:
+        """Returns the finished commands, for the caller to acknowledge."""
         now = self._clock.now()
         problems = await asyncio.gather(
             *(
@@ -46,30 +74,34 @@ class Rejections:
             ),
             return_exceptions=True,
         )
-        told, refused = [], []
+        published, refused = [], []
         for each, problem in zip(rejected, problems, strict=True):
             if problem is None:
-                told.append(each)
+                published.append(each)
             elif not isinstance(problem, BusUnavailable):
                 raise problem
             elif self._bus.is_connected:
                 refused.append((each, problem.message))
-        if told and self._told.is_due(len(told)):
-            _log.warning("bus.commands_rejected", count=self._told.take(), reason=told[-1].reason)
-        if refused and self._lost.is_due(len(refused)):
+        if published and self._published_line.is_due(len(published)):
+            _log.warning(
+                "bus.commands_rejected",
+                count=self._published_line.take(),
+                reason=published[-1].reason,
+            )
+        if refused and self._lost_line.is_due(len(refused)):
             last, why = refused[-1]
             _log.error(
                 "bus.rejections_lost",
-                count=self._lost.take(),
+                count=self._lost_line.take(),
                 error=why,
                 reason=last.reason,
-                command=last.command.data[:QUOTED_BYTES].decode(errors="replace"),
+                command=last.command.data[:LOGGED_COMMAND_BYTES].decode(errors="replace"),
             )
-        return [each.command for each in told] + [each.command for each, _ in refused]
+        return [each.command for each in published] + [each.command for each, _ in refused]
 
 
-class _Line:
-    """A line of the log that is written now and then."""
+class _LogLine:
+    """A log line that is written at intervals and counts the events in between."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -77,7 +109,7 @@ class _Line:
         self._written_seconds: float | None = None
 
     def is_due(self, count: int) -> bool:
-        """So many more are to be told of."""
+        """Count further events; True if it is time for the line."""
         self._count += count
         now_seconds = self._clock.monotonic()
         if self._written_seconds is not None and now_seconds - self._written_seconds < LOG_SECONDS:
@@ -86,6 +118,41 @@ class _Line:
         return True
 
     def take(self) -> int:
-        """How many there were since the last line."""
+        """The number of events since the last line."""
         count, self._count = self._count, 0
         return count
+
+
+def rejection_message(command: ReceivedCommand, reason: str, now: Instant) -> OutgoingMessage:
+    """The id is derived from the command, so that a repeat is recognized."""
+    digest = blake2b(b"%d " % command.order + command.data, digest_size=16).digest()
+    readable = _readable(command.data)
+    envelope = CommandRejectedEnvelope(
+        id=str(UUID(bytes=digest)),
+        type=COMMAND_REJECTED,
+        tenant_id=_text(readable.tenant_id),
+        timestamp_ms=now // MICROSECONDS_PER_MS,
+        correlation_id=_text(readable.correlation_id),
+        causation_id=_text(readable.id),
+        payload=CommandRejected(
+            reason=reason, command=b64encode(command.data[:RETURNED_COMMAND_BYTES]).decode()
+        ),
+    )
+    tenant_id = "" if envelope.tenant_id is UNSET else envelope.tenant_id
+    return OutgoingMessage(
+        channel=Channel.REJECTED,
+        id=envelope.id,
+        key=key_of(tenant_id, ""),
+        data=encode(envelope),
+    )
+
+
+def _readable(data: bytes) -> _Readable:
+    try:
+        return _decode_readable(data)
+    except UNREADABLE:
+        return _Readable()
+
+
+def _text(value: object) -> str | UnsetType:
+    return value[:MAX_CORRELATION_CHARACTERS] if isinstance(value, str) and value else UNSET

@@ -63,7 +63,7 @@ def run_on_bus(main: Coroutine[None, None, ResultT]) -> ResultT:
 @asynccontextmanager
 async def opened_bus(broker: BrokerSettings) -> AsyncIterator[Bus]:
     # Imported here, because the other commands need nothing of all this.
-    from duetime.brokers import bus_of
+    from duetime.bus.brokers import bus_of
 
     bus = bus_of(broker, f"cli:{socket.gethostname()}:{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""The callback that tells about its timer, and the answer that decides what becomes of it."""
+"""The callback protocol in which the endpoint's answer decides the outcome."""
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -11,12 +11,13 @@ from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
 
 MAX_REASON_CHARACTERS = 200
+"""Length of the endpoint's own words in a timer's last error."""
 
 _NULL = Raw(b"null")
 
 
 class CallbackRequest(Struct, frozen=True, rename="camel"):
-    """The body of a request. `payload` is the client's JSON to the letter, null without one."""
+    """The body of a request. `payload` is the client's JSON byte for byte, or null."""
 
     namespace: str
     id: str
@@ -26,12 +27,12 @@ class CallbackRequest(Struct, frozen=True, rename="camel"):
 
 
 class UnreadableAnswer(ValueError):
-    """The answer decides nothing. The text is for the person who wrote the endpoint."""
+    """The answer decides nothing. The text addresses the author of the endpoint."""
 
 
 class _Answer(Struct, frozen=True, rename="camel", gc=False):
-    """The members that mean something. Their values are looked at one by one, so that those
-    that do not matter may be anything."""
+    """The members that Duetime reads. Each value is parsed only when it matters, so the others
+    may be anything."""
 
     ok: Raw | UnsetType = UNSET
     next_execute_at: Raw | UnsetType = UNSET
@@ -44,7 +45,7 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-def word_request(claim: Claim, payload: Payload) -> bytes:
+def format_request(claim: Claim, payload: Payload) -> bytes:
     return _encode_request(
         CallbackRequest(
             claim.namespace,
@@ -59,12 +60,12 @@ def word_request(claim: Claim, payload: Payload) -> bytes:
 def read_answer(
     answer: HttpAnswer, *, sent_at: Instant, answered_at: Instant, retry_after_ms: int | None
 ) -> Outcome:
-    """What a 200 decides.
+    """The outcome of an answer with status 200.
 
-    `{"ok": true}` completes the timer, whatever else it says. `{"ok": false}` with a
-    `nextExecuteAt` reschedules it; one that is past means now, so that the timer queues behind
-    all that is due already, however often it is answered so. Without one, or if the answer
-    cannot be read, the attempt failed; but the endpoint is alive.
+    `{"ok": true}` completes the timer, whatever else the answer says. `{"ok": false}` with a
+    `nextExecuteAt` reschedules it. An instant in the past means now, so the timer queues behind
+    everything that is already due, however often it is answered so. Without `nextExecuteAt`,
+    or if the answer is unreadable, the attempt failed, but the endpoint is alive.
     """
     try:
         said = _decode(answer)
@@ -93,8 +94,8 @@ def read_answer(
 
 
 def _decode(answer: HttpAnswer) -> _Answer:
-    # What was answered is described, not quoted: whoever may set a timer could otherwise read
-    # from endpoints that were never meant for them.
+    # The answer is described, not quoted: a client that may create timers could otherwise read
+    # from endpoints that it has no access to.
     if answer.body_truncated:
         raise _no_decision(f"it is longer than {len(answer.body)} bytes")
     if not answer.body:
@@ -127,19 +128,18 @@ def _next_execute_at(said: _Answer, now: Instant) -> Instant | None:
     if text is None:
         raise UnreadableAnswer("nextExecuteAt must be a string")
     try:
-        wanted = parse_instant(text)
+        instant = parse_instant(text)
     except ValueError as error:
         raise UnreadableAnswer(f"nextExecuteAt {error}") from None
-    if wanted < 0:
+    if instant < 0:
         raise UnreadableAnswer("nextExecuteAt must not be before 1970")
-    if wanted - now > MAX_DELAY_MICROSECONDS:
+    if instant - now > MAX_DELAY_MICROSECONDS:
         raise UnreadableAnswer("nextExecuteAt is too far in the future: at most 100 years")
-    return max(wanted, now)
+    return max(instant, now)
 
 
 def _reason(said: _Answer) -> str:
-    """What the endpoint says about its refusal, in one short line that no terminal or database
-    takes amiss."""
+    """The endpoint's own words about its refusal, as one short line of printable characters."""
     for member in (said.message, said.error):
         text = None if member is UNSET else _text(member)
         if text and not text.isspace():

@@ -3,18 +3,19 @@
 import re
 
 from duetime.domain.errors import InvalidInput, TooLarge
+from duetime.domain.limits import MAX_HEADER_BYTES, MAX_HEADERS
 
 FIELD = "callback.headers"
-MAX_HEADERS = 64
-MAX_HEADER_BYTES = 16_384
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSAFE_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def check_headers(headers: dict[str, str], encoding: str, characters: str) -> None:
-    """Refuse headers that cannot be sent in `encoding`, which has these `characters` only, and
-    headers that a receiver could read as something else."""
+    """Refuse headers that `encoding` cannot carry or that a receiver could misread.
+
+    `characters` names the characters of `encoding` in the error message.
+    """
     if len(headers) > MAX_HEADERS:
         raise InvalidInput(FIELD, f"must not have more than {MAX_HEADERS} entries")
     size = 0

@@ -1,4 +1,4 @@
-"""Each callback to the destination of its type."""
+"""Routes each callback to the destination of its type."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 
 
-class DestinationByType:
-    """Implements the destination port over the destinations that are configured.
+class DestinationRouter:
+    """Implements the destination port over the configured destinations.
 
-    `unavailable` says, per type without a destination, why there is none and what to do.
+    For each type without a destination, `unavailable` says why and what to do.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class DestinationByType:
         destination = self._destinations.get(type(claim.callback))
         if destination is not None:
             return await destination.deliver(claim)
-        # A timer from a time when this type was configured.
+        # The timer was created while this type was configured.
         now = self._clock.now()
         error = f"callback.type {self._unavailable[type(claim.callback)]}"
         return Failed(sent_at=now, answered_at=now, error=error)

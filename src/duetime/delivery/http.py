@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import UNSET
 
 from duetime import __version__
-from duetime.delivery.answer_protocol import read_answer, word_request
+from duetime.delivery.answer_protocol import format_request, read_answer
 from duetime.delivery.callback_headers import check_headers
 from duetime.delivery.http_client import (
     RESERVED_HEADERS,
@@ -41,15 +41,15 @@ _NEVER_THE_CLIENTS = RESERVED_HEADERS | _DELIVERY_HEADERS
 _TARGETS_REMEMBERED = 4_096
 
 _ASKS_FOR_PATIENCE = frozenset({408, 429})
-"""The only refusals of status 4xx that are about the endpoint and not about the request."""
+"""Statuses 4xx that blame the endpoint, not the request."""
 
 _target_of = lru_cache(_TARGETS_REMEMBERED)(parse_target)
 
 
 class HttpDestination:
-    """POSTs the callback and reads the answer, both as the callback's protocol has it.
+    """POSTs the callback and reads the answer, both in the callback's protocol.
 
-    Redirects are not followed: an endpoint that moved has to be told to whoever set the timer.
+    Redirects are not followed: they fail the attempt, so that the client learns of the new URL.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class HttpDestination:
                 _header_lines(claim, callback.headers, sent_at),
                 _body(claim, callback),
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
-                # After an interruption, which is no failure: it was most likely the connection's.
+                # An interruption counts as an attempt, not as a failure. Its kept-alive
+                # connection was most likely dead, so the repeat gets a new one.
                 on_new_connection=claim.attempt - 1 > claim.failures,
             )
         except StaleConnection as failure:
@@ -125,7 +126,7 @@ def _header_lines(claim: Claim, headers: dict[str, str] | None, sent_at: Instant
 def _body(claim: Claim, callback: HttpCallback) -> bytes | None:
     payload = callback.payload
     if callback.protocol is CallbackProtocol.ANSWER:
-        return word_request(claim, payload)
+        return format_request(claim, payload)
     return None if payload is UNSET else bytes(payload)
 
 
@@ -145,7 +146,7 @@ def _outcome(
                     answer, sent_at=sent_at, answered_at=answered_at, retry_after_ms=retry_after_ms
                 )
             if 200 < status < 300:
-                # Elsewhere this would mean that all is well, so it has to be said.
+                # Other protocols take this as success, so the error explains the difference.
                 error += ', but only 200 with {"ok": true} completes the timer'
         case _ as unreachable:
             assert_never(unreachable)
@@ -159,7 +160,7 @@ def _outcome(
 
 
 def _retry_after_ms(answer: HttpAnswer, now: Instant) -> int | None:
-    """What the endpoint asked for, in seconds or as a date; None when it did not, or unclearly."""
+    """`Retry-After`, given in seconds or as a date; None if absent or unreadable."""
     text = answer.retry_after
     if text is None:
         return None

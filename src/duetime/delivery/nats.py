@@ -9,14 +9,13 @@ from duetime.delivery.callback_headers import check_headers
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, NatsCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.limits import MAX_SUBJECT_CHARACTERS
 from duetime.domain.outcome import Completed, Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.nats.connection import NatsConnection
-from duetime.nats.failure import NatsFailure
+from duetime.nats.failures import NatsFailure
 from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
-
-MAX_SUBJECT_LENGTH = 255
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _CHANNELS = frozenset(Channel)
@@ -24,10 +23,10 @@ _OURS = frozenset({"nats-msg-id", "webhook-id", "webhook-timestamp", "timer-atte
 
 
 class NatsDestination:
-    """Publishes the payload, and the attempt is completed when the server has it; with `ack`, when
-    a stream has stored it.
+    """Publishes the payload. The attempt completes when the server has the message, or with
+    `ack` when a stream has stored it.
 
-    `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops its repeats.
+    `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops repeats.
     """
 
     def __init__(
@@ -48,8 +47,8 @@ class NatsDestination:
         callback = claim.callback
         assert isinstance(callback, NatsCallback)
         server = self._connection.display_name
-        # The server takes what is only published, at once. A stream may take its time, or there
-        # may be none, and then those of other topics should not wait.
+        # The server takes a plain publish at once. A stream may be slow or missing, and the
+        # callbacks of other topics must not wait for it.
         return f"{server} {callback.topic}" if callback.ack else server
 
     async def deliver(self, claim: Claim) -> Outcome:
@@ -80,7 +79,7 @@ class NatsDestination:
 
 
 def _headers(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> dict[str, str]:
-    """The client's headers and those that identify the delivery, which are never the client's."""
+    """The client's headers, and ours that identify the delivery and override the client's."""
     theirs = {name: value for name, value in (headers or {}).items() if name.lower() not in _OURS}
     return theirs | {
         "Nats-Msg-Id": claim.delivery_id,
@@ -100,10 +99,10 @@ def check_callback(callback: NatsCallback) -> None:
         )
     if callback.key is not None:
         _check_subject("callback.key", callback.key)
-        if len(callback.subject) > MAX_SUBJECT_LENGTH:
+        if len(callback.subject) > MAX_SUBJECT_CHARACTERS:
             raise InvalidInput(
                 "callback.key",
-                f"must not make the subject longer than {MAX_SUBJECT_LENGTH} characters",
+                f"must not make the subject longer than {MAX_SUBJECT_CHARACTERS} characters",
             )
     if callback.headers:
         check_headers(callback.headers, "utf-8", "Unicode")
@@ -119,8 +118,8 @@ def _check_subject(field: str, text: str) -> None:
     """Refuse text that is not the subject, or a part of the subject, of one message."""
     if not text:
         raise InvalidInput(field, "must not be empty")
-    if len(text) > MAX_SUBJECT_LENGTH:
-        raise InvalidInput(field, f"must not be longer than {MAX_SUBJECT_LENGTH} characters")
+    if len(text) > MAX_SUBJECT_CHARACTERS:
+        raise InvalidInput(field, f"must not be longer than {MAX_SUBJECT_CHARACTERS} characters")
     if _UNSAFE.search(text):
         raise InvalidInput(field, "must not contain white space or control characters")
     if "*" in text or ">" in text:

@@ -29,6 +29,18 @@ MAX_URL_CHARACTERS = 2_048
 MAX_HEADERS = 64
 """Headers that one callback may carry."""
 
+MAX_HEADER_BYTES = 16_384
+"""Size of all headers of one callback."""
+
+MAX_SUBJECT_CHARACTERS = 255
+"""Length of the NATS subject that a callback publishes on."""
+
+MAX_COMMAND_BYTES = 65_536
+"""Size of a command on the bus."""
+
+MAX_CORRELATION_CHARACTERS = 1_024
+"""Length of a correlation id on the bus."""
+
 MIN_CALLBACK_TIMEOUT_MS = 1
 MAX_CALLBACK_TIMEOUT_MS = 3_600_000
 

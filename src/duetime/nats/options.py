@@ -1,4 +1,4 @@
-"""Where a NATS server is and who we are there."""
+"""Address of a NATS server, and the credentials and TLS files to use there."""
 
 import base64
 import re
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from duetime.nats.failure import NatsFailure
+from duetime.nats.failures import NatsFailure
 
 DEFAULT_PORT = 4222
 
@@ -18,10 +18,10 @@ _USER_SEED = re.compile(r"-{3,}BEGIN USER NKEY SEED-{3,}\s+(\S+)\s")
 
 class NatsOptions(Struct, frozen=True, kw_only=True):
     """`url` is `nats://host:port` or `tls://host:port`, without a user. With `tls://`, or with any
-    of the TLS files, nothing is said to a server that does not speak TLS.
+    of the TLS files, nothing is sent to a server that does not speak TLS.
 
-    A server that is connected and silent is given up when three times `ping_interval_seconds` have
-    passed, if not earlier."""
+    A connection to a silent server is dropped after three times `ping_interval_seconds`, if not
+    earlier."""
 
     url: str
     user: str | None = None
@@ -52,7 +52,7 @@ class NatsOptions(Struct, frozen=True, kw_only=True):
 
 
 def ssl_context(options: NatsOptions) -> ssl.SSLContext | None:
-    """Raises `NatsFailure` when the files are of no use."""
+    """Raises `NatsFailure` if the TLS files cannot be used."""
     if not options.uses_tls:
         return None
     try:
@@ -68,9 +68,9 @@ def ssl_context(options: NatsOptions) -> ssl.SSLContext | None:
 
 
 class UserCredentials:
-    """A `.creds` file. It is read for every connection, because it may be exchanged meanwhile.
+    """A `.creds` file, read for every connection because it may be replaced in between.
 
-    The library could read it, but never comes back from a file that is not one.
+    The library could read it, but never returns from a file that is not one.
     """
 
     def __init__(self, path: str) -> None:
@@ -80,7 +80,7 @@ class UserCredentials:
         return self._find(_USER_JWT).encode()
 
     def sign(self, nonce: str) -> bytes:
-        # Only those who have such a file need the library that it takes.
+        # Imported here: only credentials files need this library.
         import nkeys  # type: ignore[import-untyped]
 
         pair = nkeys.from_seed(bytearray(self._find(_USER_SEED).encode()))
@@ -95,5 +95,5 @@ class UserCredentials:
         except (OSError, UnicodeDecodeError):
             raise NatsFailure(f"cannot read the credentials file {self._path}") from None
         if found is None:
-            raise NatsFailure(f"{self._path} is no NATS credentials file")
+            raise NatsFailure(f"{self._path} is not a NATS credentials file")
         return found[1]

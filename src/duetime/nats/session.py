@@ -1,7 +1,8 @@
-"""One connection to a NATS server, from its making to its end."""
+"""One connection to a NATS server, from start to end."""
 
 import asyncio
 import re
+import secrets
 import ssl
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -13,26 +14,25 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error
 
-from duetime.nats.client import SessionClient
-from duetime.nats.failure import (
+from duetime.nats.client import Headers, SessionClient, format_headers, format_message
+from duetime.nats.failures import (
     NatsFailure,
     connecting_problem,
     ending_problem,
     timed_out,
 )
-from duetime.nats.message import Headers, word_headers, word_message
 from duetime.nats.options import NatsOptions, UserCredentials
 
 _log = structlog.get_logger()
 
 PONG_SECONDS = 10
-"""A server that takes longer to answer a PING is given up."""
+"""Time that a server may take to answer a PING before the connection is dropped."""
 
-MOST_PINGS = 2
-"""So many may be without an answer when it is time for another one."""
+MAX_UNANSWERED_PINGS = 2
+"""Unanswered PINGs allowed before the connection is dropped."""
 
 CLOSE_SECONDS = 1
-MOST_REFUSED_KINDS = 100
+MAX_REFUSED_KINDS = 100
 
 _REFUSED = re.compile(r'permissions violation for (publish|subscription)[^"]*"(.*?)"')
 
@@ -41,11 +41,11 @@ ResultT = TypeVar("ResultT")
 
 
 class Session:
-    """It is never mended; `NatsConnection` makes another one. So nothing waits for a better time
-    in the library's buffers: what was not taken when the connection ends has failed, at once.
+    """Never reconnects; `SessionKeeper` makes the next session. So no message waits in the
+    library's buffers: whatever the server has not taken when the connection ends fails at once.
 
-    `ended` is done when the connection is over and says why; `made_at` is the event loop's time at
-    which it came about.
+    `ended` is done when the connection is over, and says why. `connected_at` is in the event
+    loop's time.
     """
 
     def __init__(self, options: NatsOptions, url: str, context: ssl.SSLContext | None) -> None:
@@ -53,12 +53,11 @@ class Session:
         self._url = url
         self._context = context
         self._server = options.display_name
-        self._client = SessionClient(uses_tls=options.uses_tls, on_end=self._end)
-        self._is_made = False
-        self.made_at = 0.0
+        self._was_connected = False
+        self.connected_at = 0.0
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = self._loop.create_future()
-        self._inbox = f"{self._client.new_inbox()}."
+        self._inbox = f"_INBOX.{secrets.token_hex(11)}."
         self._inbox_refused = False
         self._refused_kinds: set[str] = set()
         self._tokens = map(str, count(1))
@@ -66,34 +65,35 @@ class Session:
         self._unflushed: list[tuple[str, asyncio.Future[None]]] = []
         self._being_flushed: list[tuple[str, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
+        self._client = SessionClient(uses_tls=options.uses_tls, on_end=self._end)
 
     @property
     def is_up(self) -> bool:
-        return self._is_made and not self.ended.done() and self._client.is_connected
+        return self._was_connected and not self.ended.done() and self._client.is_connected
 
     @property
     def servers(self) -> list[str]:
-        """The addresses of all servers of the cluster, as far as this one told."""
+        """The addresses of the cluster's servers, as announced by this one."""
         return [each.netloc.rpartition("@")[2] for each in self._client.servers]
 
     async def start(self) -> None:
-        """Raises `NatsFailure` as soon as it is known that no connection comes about."""
+        """Raises `NatsFailure` as soon as connecting has failed."""
         try:
             async with asyncio.timeout(self._options.connect_timeout_seconds):
                 await self._connect()
             if not self._client.is_connected:
                 raise NatsFailure("connection closed by the server")
-            self._is_made = True
-            self.made_at = self._loop.time()
+            self._was_connected = True
+            self.connected_at = self._loop.time()
             await self.subscribe(f"{self._inbox}*", self._take_reply)
         except BaseException as error:
             await self.close()
             if not isinstance(error, Exception):
                 raise
-            raise self._not_made(error) from None
+            raise self._not_established(error) from None
 
     async def close(self) -> None:
-        """Send what was said before. Bounded, and never raises."""
+        """Send what is still queued, then disconnect. Bounded, and never raises."""
         try:
             if self.is_up:
                 await self.flush(CLOSE_SECONDS)
@@ -104,43 +104,43 @@ class Session:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._client.close()
         except Exception as error:
-            # Whatever it is, the connection is over.
+            # Whatever it was, the connection is over.
             _log.debug("nats.not_closed", server=self._server, error=repr(error))
 
     def publish(
         self, subject: str, data: bytes, headers: Headers | None = None, reply: str = ""
     ) -> None:
-        """Have it sent soon. Nobody is told whether it arrives."""
+        """Queue a message to be sent soon. Whether it arrives is unknown."""
         self._require_up()
-        head = word_headers(headers) if headers else b""
+        head = format_headers(headers) if headers else b""
         if len(head) + len(data) > self._client.max_payload:
             raise NatsFailure(
                 f"the message is larger than the {self._client.max_payload} bytes that the "
                 "server takes",
                 blames_server=False,
             )
-        self._client.send(word_message(subject, reply, head, data))
+        self._client.send(format_message(subject, reply, head, data))
 
     async def publish_flushed(
         self, subject: str, data: bytes, headers: Headers | None, timeout_seconds: float
     ) -> None:
         """Return when the server has taken the message.
 
-        One PING tells it for all that was published before. While it is on its way, those who come
-        gather for the next one.
+        One PONG confirms every message published before its PING. Messages published in the
+        meantime share the next PING.
         """
         self.publish(subject, data, headers)
         await self._flushed(subject, timeout_seconds)
 
     async def flush(self, timeout_seconds: float) -> None:
-        """Return when the server has taken all that was said so far."""
+        """Return when the server has taken everything sent so far."""
         self._require_up()
         await self._flushed("", timeout_seconds)
 
     async def request(
         self, subject: str, data: bytes, headers: Headers | None, timeout_seconds: float
     ) -> Msg:
-        """The first answer; of status 503 if nobody listens on the subject."""
+        """The first answer, which has status 503 if nobody listens on the subject."""
         if self._inbox_refused:
             raise _refusal("subscription", "")
         token = next(self._tokens)
@@ -153,8 +153,8 @@ class Session:
             self._awaiting_reply.pop(token, None)
 
     async def subscribe(self, subject: str, handler: Handler) -> Subscription:
-        """The library keeps any number of messages for the handler: who asks for many has to make
-        room for them."""
+        """The library queues any number of messages for the handler, so a caller that requests
+        many must have room for them."""
         try:
             return await self._client.subscribe(
                 subject, cb=handler, pending_msgs_limit=0, pending_bytes_limit=0
@@ -171,16 +171,16 @@ class Session:
             error_cb=self._take_error,
             allow_reconnect=False,
             connect_timeout=options.connect_timeout_seconds,
-            # The library only sleeps for so long, which may be a part of a second.
+            # The library only sleeps for this long, and a fraction of a second works, too.
             ping_interval=options.ping_interval_seconds,  # type: ignore[arg-type]
-            max_outstanding_pings=MOST_PINGS,
+            max_outstanding_pings=MAX_UNANSWERED_PINGS,
             pending_size=0,
             user=options.user,
             password=options.password,
             user_jwt_cb=credentials.jwt if credentials else None,
             signature_cb=credentials.sign if credentials else None,
             tls=self._context,
-            # The servers of a cluster know each other by their addresses, which no certificate has.
+            # Servers of a cluster announce their addresses, which are in no certificate.
             tls_hostname=options.host,
         )
 
@@ -188,7 +188,7 @@ class Session:
         if not self.is_up:
             raise NatsFailure(f"not connected to {self._server}")
 
-    def _not_made(self, error: Exception) -> NatsFailure:
+    def _not_established(self, error: Exception) -> NatsFailure:
         options = self._options
         return NatsFailure(
             connecting_problem(
@@ -215,14 +215,14 @@ class Session:
         except (OSError, RuntimeError) as error:
             problem = ending_problem(error)
         if problem is not None:
-            # There is nothing left of this task that its end could cancel.
+            # `_end` must not cancel this task.
             self._flushing = None
             self._end(problem)
 
     async def _flush_once(self) -> str | None:
-        """Answers what is wrong with the connection, if anything is."""
+        """Returns the problem of the connection, or None."""
         pong = await self._client.ping()
-        # Unlike a timeout around it, this leaves the library's future alone.
+        # Unlike a timeout around the future, this does not cancel it.
         done, _ = await asyncio.wait({pong}, timeout=PONG_SECONDS)
         if not done:
             return f"no answer for {PONG_SECONDS} s"
@@ -233,7 +233,7 @@ class Session:
         return None
 
     async def _within(self, timeout_seconds: float, future: "asyncio.Future[ResultT]") -> ResultT:
-        # Several times quicker than a timeout around the future, and there may be many.
+        # Several times faster than asyncio.timeout, and there may be many.
         timeout = self._loop.call_later(timeout_seconds, self._time_out, future, timeout_seconds)
         try:
             return await future
@@ -250,9 +250,9 @@ class Session:
             waiting[1].set_result(message)
 
     async def _take_error(self, error: Exception) -> None:
-        """The library would go on trying for ever to make the connection, if nobody raised."""
-        if not self._is_made and not self.ended.done():
-            raise self._not_made(error)
+        """Raising here stops the library, which would otherwise try to connect forever."""
+        if not self._was_connected and not self.ended.done():
+            raise self._not_established(error)
         refused = _REFUSED.search(str(error))
         if refused is not None:
             self._refuse(refused[1], refused[2])
@@ -260,11 +260,12 @@ class Session:
             _log.error("nats.message_not_handled", server=self._server, error=repr(error))
 
     def _refuse(self, what: str, subject: str) -> None:
-        """The server will not have us publish or listen there. The library tells the subject in
-        lower case."""
+        """The server does not permit us to publish or subscribe there. The library reports the
+        subject in lower case."""
         kind = f"{what} {'.'.join(subject.split('.')[:2])}"
-        if kind not in self._refused_kinds and len(self._refused_kinds) < MOST_REFUSED_KINDS:
-            # Once: there may be thousands a second. And whoever makes timers may make up subjects.
+        if kind not in self._refused_kinds and len(self._refused_kinds) < MAX_REFUSED_KINDS:
+            # Logged once, as there may be thousands a second, and bounded, as clients may
+            # invent subjects.
             self._refused_kinds.add(kind)
             _log.warning("nats.refused", server=self._server, what=what, subject=subject)
         if what == "subscription":
@@ -275,9 +276,9 @@ class Session:
             for waiting in (*self._unflushed, *self._being_flushed):
                 if waiting[0].lower() == subject and not waiting[1].done():
                     waiting[1].set_exception(_refusal(what, waiting[0]))
-        for asked, future in refused:
+        for requested, future in refused:
             if not future.done():
-                future.set_exception(_refusal(what, asked))
+                future.set_exception(_refusal(what, requested))
 
     def _end(self, problem: str | None = None) -> None:
         if self.ended.done():

@@ -314,7 +314,7 @@ async def test_with_ack_an_answer_of_somebody_else_is_no_success(
 
     refused = failure_of(await deliver(destination, ack=True))
 
-    assert "is no acknowledgement" in refused.error
+    assert "is not an acknowledgement" in refused.error
 
 
 async def test_with_ack_a_full_stream_fails(destination: NatsDestination, client: Client) -> None:
@@ -391,5 +391,5 @@ async def test_a_credentials_file_is_shown(
     with pytest.raises(NatsFailure, match="authorization violation"):
         await connect(url, credentials_file=str(file))
     file.write_text("no credentials")
-    with pytest.raises(NatsFailure, match="is no NATS credentials file"):
+    with pytest.raises(NatsFailure, match="is not a NATS credentials file"):
         await connect(url, credentials_file=str(file))

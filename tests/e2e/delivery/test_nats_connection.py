@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from duetime.nats import NatsConnection, NatsFailure, NatsOptions, connection, session
+from duetime.nats import NatsConnection, NatsFailure, NatsOptions, session, session_keeper
 from tests.brokers.nats_fixtures import MakeNats
 
 pytestmark = pytest.mark.e2e
@@ -104,7 +104,7 @@ async def test_whoever_wants_a_connection_does_not_hurry_a_server_that_keeps_non
 async def test_a_server_that_tells_of_many_others_is_not_forgotten_over_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(session_keeper, "MAX_ADDRESSES", 3)
     nobody = [f"127.0.0.1:{port}" for port in range(1, 60)]
     async with FleetingServer(nobody).running() as server:
         kept = NatsConnection(NatsOptions(url=server.url))
@@ -123,7 +123,7 @@ async def test_a_server_that_hangs_is_given_up(make_nats: MakeNats) -> None:
     server.pause()
 
     async with asyncio.timeout(AT_ONCE_SECONDS):
-        with pytest.raises(NatsFailure, match="the server has stopped to answer"):
+        with pytest.raises(NatsFailure, match="the server has stopped answering"):
             await hung.flush(PATIENCE_SECONDS)
     assert not hung.is_connected
 
@@ -133,14 +133,14 @@ async def test_a_server_that_hangs_is_given_up(make_nats: MakeNats) -> None:
 
 
 def test_a_server_that_hangs_is_given_up_within_fifteen_seconds() -> None:
-    pings = session.MOST_PINGS + 1
+    pings = session.MAX_UNANSWERED_PINGS + 1
     assert pings * NatsOptions(url="nats://localhost").ping_interval_seconds <= 15
 
 
 async def test_subjects_that_are_refused_are_told_once_and_not_without_end(
     make_nats: MakeNats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_REFUSED_KINDS", 5)
+    monkeypatch.setattr(session, "MAX_REFUSED_KINDS", 5)
     url = make_nats(configuration=NO_PUBLISHING).url
     refused = NatsConnection(NatsOptions(url=url, user="duetime", password="secret"))
     await refused.connect()

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from msgspec import UNSET, json
 
 from duetime.bus.asyncapi import ENVELOPES, EXAMPLES, asyncapi_document, files, json_schema
-from duetime.bus.commands import Rejection, read_command, rejection_message
+from duetime.bus.commands import Rejection, read_command
 from duetime.bus.messages import (
     DUE_TIME_REACHED,
     SCHEDULE_TIMER,
@@ -18,6 +18,7 @@ from duetime.bus.messages import (
     ScheduleTimerEnvelope,
     encode,
 )
+from duetime.bus.rejections import rejection_message
 from duetime.domain.instants import Instant
 from duetime.ports.bus import Channel, ReceivedCommand
 

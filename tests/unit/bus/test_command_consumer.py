@@ -4,8 +4,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from duetime.bus.command_consumer import LOOK_AGAIN_SECONDS, CommandConsumer
-from duetime.bus.event_destination import EventDestination
+from duetime.bus.command_consumer import CHECK_CHANNELS_SECONDS, CommandConsumer
+from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.errors import BusUnavailable, StoreUnavailable
 from duetime.domain.instants import format_instant, plus_ms
@@ -239,7 +239,7 @@ async def test_channels_that_somebody_removed_are_looked_for_now_and_then() -> N
     bus = CountingBus(bench.broker)
     consumer = CommandConsumer(bus, bench.scheduling, bench.clock)
     consumer.start()
-    await bench.clock.sleep(3.5 * LOOK_AGAIN_SECONDS)
+    await bench.clock.sleep(3.5 * CHECK_CHANNELS_SECONDS)
     await consumer.stop()
     assert bus.opened == 4
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.bus.commands import Rejection, read_command, reason_of, rejection_message
+from duetime.bus.commands import Rejection, read_command, reason_of
+from duetime.bus.rejections import rejection_message
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_instant
 from duetime.ports.bus import Channel, ReceivedCommand

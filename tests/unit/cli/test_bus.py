@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from duetime import brokers
-from duetime.bus.commands import read_command, rejection_message
+from duetime.bus import brokers
+from duetime.bus.commands import read_command
+from duetime.bus.rejections import rejection_message
 from duetime.cli.main import app
 from duetime.domain.errors import BusUnavailable
 from duetime.domain.instants import Instant, parse_instant

@@ -9,8 +9,8 @@ from msgspec import UNSET, Raw
 
 from duetime.delivery.answer_protocol import (
     MAX_REASON_CHARACTERS,
+    format_request,
     read_answer,
-    word_request,
 )
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
@@ -30,7 +30,7 @@ key_texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(
 
 def worded(payload: Payload, **claim: object) -> bytes:
     callback = HttpCallback(url="http://a/", protocol=CallbackProtocol.ANSWER)
-    return word_request(claim_of(callback, **claim), payload)  # type: ignore[arg-type]
+    return format_request(claim_of(callback, **claim), payload)  # type: ignore[arg-type]
 
 
 def read(body: bytes, *, truncated: bool = False, retry_after_ms: int | None = None) -> Outcome:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from duetime.delivery.destination_router import DestinationByType
+from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
@@ -59,7 +59,7 @@ class ServiceBench:
         self.namespaces = Namespaces(self.store)
         http = HttpDestination(_UNUSED_CLIENT, self.clock)
         missing: dict[type[Callback], str] = {NatsCallback: "'nats' needs a NATS server"}
-        self._destination = DestinationByType({HttpCallback: http}, missing, self.clock)
+        self._destination = DestinationRouter({HttpCallback: http}, missing, self.clock)
         self.service = self.service_with(rules or TimerRules())
 
     def service_with(self, rules: TimerRules) -> TimerService:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from duetime.bus.event_destination import EventDestination
+from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBus
 from duetime.domain.callback import BusCallback
 from duetime.domain.errors import InvalidInput

@@ -1,4 +1,4 @@
-"""Asking JetStream itself for something."""
+"""Requests to the JetStream API."""
 
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from duetime.nats.connection import NO_RESPONDERS, ApiError, is_status
 API_SECONDS = 5.0
 
 _NOT_ENABLED = frozenset({10039, 10076})
-"""For the account; for the server."""
+"""Error codes of JetStream that is disabled, for the account or for the server."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -22,7 +22,7 @@ async def call(
     request: dict[str, Any] | None,
     answer_type: type[AnswerT],
 ) -> AnswerT:
-    """The answer, which may be an error. Raises `BusUnavailable` if there is none."""
+    """The answer, which may contain an error. Raises `BusUnavailable` if no answer arrives."""
     data = b"" if request is None else msgspec.json.encode(request)
     try:
         message = await connection.request(f"$JS.API.{name}", data, API_SECONDS)
@@ -37,7 +37,7 @@ async def call(
 
 
 def refused(connection: NatsConnection, what: str, error: ApiError | None) -> BusUnavailable:
-    """`error` is None when there was neither what was asked for nor a reason."""
+    """`error` is None if the answer had neither the requested content nor an error."""
     if error is None:
         return BusUnavailable(f"{connection.display_name}: cannot {what}: the answer is unreadable")
     if error.err_code in _NOT_ENABLED:

@@ -9,9 +9,8 @@ import structlog
 
 from duetime.bus.jetstream.api import API_SECONDS
 from duetime.bus.jetstream.commands import CommandPull
-from duetime.bus.jetstream.history import History
 from duetime.bus.jetstream.setup import CommandSource, set_up, stream_of
-from duetime.bus.jetstream.watch import Watch
+from duetime.bus.jetstream.watch import History, Watch
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
@@ -23,17 +22,18 @@ PUBLISH_SECONDS = 5.0
 
 _ACKNOWLEDGE = b"+ACK"
 _GIVE_BACK = b"-NAK"
-_GIVE_BACK_SOON = b'-NAK {"delay": 1000000000}'
-"""In a second. One that nobody can handle would go round without a pause."""
+_GIVE_BACK_LATER = b'-NAK {"delay": 1000000000}'
+"""A delay of one second keeps a command that nobody can handle from circulating without pause."""
 
-_FIT_FOR_HEADER = re.compile(r"[!-$&-~]+")
+_HEADER_SAFE = re.compile(r"[!-$&-~]+")
 _SAFE_IN_HEADER = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
 
 
 class JetStreamBus:
-    """One stream for each channel. The nodes share a durable consumer of the commands.
+    """Implements the bus port with one stream per channel. All nodes share one durable consumer
+    of the commands.
 
-    `redeliver_after_seconds` is for the consumer where it is missing.
+    `redeliver_after_seconds` applies if the consumer has to be created.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class JetStreamBus:
                 await self._connection.connect()
                 source = await set_up(self._connection, self._redeliver_after_seconds)
                 if self._pull is not None and self._pull.stream == source.stream:
-                    self._pull.heed(source.consumer)
+                    self._pull.use(source.consumer)
                 else:
                     await self._start_pull(source)
             except NatsFailure as failure:
@@ -85,7 +85,7 @@ class JetStreamBus:
         await self._answer(commands, _ACKNOWLEDGE)
 
     async def give_back(self, commands: Sequence[ReceivedCommand]) -> None:
-        await self._answer(commands, _GIVE_BACK_SOON)
+        await self._answer(commands, _GIVE_BACK_LATER)
 
     async def publish(self, message: OutgoingMessage) -> None:
         headers = {
@@ -112,7 +112,7 @@ class JetStreamBus:
             if history is not None:
                 meanwhile = await history.since(newest)
                 for message in meanwhile:
-                    # It was stored while the watch began, which may have heard it or not.
+                    # Stored while the watch began, which may or may not have received it.
                     watch.drop(message.id, message.data)
                 for message in [*await history.last(last, newest), *meanwhile]:
                     yield message.data
@@ -134,7 +134,7 @@ class JetStreamBus:
             await before.stop()
 
     async def _answer(self, commands: Sequence[ReceivedCommand], answer: bytes) -> None:
-        """The server does not say whether it heard us: then it would hand them over again."""
+        """The server does not confirm. If the answer is lost, it hands the commands over again."""
         try:
             for command in commands:
                 assert isinstance(command.receipt, str)
@@ -149,10 +149,10 @@ class JetStreamBus:
             await self._answer(commands, _GIVE_BACK)
             await self._connection.flush(API_SECONDS)
         except (BusUnavailable, NatsFailure) as error:
-            # The server will find out by itself that nobody acknowledges them.
+            # The server hands unacknowledged commands over again anyway.
             _log.debug("bus.not_given_back", count=len(commands), error=error.message)
 
 
 def _for_header(text: str) -> str:
-    """Percent signs where a header cannot have the character."""
-    return text if _FIT_FOR_HEADER.fullmatch(text) else quote(text, safe=_SAFE_IN_HEADER)
+    """Percent-encode characters that a header cannot carry."""
+    return text if _HEADER_SAFE.fullmatch(text) else quote(text, safe=_SAFE_IN_HEADER)

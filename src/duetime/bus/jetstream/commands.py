@@ -13,20 +13,21 @@ from duetime.bus.jetstream.setup import CONSUMER, CommandSource
 from duetime.bus.jetstream.stream_requirements import ConsumerSettings
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsConnection
-from duetime.nats.connection import NO_RESPONDERS, Subscription
+from duetime.nats.connection import NO_RESPONDERS
+from duetime.nats.session_keeper import Subscription
 from duetime.ports.bus import Channel, ReceivedCommand
 
 LINGER_SECONDS = 0.01
-"""How long to wait for more where the server says that there is more. Another node may get it."""
+"""Time to wait for further commands that the server has. Other nodes may get them."""
 
 GRACE_SECONDS = 1.0
-"""How much later than announced the server may tell that a request has expired."""
+"""Delay with which the server may report that a request has expired."""
 
 MIN_EXPIRES_SECONDS = 0.02
 
 _NANOSECONDS = 1_000_000_000
-_FRESH = 0.7
-"""As a part of the time after which the server hands a command over again."""
+_FRESH_FRACTION = 0.7
+"""Age up to which a buffered command is handed out, as a fraction of the redelivery time."""
 
 _RECEIPT = "$JS.ACK."
 _EXPIRED = frozenset({"404", "408"})
@@ -34,12 +35,10 @@ _HEARTBEAT = "100"
 
 
 class CommandPull:
-    """Asks the server for as many commands as somebody waits for. What arrives goes into a buffer,
-    from which it is handed out.
+    """Requests as many commands from the server as a caller waits for, and buffers arrivals.
 
-    A request stays open until it is fulfilled or expires, and the next caller is served by what is
-    left of it. So no more is on its way than was asked for, and a node that asks for nothing
-    attracts nothing.
+    A request stays open until it is fulfilled or expires, and its remainder serves the next
+    caller. So no more commands are on their way than requested, and an idle node attracts none.
     """
 
     def __init__(self, connection: NatsConnection, source: CommandSource) -> None:
@@ -49,30 +48,29 @@ class CommandPull:
         self._inbox = f"_INBOX.{secrets.token_hex(11)}"
         self._subscription: Subscription | None = None
         self._buffer: deque[tuple[float, ReceivedCommand]] = deque()
-        self._something_came = asyncio.Event()
+        self._news = asyncio.Event()
         self._more_at_server = False
-        self._asked = 0
-        self._requests = 0
-        self._asked_until = 0.0
+        self._requested = 0
+        self._open_requests = 0
+        self._requested_until = 0.0
         self._problem: str | None = None
 
     @property
     def stream(self) -> str:
         return self._stream
 
-    def heed(self, consumer: ConsumerSettings) -> None:
-        """From now on ask for no more than this allows."""
+    def use(self, consumer: ConsumerSettings) -> None:
+        """Keep to the limits of this consumer from now on."""
         self._consumer = consumer
 
     async def start(self) -> None:
         """Raises `NatsFailure`."""
-        self._subscription = await self._connection.subscribe(self._inbox, self._take, API_SECONDS)
-        self._connection.on_connected.append(self._forget_requests)
+        self._subscription = await self._connection.subscribe(
+            self._inbox, self._take, API_SECONDS, on_restart=self._forget_requests
+        )
 
     async def stop(self) -> list[ReceivedCommand]:
-        """Ask for nothing any more. Answers what arrived and was not handed out."""
-        if self._forget_requests in self._connection.on_connected:
-            self._connection.on_connected.remove(self._forget_requests)
+        """Request nothing more. Returns the commands that were not handed out."""
         if self._subscription is not None:
             await self._connection.unsubscribe(self._subscription, drain=True)
         left = [command for _, command in self._buffer]
@@ -88,28 +86,28 @@ class CommandPull:
             left_seconds = until - loop.time()
             if left_seconds <= 0:
                 return ()
-            await self._ask(limit, left_seconds)
-            await self._something(left_seconds)
+            await self._request(limit, left_seconds)
+            await self._wait_for_news(left_seconds)
         while len(self._buffer) < limit and self._more_at_server:
-            await self._ask(limit, max(until - loop.time(), MIN_EXPIRES_SECONDS))
-            if not await self._something(LINGER_SECONDS):
+            await self._request(limit, max(until - loop.time(), MIN_EXPIRES_SECONDS))
+            if not await self._wait_for_news(LINGER_SECONDS):
                 break
         taken = min(limit, len(self._buffer))
         return [self._buffer.popleft()[1] for _ in range(taken)]
 
-    async def _ask(self, limit: int, expires_seconds: float) -> None:
+    async def _request(self, limit: int, expires_seconds: float) -> None:
         self._raise_problem()
         now = asyncio.get_running_loop().time()
-        if now > self._asked_until + GRACE_SECONDS:
-            # The server has lost our requests, or its answers were lost.
-            self._asked = 0
-        if self._asked == 0:
-            self._requests = 0
-        missing = limit - self._asked - len(self._buffer)
+        if now > self._requested_until + GRACE_SECONDS:
+            # The server lost our requests, or its answers were lost.
+            self._requested = 0
+        if self._requested == 0:
+            self._open_requests = 0
+        missing = limit - self._requested - len(self._buffer)
         most, most_waiting = self._consumer.max_batch, self._consumer.max_waiting
         if most > 0:
             missing = min(missing, most)
-        if missing <= 0 or 0 < most_waiting <= self._requests:
+        if missing <= 0 or 0 < most_waiting <= self._open_requests:
             return
         expires_seconds = max(expires_seconds, MIN_EXPIRES_SECONDS)
         if self._consumer.max_expires > 0:
@@ -120,16 +118,16 @@ class CommandPull:
             msgspec.json.encode(request),
             reply=self._inbox,
         )
-        self._asked += missing
-        self._requests += 1
-        self._asked_until = max(self._asked_until, now + expires_seconds)
+        self._requested += missing
+        self._open_requests += 1
+        self._requested_until = max(self._requested_until, now + expires_seconds)
 
-    async def _something(self, within_seconds: float) -> bool:
-        """Whether anything came: a command, or news about our requests."""
-        self._something_came.clear()
+    async def _wait_for_news(self, within_seconds: float) -> bool:
+        """Whether a command, or news about our requests, arrived in time."""
+        self._news.clear()
         try:
             async with asyncio.timeout(within_seconds):
-                await self._something_came.wait()
+                await self._news.wait()
         except TimeoutError:
             return False
         return True
@@ -140,18 +138,18 @@ class CommandPull:
             if message.subject == Channel.COMMANDS:
                 command = ReceivedCommand(data=message.data, order=order, receipt=message.reply)
                 self._buffer.append((asyncio.get_running_loop().time(), command))
-            self._asked = max(0, self._asked - 1)
+            self._requested = max(0, self._requested - 1)
             self._more_at_server = pending > 0
         else:
             self._take_status(message)
-        self._something_came.set()
+        self._news.set()
 
     def _take_status(self, message: Msg) -> None:
         headers = message.headers or {}
         status = headers.get("Status", "")
         if status in _EXPIRED:
             left = headers.get("Nats-Pending-Messages", "")
-            self._asked = max(0, self._asked - int(left)) if left.isdecimal() else 0
+            self._requested = max(0, self._requested - int(left)) if left.isdecimal() else 0
             self._more_at_server = False
         elif status == NO_RESPONDERS:
             self._problem = f"the consumer {CONSUMER} of {self._stream} is gone"
@@ -160,25 +158,25 @@ class CommandPull:
             self._problem = f"the consumer {CONSUMER} of {self._stream}: {reason.lower()}"
 
     def _forget_requests(self) -> None:
-        """The server forgets them with the connection."""
-        self._asked = 0
-        self._something_came.set()
+        """The server forgets our requests when the connection ends."""
+        self._requested = 0
+        self._news.set()
 
     def _raise_problem(self) -> None:
         problem, self._problem = self._problem, None
         if problem is not None:
-            self._asked = 0
+            self._requested = 0
             raise BusUnavailable(f"{self._connection.display_name}: {problem}")
 
     def _drop_old(self, now: float) -> None:
-        """What has waited for long is about to be handed over to somebody else."""
-        fresh_seconds = self._consumer.ack_wait / _NANOSECONDS * _FRESH
+        """Drop commands that the server is about to hand over to another node."""
+        fresh_seconds = self._consumer.ack_wait / _NANOSECONDS * _FRESH_FRACTION
         while self._buffer and self._buffer[0][0] < now - fresh_seconds:
             self._buffer.popleft()
 
 
 def _read_receipt(reply: str) -> tuple[int, int]:
-    """The instant at which the stream stored the message, in nanoseconds, and how many more there
-    are that nobody was given yet. Newer servers put their domain and account in front."""
+    """The time at which the stream stored the message, in nanoseconds, and the number of messages
+    not yet handed over. Newer servers prepend their domain and account."""
     parts = reply.split(".")
     return (int(parts[7]), int(parts[8])) if len(parts) == 9 else (int(parts[9]), int(parts[10]))

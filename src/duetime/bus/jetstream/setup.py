@@ -1,4 +1,4 @@
-"""Streams and the consumer of commands: found, or created where they are missing."""
+"""Finds the streams and the consumer of commands, and creates those that are missing."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from duetime.bus.jetstream.api import call, refused
 from duetime.bus.jetstream.stream_requirements import (
     ConsumerSettings,
     StreamSettings,
-    require_fit_consumer,
-    require_fit_stream,
+    require_usable_consumer,
+    require_usable_stream,
 )
 from duetime.nats import NatsConnection
 from duetime.nats.connection import ApiError
@@ -41,14 +41,14 @@ _CONSUMER_MISSING = 10014
 
 
 class CommandSource(Struct, frozen=True):
-    """Where commands come from: the name of their stream, and how its consumer is set up."""
+    """The name of the stream of commands, and the settings of its consumer."""
 
     stream: str
     consumer: ConsumerSettings
 
 
 class _NamesAnswer(Struct, frozen=True):
-    """As much of it as matters to us. A call that failed has an error, and all others have not."""
+    """The members that Duetime reads. `error` is set only if the call failed."""
 
     error: ApiError | None = None
     streams: list[str] | None = None
@@ -65,22 +65,23 @@ class _ConsumerAnswer(Struct, frozen=True):
 
 
 async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> CommandSource:
-    """Create what is missing and leave alone what is there, which has to be of use."""
+    """Create missing streams and consumers. Existing ones stay unchanged; raises `BusUnavailable`
+    if one does not meet our requirements."""
     server = connection.display_name
     streams = {channel: await _find_or_create_stream(connection, channel) for channel in Channel}
     for channel, stream in streams.items():
-        require_fit_stream(server, stream, channel)
+        require_usable_stream(server, stream, channel)
     commands = streams[Channel.COMMANDS]
     consumer = await _find_or_create_consumer(connection, commands.name, redeliver_after_seconds)
-    require_fit_consumer(server, CONSUMER, consumer, commands)
+    require_usable_consumer(server, CONSUMER, consumer, commands)
     return CommandSource(stream=commands.name, consumer=consumer)
 
 
 async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -> StreamSettings:
-    """Whatever it is called, the stream that stores the subject is the one to use."""
+    """The stream that stores the channel's subject, whatever its name."""
     found = await stream_of(connection, channel)
     if found is not None:
-        return await _look_at_stream(connection, found)
+        return await _stream_settings(connection, found)
     name = _STREAM_NAMES[channel]
     created = await call(
         connection,
@@ -90,14 +91,14 @@ async def _find_or_create_stream(connection: NatsConnection, channel: Channel) -
     )
     if created.config is not None:
         return created.config
-    # Another node may have been quicker.
+    # Another node may have been faster.
     found = await stream_of(connection, channel)
     if found is None:
         raise refused(connection, f"create the stream {name} for {channel}", created.error)
-    return await _look_at_stream(connection, found)
+    return await _stream_settings(connection, found)
 
 
-async def _look_at_stream(connection: NatsConnection, name: str) -> StreamSettings:
+async def _stream_settings(connection: NatsConnection, name: str) -> StreamSettings:
     answer = await call(connection, f"STREAM.INFO.{name}", None, _StreamAnswer)
     if answer.config is None:
         raise refused(connection, f"look at the stream {name}", answer.error)
@@ -114,7 +115,7 @@ async def stream_of(connection: NatsConnection, channel: Channel) -> str | None:
 async def _find_or_create_consumer(
     connection: NatsConnection, stream: str, redeliver_after_seconds: float
 ) -> ConsumerSettings:
-    found = await _look_at_consumer(connection, stream)
+    found = await _consumer_settings(connection, stream)
     if found is not None:
         return found
     settings = {
@@ -136,14 +137,14 @@ async def _find_or_create_consumer(
     )
     if created.config is not None:
         return created.config
-    found = await _look_at_consumer(connection, stream)
+    found = await _consumer_settings(connection, stream)
     if found is None:
         raise refused(connection, f"create the consumer {CONSUMER} of {stream}", created.error)
     return found
 
 
-async def _look_at_consumer(connection: NatsConnection, stream: str) -> ConsumerSettings | None:
-    """None if there is none."""
+async def _consumer_settings(connection: NatsConnection, stream: str) -> ConsumerSettings | None:
+    """None if there is no consumer."""
     answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, _ConsumerAnswer)
     if answer.config is not None:
         return answer.config

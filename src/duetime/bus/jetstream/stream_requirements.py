@@ -1,4 +1,4 @@
-"""Whether the streams and the consumer that somebody else made are of use to us."""
+"""Requirements for streams and consumers that Duetime did not create itself."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from duetime.ports.bus import Channel
 
 
 class StreamSettings(Struct, frozen=True):
-    """As much of them as matters to us."""
+    """The settings that Duetime depends on."""
 
     name: str
     subjects: tuple[str, ...] = ()
@@ -17,7 +17,7 @@ class StreamSettings(Struct, frozen=True):
 
 
 class ConsumerSettings(Struct, frozen=True):
-    """Durations are in nanoseconds, and 0 means that there is no limit."""
+    """Durations are in nanoseconds; 0 means no limit."""
 
     deliver_subject: str = ""
     ack_policy: str = ""
@@ -35,8 +35,8 @@ class ConsumerSettings(Struct, frozen=True):
         return self.filter_subjects or ((self.filter_subject,) if self.filter_subject else ())
 
 
-def require_fit_stream(server: str, stream: StreamSettings, channel: Channel) -> None:
-    """Raises `BusUnavailable` for a stream that never says that it stored something."""
+def require_usable_stream(server: str, stream: StreamSettings, channel: Channel) -> None:
+    """Raises `BusUnavailable` for a stream that does not confirm what it stores."""
     if stream.no_ack:
         raise BusUnavailable(
             f"{server}: the stream {stream.name} of {channel} acknowledges nothing (no_ack is "
@@ -44,11 +44,11 @@ def require_fit_stream(server: str, stream: StreamSettings, channel: Channel) ->
         )
 
 
-def require_fit_consumer(
+def require_usable_consumer(
     server: str, name: str, consumer: ConsumerSettings, stream: StreamSettings
 ) -> None:
-    """Raises `BusUnavailable` for a consumer with which commands would get lost, or would not come,
-    or with which other messages would be taken for commands."""
+    """Raises `BusUnavailable` for a consumer that would lose commands, withhold them, or deliver
+    other messages as commands."""
     problems = _problems(consumer, stream.subjects)
     if problems:
         raise BusUnavailable(
@@ -88,12 +88,12 @@ def _hands_over_commands_only(filters: Sequence[str], stream_subjects: Sequence[
 
 
 def _matches(subject: str, pattern: str) -> bool:
-    parts, wanted = subject.split("."), pattern.split(".")
-    if wanted[-1] == ">":
-        wanted = wanted[:-1]
-        if len(parts) <= len(wanted):
+    parts, pattern_parts = subject.split("."), pattern.split(".")
+    if pattern_parts[-1] == ">":
+        pattern_parts = pattern_parts[:-1]
+        if len(parts) <= len(pattern_parts):
             return False
-        parts = parts[: len(wanted)]
-    return len(parts) == len(wanted) and all(
-        want in ("*", part) for part, want in zip(parts, wanted, strict=True)
+        parts = parts[: len(pattern_parts)]
+    return len(parts) == len(pattern_parts) and all(
+        expected in ("*", part) for part, expected in zip(parts, pattern_parts, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Speaking to a Redis or Valkey server: every wait is bounded, every trouble is the bus's."""
+"""Talks to a Redis or Valkey server. Every wait is bounded, every failure is `BusUnavailable`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
-from duetime.bus.redis.failures import Place, problem_of
+from duetime.bus.redis.failures import Server, problem_of
 from duetime.domain.errors import BusUnavailable
 
 ANSWER_SECONDS = 5.0
@@ -18,26 +18,26 @@ ANSWER_SECONDS = 5.0
 Word = str | bytes | int
 Call = Sequence[Word]
 Answer = Any
-"""As it came over the wire: bytes, integers, None, and lists of those."""
+"""An answer as received: bytes, integers, None, and lists of these."""
 
 _PLAIN_SCHEMES = {"valkey": "redis", "valkeys": "rediss"}
 
 
 class RedisConnection:
-    """Connects when needed, and again when the connection broke. Raises `BusUnavailable` only."""
+    """Connects when needed, and again after a connection broke. Raises only `BusUnavailable`."""
 
     def __init__(self, url: str) -> None:
-        """Raises `ValueError` if the URL cannot be understood."""
+        """Raises `ValueError` for an invalid URL."""
         scheme, _, rest = url.partition(":")
         plain_scheme = _PLAIN_SCHEMES.get(scheme, scheme)
         self._url = f"{plain_scheme}:{rest}"
-        place = parse_url(self._url)
-        host = place.get("host", "localhost")
+        parsed = parse_url(self._url)
+        host = parsed.get("host", "localhost")
         address = f"[{host}]" if ":" in host else host
-        db = f"/{place['db']}" if place.get("db") else ""
-        self.name = f"{scheme}://{address}:{place.get('port', 6379)}{db}"
+        db = f"/{parsed['db']}" if parsed.get("db") else ""
+        self.name = f"{scheme}://{address}:{parsed.get('port', 6379)}{db}"
         self.is_connected = False
-        self._place = Place(name=self.name, host=host, secret=place.get("password") or "")
+        self._server = Server(name=self.name, host=host, secret=parsed.get("password") or "")
         self._uses_tls = plain_scheme == "rediss"
         self._client: Redis | None = None
 
@@ -48,10 +48,10 @@ class RedisConnection:
                 protocol=2,
                 socket_timeout=ANSWER_SECONDS,
                 socket_connect_timeout=ANSWER_SECONDS,
-                # Who asked knows whether it may be done twice.
+                # Only the caller knows whether a command may be repeated.
                 retry=Retry(NoBackoff(), 0),
             )
-            # Releases of the client differ in what they make of answers.
+            # Releases of the library convert answers differently; keep them raw.
             self._client.response_callbacks.clear()
 
     async def close(self) -> None:
@@ -61,14 +61,14 @@ class RedisConnection:
             await self._drop(client, also_in_use=True)
 
     async def ask(self, *call: Word, wait_seconds: float = 0.0) -> Answer:
-        """The answer to one command, which may take `wait_seconds` by itself."""
+        """The answer to one command, which may block for `wait_seconds`."""
         (answer,) = await self.ask_each([call], wait_seconds=wait_seconds)
         if isinstance(answer, ResponseError):
             raise self.unavailable(answer)
         return answer
 
     async def ask_together(self, *calls: Call) -> list[Answer]:
-        """The answers to commands that are carried out all or not at all."""
+        """The answers to commands that are executed in one transaction."""
         answers = await self.ask_each(calls, atomic=True)
         for answer in answers:
             if isinstance(answer, ResponseError):
@@ -78,8 +78,8 @@ class RedisConnection:
     async def ask_each(
         self, calls: Sequence[Call], *, atomic: bool = False, wait_seconds: float = 0.0
     ) -> list[Answer]:
-        """The answers to commands that are sent at once. One that was refused has its
-        `ResponseError` for an answer."""
+        """The answers to commands sent in one pipeline. The answer to a refused command is its
+        `ResponseError`."""
         client = self._client
         if client is None:
             raise BusUnavailable(f"the bus {self.name} is not open")
@@ -95,20 +95,21 @@ class RedisConnection:
             unavailable = self.unavailable(error)
             self.is_connected = isinstance(error, ResponseError)
             if not self.is_connected:
-                # What happened to this connection did to those that were idle, too.
+                # The idle connections most likely broke, too.
                 await self._drop(client, also_in_use=False)
             raise unavailable from error
         self.is_connected = self._client is not None
         if any(isinstance(answer, ReadOnlyError) for answer in answers):
-            # The name may belong to another server by now, which only a new connection finds.
+            # After a failover the name may point to another server; only a new connection
+            # finds it.
             await self._drop(client, also_in_use=False)
         return answers
 
     def unavailable(self, error: Exception) -> BusUnavailable:
         problem = problem_of(
             error,
-            self._place,
-            tls_begins=self._uses_tls and not self.is_connected,
+            self._server,
+            in_handshake=self._uses_tls and not self.is_connected,
             answer_seconds=ANSWER_SECONDS,
         )
         return BusUnavailable(problem)
@@ -118,5 +119,4 @@ class RedisConnection:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await client.connection_pool.disconnect(inuse_connections=also_in_use)
         except (RedisError, OSError):
-            # It is broken, then, and this was to be its end anyway.
-            return
+            return  # The connection is broken, and it was to be dropped anyway.

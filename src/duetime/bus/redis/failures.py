@@ -1,4 +1,4 @@
-"""Why a Redis server did not do what it was asked for, in words for people."""
+"""Why a Redis server did not do what it was asked to do, in words for people."""
 
 from msgspec import Struct
 from redis.exceptions import (
@@ -21,62 +21,64 @@ _REASONS: dict[type[Exception], str] = {
     BusyLoadingError: "is still loading its data",
 }
 _REASONS_BY_CODE = {
-    "NOGROUP": "misses a stream or its consumer group, which are created when the bus is opened",
+    "NOGROUP": "lacks a stream or its consumer group, which are created when the bus is opened",
     "MISCONF": "cannot write to its disk",
-    "WRONGTYPE": "has something else than a stream under the name of a channel",
-    "NOPERM": "does not allow this user what is needed",
+    "WRONGTYPE": "has a key with the name of a channel that is not a stream",
+    "NOPERM": "does not grant this user the permissions that Duetime needs",
 }
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where the server is. `secret` is the password, which is never told."""
+class Server(Struct, frozen=True, kw_only=True):
+    """`secret` is the password, which no message contains."""
 
     name: str
     host: str
     secret: str
 
-    def words_of(self, error: Exception) -> str:
-        words = str(error) or type(error).__name__
-        return words.replace(self.secret, "***") if self.secret else words
+    def text_of(self, error: Exception) -> str:
+        text = str(error) or type(error).__name__
+        return text.replace(self.secret, "***") if self.secret else text
 
 
-def problem_of(error: Exception, place: Place, *, tls_begins: bool, answer_seconds: float) -> str:
-    """The whole explanation. `tls_begins` if TLS is wanted and was not spoken yet."""
-    name = place.name
+def problem_of(
+    error: Exception, server: Server, *, in_handshake: bool, answer_seconds: float
+) -> str:
+    """The whole explanation. `in_handshake`: TLS is required and not yet established."""
+    name = server.name
     if isinstance(error, AuthenticationError):
         return f"{name} {_refusal(str(error))}"
     if isinstance(error, ResponseError | BusyLoadingError):
-        words = place.words_of(error)
+        words = server.text_of(error)
         reason = _REASONS.get(type(error)) or _REASONS_BY_CODE.get(words.partition(" ")[0])
         return f"{name}: {words}" if reason is None else f"{name} {reason}: {words}"
     if isinstance(error, InvalidResponse):
-        return f"{name}: what answers there is no Redis server"
+        return f"{name}: the server there is not a Redis server"
     if isinstance(error, TimeoutError | RedisTimeoutError):
-        hint = " (does it speak TLS?)" if tls_begins else ""
+        hint = " (does it speak TLS?)" if in_handshake else ""
         return f"{name}: no answer within {format_seconds(answer_seconds)}{hint}"
-    return f"{name}: {_connection_problem(error, place, tls_begins)}"
+    return f"{name}: {_connection_problem(error, server, in_handshake)}"
 
 
 def _refusal(words: str) -> str:
     if "required" in words:
         return "needs a password"
     if "without any password" in words:
-        return "has no password, and was given one"
+        return "has no password, but the URL gives one"
     return "does not accept the user or the password"
 
 
-def _connection_problem(error: Exception, place: Place, tls_begins: bool) -> str:
+def _connection_problem(error: Exception, server: Server, in_handshake: bool) -> str:
     cause = _cause(error)
     if cause is not None:
-        return connect_problem(cause, place.host, uses_tls=tls_begins)
-    words = place.words_of(error).rstrip(".")
+        return connect_problem(cause, server.host, uses_tls=in_handshake)
+    words = server.text_of(error).rstrip(".")
     if isinstance(error, RedisConnectionError) and words.startswith("Connection closed"):
         return "connection closed by the server"
     return words[:1].lower() + words[1:]
 
 
 def _cause(error: BaseException) -> OSError | None:
-    """What the library has made its own error of."""
+    """The system error behind the library's own error, if any."""
     if isinstance(error, OSError):
         return error
     before = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""Publishing on Redis streams, many messages at a time."""
+"""Publishes on Redis streams, many messages at a time."""
 
 import asyncio
 from collections import deque
@@ -20,9 +20,9 @@ class _Unsent(Struct):
 
 
 class RedisPublisher:
-    """While one batch is under way the next gathers, so that the batches grow with the load.
+    """While one batch is under way, the next one fills, so batches grow with the load.
 
-    There is one under way at most, so messages are stored in the order they were handed in.
+    At most one batch is under way, so messages are stored in the order of `publish`.
     """
 
     def __init__(self, connection: RedisConnection, keep_seconds: float) -> None:
@@ -62,14 +62,14 @@ class RedisPublisher:
         try:
             answers = await self._connection.ask_each(self._calls(batch))
         except Exception as error:
-            # Those who have gathered meanwhile would have to wait just as long to be told the same.
+            # The messages queued meanwhile would only wait as long for the same failure.
             batch += self._unsent
             self._unsent.clear()
             answers = [error] * len(batch)
         for unsent, answer in zip(batch, answers, strict=True):
-            self._tell(unsent.answered, answer)
+            self._resolve(unsent.answered, answer)
 
-    def _tell(self, answered: asyncio.Future[None], answer: Answer) -> None:
+    def _resolve(self, answered: asyncio.Future[None], answer: Answer) -> None:
         if isinstance(answer, bytes):
             self._newest_ms = max(self._newest_ms, int(answer.partition(b"-")[0]))
         if answered.done():
@@ -90,7 +90,7 @@ class RedisPublisher:
             message = unsent.message
             trimming: tuple[Word, ...] = ()
             if self._newest_ms and message.channel not in trimmed:
-                # By the server's own time, as its last answer told it.
+                # Measured by the server's clock, which is in the id of the last entry.
                 trimming = ("MINID", "~", self._newest_ms - self._keep_ms)
                 trimmed.add(message.channel)
             fields = ("id", message.id, "key", message.key, "data", message.data)

@@ -1,5 +1,5 @@
-"""A small HTTP/1.1 client for callbacks: POST only, kept-alive connections, no dependencies
-of ours. See `HttpClient`."""
+"""A small HTTP/1.1 client for callbacks: POST only, kept-alive connections, no knowledge of
+timers. See `HttpClient`."""
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.client import RESERVED_HEADERS, HttpClient

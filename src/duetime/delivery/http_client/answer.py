@@ -1,4 +1,4 @@
-"""Answers, and the reader that turns the bytes of a connection into them."""
+"""HTTP answers, and the reader that parses them from the bytes of a connection."""
 
 import re
 
@@ -8,21 +8,22 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from duetime.delivery.http_client.failures import InvalidAnswer
 
 HEAD_LIMIT_BYTES = 65_536
+"""Size of an answer's status line and headers."""
 
 _KEEP_ALIVE_TIMEOUT = re.compile(rb"(?:^|[\s,;])timeout\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _BODILESS = frozenset({204, 304})
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What the other side said, whatever the status: a redirect is an answer, too."""
+    """The peer's answer, whatever its status: a redirect is an answer, too."""
 
     status: int
     retry_after: str | None
     """The value of `Retry-After`, as it was sent."""
     body: bytes
-    """The first bytes of the body, as many as the client keeps."""
+    """The body, cut to the size that the client keeps."""
     body_truncated: bool
-    """Whether there was more of it."""
+    """Whether the body was cut."""
 
 
 class AnswerReader:
@@ -50,12 +51,12 @@ class AnswerReader:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        # A body in chunks of one byte takes six times its size. What exceeds this is not body:
-        # endless trailers or chunk extensions, which the parser would pile up.
+        # A body in chunks of one byte takes six times its size. More than this is not body but
+        # endless trailers or chunk extensions, which the parser would accumulate.
         self._framing_limit_bytes = 2 * HEAD_LIMIT_BYTES + 8 * limit_bytes
-        self._parser = HttpResponseParser(self)
         self.keep_alive_seconds: int | None = None
         self.start()
+        self._parser = HttpResponseParser(self)
 
     def start(self) -> None:
         """Expect a new answer."""
@@ -70,7 +71,7 @@ class AnswerReader:
         self._complete = False
 
     def feed(self, data: bytes) -> bool:
-        """Take what arrived; True once the answer is complete. Raises InvalidAnswer.
+        """Read the next bytes; True once the answer is complete. Raises InvalidAnswer.
 
         Bytes beyond the end of the answer make the connection not `reusable`.
         """
@@ -117,13 +118,13 @@ class AnswerReader:
 
     def on_message_begin(self) -> None:
         if self._complete:
-            # A second answer nobody asked for: the next request must not take it for its own.
+            # An answer without a request: the next request must not take it for its own.
             self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._status:
-            return  # A trailer, or a header of what follows the answer.
-        length = len(name)  # Most headers are told apart without making a lower-case copy.
+            return  # A trailer, or a header of a surplus answer.
+        length = len(name)  # Compared first: a lower-case copy of every name costs more.
         if length == 14:
             if name.lower() == b"content-length":
                 self._content_length = value
@@ -150,7 +151,7 @@ class AnswerReader:
         self._status = status
         self.reusable = self._parser.should_keep_alive()
         if status in _BODILESS and (self._chunked or self._content_length not in (None, b"0")):
-            # Some servers send the body that they announce here, although there must be none.
+            # Some servers wrongly send the body that they announce here.
             self.reusable = False
 
     def on_body(self, piece: bytes) -> None:
@@ -159,7 +160,7 @@ class AnswerReader:
         if not self._body:
             self._body = piece
         else:
-            # Not a list of pieces: those of two bytes would take nearly thirty times their size.
+            # Not a list: pieces of two bytes would take nearly thirty times their size.
             if isinstance(self._body, bytes):
                 self._body = bytearray(self._body)
             self._body += piece

@@ -30,8 +30,10 @@ RESERVED_HEADERS = frozenset(
         "upgrade",
     }
 )
-"""Headers (lower case) that frame the request or steer the connection: `header_lines` must not
-contain them, or the peer and we could disagree about where a request ends."""
+"""Headers (lower case) that frame the request or steer the connection.
+
+`header_lines` must not contain them, or the peer could disagree about where a request ends.
+"""
 
 _AUTHORIZATION = re.compile(rb"^authorization:", re.IGNORECASE | re.MULTILINE)
 
@@ -51,7 +53,7 @@ class HttpClient:
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        """`ssl_context` is used as it is: verification and ALPN are then the caller's choice.
+        """`ssl_context` is used unchanged, so the caller chooses verification and ALPN.
 
         `resolve` decides which addresses may be connected to; see `Resolve`.
         """
@@ -76,15 +78,15 @@ class HttpClient:
     ) -> HttpAnswer:
         """Send one request and return the answer, whatever its status.
 
-        `header_lines` are complete lines, `name: value` and CR LF each, already checked for line
-        breaks inside, without any of RESERVED_HEADERS. An `Authorization` among them takes the
-        place of the one in the URL. `Content-Length` is sent always, 0 without a body.
+        `header_lines` are complete lines, `name: value` and CR LF each. They are already checked
+        for line breaks inside and contain none of RESERVED_HEADERS. An `Authorization` among them
+        replaces the one in the URL. `Content-Length` is always sent, 0 without a body.
 
         `timeout_seconds` covers everything: resolving, connecting, TLS, sending, and the answer
         to its last byte. Raises DeliveryFailure; StaleConnection when a kept-alive connection
-        turned out to be closed. A request `on_new_connection` cannot meet one.
-        When the awaiting task is cancelled the connection is aborted; whether the request
-        arrived is then unknown.
+        turned out to be closed, which cannot happen `on_new_connection`.
+        When the awaiting task is cancelled, the connection is aborted, and whether the request
+        arrived is unknown.
         """
         now = asyncio.get_running_loop().time()
         deadline = now + timeout_seconds
@@ -99,9 +101,10 @@ class HttpClient:
             raise
 
     async def close(self) -> None:
-        """Close idle connections and abort busy ones; requests under way raise ClientClosed.
+        """Close idle connections and abort busy ones. Idempotent.
 
-        So does every later `post`. Returns when all sockets are closed. Idempotent.
+        Requests under way and every later `post` raise ClientClosed. Returns when all sockets
+        are closed.
         """
         now = asyncio.get_running_loop().time()
         self._pool.refuse()
@@ -113,8 +116,7 @@ class HttpClient:
         self, target: HttpTarget, deadline: float, timeout_seconds: float
     ) -> Connection:
         self._pool.check_open()
-        # Cancelling a half-open connection is what asyncio.timeout is for; its cost does not
-        # matter here.
+        # asyncio.timeout is slow, but it cancels a half-open connection, and opening is rare.
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:

@@ -1,4 +1,4 @@
-"""One connection to one origin, and the exchange that is under way on it."""
+"""One connection to one origin, and the exchange under way on it."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Connection(asyncio.Protocol):
     """Carries one request and its answer at a time.
 
-    After an answer that leaves the connection clean it puts itself back into the pool; after
-    anything else (a failure, a timeout, an abandoned wait, surplus bytes) it is aborted.
+    After an answer that leaves the connection clean, the connection puts itself back into the
+    pool. After anything else (a failure, a timeout, an abandoned wait, surplus bytes) it aborts.
     """
 
     __slots__ = (
@@ -69,8 +69,8 @@ class Connection(asyncio.Protocol):
         """Send a request and wait for its answer until `deadline` (loop time).
 
         The connection must have come from `ConnectionPool.take` or be new. Raises
-        DeliveryFailure; StaleConnection if the request may be sent again elsewhere. If the
-        wait is cancelled, the connection is aborted.
+        DeliveryFailure; StaleConnection if the request may be sent again elsewhere. Cancelling
+        the wait aborts the connection.
         """
         if not self.is_open:
             raise self._failure or self._loss(None)
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._timeout_seconds = timeout_seconds
         if self._timer is None or deadline < self._watched_deadline:
             self._watch(deadline)
-        # The transport buffers what the socket does not take at once: one request at most.
+        # The transport buffers the rest that the socket does not take: one request at most.
         self._transport.write(request)
         try:
             return await waiter
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def abandon(self) -> None:
-        """Drop the connection because the client closes; a waiting request is told so."""
+        """Drop the connection because the client closes; a waiting request raises ClientClosed."""
         self._fail(ClientClosed())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None:
-            # Nobody asked: nothing that comes from here can be trusted.
+            # Bytes without a request: nothing from this peer can be trusted.
             self._fail(InvalidAnswer())
             return
         try:
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         if not self.is_open:
             return
         if not reader.reusable or self._transport.get_write_buffer_size():
-            # The answer may have come before the request was sent: its rest is not wanted.
+            # Either the peer wants no reuse, or it answered before the request was all sent.
             self.abort()
             return
         self._used_before = True
@@ -180,8 +180,8 @@ class Connection(asyncio.Protocol):
         self._timer = self.loop.call_at(deadline, self._deadline_reached)
 
     def _deadline_reached(self) -> None:
-        # One timer outlives many exchanges: setting and cancelling one for each costs more
-        # than to find here, now and then, that the deadline has moved on.
+        # One timer outlives many exchanges: setting and cancelling one per exchange costs more
+        # than occasionally finding here that the deadline has moved on.
         self._timer = None
         if self._waiter is None:
             return

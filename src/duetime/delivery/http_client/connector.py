@@ -22,9 +22,9 @@ Address = tuple[int, str]
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Finds the addresses of (host, port), best first.
 
-It is asked for every new connection, also when the host is an IP address, and no other address
-than those it returns is ever connected to. It may refuse by raising a DeliveryFailure; an
-OSError counts as a failed look-up, an empty result as a name that does not exist.
+Every new connection calls it, also when the host is an IP address, and connects to no other
+address than it returns. It may refuse by raising a DeliveryFailure. An OSError counts as a failed
+look-up, an empty result as a name that does not exist.
 """
 
 
@@ -63,8 +63,8 @@ class Connector:
     async def open(self, target: HttpTarget) -> Connection:
         """A new connection, TLS included. Raises DeliveryFailure.
 
-        Each address has `connect_timeout_seconds`, so that one that swallows packets does not
-        hide the next. If all fail, the failure of the first, the most preferred, is raised.
+        Each address has `connect_timeout_seconds`, so that an address that drops packets does
+        not hide the next. If all fail, the failure of the first, most preferred one is raised.
         """
         first_failure: DeliveryFailure | None = None
         for family, address in await self._addresses(target):
@@ -94,7 +94,7 @@ class Connector:
                     target.port,
                     family=family,
                     ssl=self._ssl_context if secure else None,
-                    # An absolute name ends with a dot, which certificates do not.
+                    # An absolute name ends with a dot; names in certificates do not.
                     server_hostname=target.host.rstrip(".") if secure else None,
                 )
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Connections between two requests, and all others that are open."""
+"""All open connections, and which of them are idle."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -7,15 +7,14 @@ from duetime.delivery.http_client.failures import ClientClosed
 
 if TYPE_CHECKING:
     from duetime.delivery.http_client.connection import Connection
-
-
 DISTRUST_SECONDS = 10.0
+"""Time for which no connection is kept to an origin that closed one without notice."""
 
 
 class ConnectionPool:
     """Keeps idle connections by origin; the one used last is used first.
 
-    So a falling load lets the surplus of connections expire. A connection is taken by one
+    This order lets surplus connections expire when the load falls. A connection serves one
     request at a time, and is never taken after its expiry.
     """
 
@@ -30,16 +29,16 @@ class ConnectionPool:
         self._distrusted: dict[str, float] = {}
 
     def check_open(self) -> None:
-        """Raise ClientClosed unless new connections are welcome."""
+        """Raise ClientClosed if the pool accepts no connections any more."""
         if self._closed:
             raise ClientClosed
 
     def refuse(self) -> None:
-        """Welcome no connection from now on, neither new nor used."""
+        """Accept no connection from now on, neither new nor used."""
         self._closed = True
 
     def add(self, connection: "Connection") -> None:
-        """Know of a new connection, which is busy from the start."""
+        """Register a new connection, which is busy from the start."""
         self._open.add(connection)
         if self._closed:
             connection.abandon()
@@ -63,7 +62,7 @@ class ConnectionPool:
     def distrust(self, origin: str, now: float) -> None:
         """Keep no connection to an origin for a while: its peer closed one without notice.
 
-        Some peers do so after every answer; one that did it by chance costs us little.
+        Some peers do so after every answer. If it was chance, distrust costs little.
         """
         self._distrusted = {each: until for each, until in self._distrusted.items() if until > now}
         self._distrusted[origin] = now + DISTRUST_SECONDS
@@ -73,7 +72,8 @@ class ConnectionPool:
     def put(self, connection: "Connection", keep_alive_seconds: int | None) -> None:
         """Make a connection idle that has just completed an exchange.
 
-        It expires after `max_idle_seconds`, or a second before the peer would close it.
+        The connection expires after `max_idle_seconds`, or a second before the peer would close
+        it.
         """
         idle_seconds = self._max_idle_seconds
         if keep_alive_seconds is not None:
@@ -114,7 +114,7 @@ class ConnectionPool:
 
     def _drop_expired(self, loop: asyncio.AbstractEventLoop) -> None:
         self._sweep = None
-        # The loop may call a millisecond early; what expires by then expires now.
+        # The loop may call a millisecond early.
         now = loop.time() + 0.001
         kept: dict[str, list[Connection]] = {}
         for origin, connections in self._idle.items():

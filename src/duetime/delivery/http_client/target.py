@@ -1,4 +1,4 @@
-"""A callback URL, taken apart once and ready to be written into requests."""
+"""A callback URL, parsed once and ready to be written into requests."""
 
 import base64
 import ipaddress
@@ -6,16 +6,18 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
-MAX_URL_LENGTH = 2048
-MAX_HOST_LENGTH = 253
+from duetime.domain.limits import MAX_URL_CHARACTERS
+
+MAX_HOST_CHARACTERS = 253
+"""Length of a host name in DNS."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SPACE_OR_CONTROL = re.compile(r"[\x00-\x20\x7f-\xa0]")
 _HOST = re.compile(
     r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?"
 )
-# IDNA 2003, which the standard library has, maps these to other letters; IDNA 2008 does not.
-# The two name different hosts, so the caller has to say which one is meant.
+# The standard library's IDNA 2003 maps these to other letters; IDNA 2008 does not. The two
+# results name different hosts, so the caller has to choose.
 _AMBIGUOUS_IN_HOST = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -26,7 +28,7 @@ class InvalidUrl(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """Where a request goes. Build it with `parse_target`; keep it, parsing is the dear part.
+    """Where a request goes. Build it with `parse_target` and keep it: parsing is slow.
 
     No field can carry a line break into a request, whatever the URL was.
     """
@@ -34,10 +36,10 @@ class HttpTarget:
     scheme: str
     """`http` or `https`."""
     host: str
-    """Lower case, ASCII (IDNA), without brackets: what is resolved and verified."""
+    """Lower case, ASCII (IDNA), without brackets; resolved and verified as is."""
     port: int
     origin: str
-    """`scheme://host:port`, always with the port: the key of the pool and of fairness."""
+    """`scheme://host:port`, always with the port; the key of the pool and of fairness."""
     request_line: bytes
     """`POST /path?query HTTP/1.1` and the line break."""
     host_header: bytes
@@ -49,16 +51,16 @@ class HttpTarget:
 
 
 def parse_target(url: str) -> HttpTarget:
-    """Take an http or https URL apart.
+    """Parse an http or https URL.
 
     The host is IDNA-encoded, non-ASCII characters of path and query are percent-encoded as
     UTF-8, the fragment is dropped, an empty path becomes `/`. Nothing else is rewritten: dot
-    segments and percent-escapes reach the server as they were given.
+    segments and percent-escapes reach the server as given.
 
     Raises InvalidUrl.
     """
-    if len(url) > MAX_URL_LENGTH:
-        raise InvalidUrl(f"is longer than {MAX_URL_LENGTH} characters")
+    if len(url) > MAX_URL_CHARACTERS:
+        raise InvalidUrl(f"is longer than {MAX_URL_CHARACTERS} characters")
     if _SPACE_OR_CONTROL.search(url):
         raise InvalidUrl("contains a space or control character")
     scheme, separator, rest = url.partition("://")
@@ -67,7 +69,7 @@ def parse_target(url: str) -> HttpTarget:
         raise InvalidUrl("must be an http or https URL")
     authority, path_and_query = _split_authority(rest)
     if "\\" in authority:
-        # Browsers read a backslash as a slash, so a person may see another host than we do.
+        # Browsers read a backslash as a slash, so a person may see a different host.
         raise InvalidUrl("contains a backslash in its host part")
     user_info, _, host_and_port = authority.rpartition("@")
     if "@" in user_info:
@@ -135,11 +137,13 @@ def _named_host(host: str) -> str:
             raise InvalidUrl("has an ambiguous host name; write it in its xn-- form")
         try:
             name = (
-                host.encode("idna").decode("ascii").lower() if len(host) <= MAX_HOST_LENGTH else ""
+                host.encode("idna").decode("ascii").lower()
+                if len(host) <= MAX_HOST_CHARACTERS
+                else ""
             )
         except UnicodeError:
             name = ""
-    if len(name.rstrip(".")) > MAX_HOST_LENGTH or not _HOST.fullmatch(name):
+    if len(name.rstrip(".")) > MAX_HOST_CHARACTERS or not _HOST.fullmatch(name):
         raise InvalidUrl("has an invalid host name")
     return name
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from duetime.bus.event_destination import PAUSE_SECONDS, EventDestination
+from duetime.bus.events import PAUSE_SECONDS, EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant, format_instant, plus_ms

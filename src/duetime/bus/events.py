@@ -1,4 +1,4 @@
-"""Timers that are announced on the bus: `DueTimeReached`."""
+"""Announces due timers on the bus with `DueTimeReached` events."""
 
 from msgspec import UNSET
 
@@ -18,15 +18,15 @@ from duetime.ports.bus import Bus, Channel, OutgoingMessage
 from duetime.ports.clock import Clock
 
 PAUSE_SECONDS = 0.5
-"""How long an attempt that failed keeps its slot. There are few while the broker is away, so this
-is what keeps the others from failing one after the other, thousands a second."""
+"""Time for which a failed attempt keeps its slot. Slots are few while the broker is away, so this
+keeps timers from failing one after the other, thousands a second."""
 
 
 class EventDestination:
-    """Publishes, and only when the broker has stored the event the timer is completed.
+    """Publishes an event. The timer completes only when the broker has stored the event.
 
-    Who dies in between publishes again. The event then has the same id, which is that of the
-    firing, and so the broker or its consumer can drop it.
+    A node that dies in between leaves the event to be published again. The repeat has the same
+    id, that of the firing, so the broker or its consumer can drop it.
     """
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
@@ -76,4 +76,4 @@ class EventDestination:
         return Completed(sent_at=sent_at, answered_at=self._clock.now())
 
     async def close(self) -> None:
-        """The bus is closed by who opened it."""
+        """Does nothing: `BusRouter` closes the bus."""

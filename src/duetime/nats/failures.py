@@ -1,4 +1,4 @@
-"""Why a NATS server did not do what it was asked for, in words for people."""
+"""Why a NATS server did not do what it was asked to do, in words for people."""
 
 from nats.errors import Error, StaleConnectionError, UnexpectedEOF
 
@@ -8,7 +8,7 @@ from duetime.network_failures import connect_problem, format_seconds
 
 class NatsFailure(Unavailable):
     """`message` is the whole explanation. `blames_server` is False when the server is evidently
-    alive and refuses this request only."""
+    alive and refuses only this request."""
 
     what = "nats"
 
@@ -18,7 +18,7 @@ class NatsFailure(Unavailable):
 
 
 class NatsTimeout(NatsFailure):
-    """There was no answer in time."""
+    """No answer arrived in time."""
 
 
 def timed_out(server: str, timeout_seconds: float) -> NatsTimeout:
@@ -26,7 +26,7 @@ def timed_out(server: str, timeout_seconds: float) -> NatsTimeout:
 
 
 def connecting_problem(error: Exception, host: str, *, uses_tls: bool, seconds: float) -> str:
-    """Why no connection came about."""
+    """Why no connection was established."""
     if isinstance(error, NatsFailure):
         return error.message
     if isinstance(error, TimeoutError):
@@ -43,7 +43,7 @@ def ending_problem(error: Exception | None) -> str:
     if error is None or isinstance(error, UnexpectedEOF):
         return "connection closed by the server"
     if isinstance(error, StaleConnectionError):
-        return "the server has stopped to answer"
+        return "the server has stopped answering"
     if isinstance(error, OSError):
         return "connection reset"
     return str(error).removeprefix("nats: ").strip("' ").lower()

@@ -1,4 +1,4 @@
-"""From settings to connections with brokers."""
+"""From the settings of a broker to its connection."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -13,13 +13,12 @@ from duetime.settings import (
 )
 
 if TYPE_CHECKING:
-    from duetime.nats.connection import NatsConnection
-    from duetime.nats.options import NatsOptions
+    from duetime.nats import NatsConnection, NatsOptions
 
 
 def bus_of(broker: BrokerSettings, node: str) -> Bus:
-    """The adapter for the broker, not connected yet. `node` is the name of this process there."""
-    # Imported here, so that those who use one broker, or none, do not wait for the others.
+    """The adapter for the broker, not connected yet. `node` names this process there."""
+    # Imported here: each broker's library is slow to import, and at most one is needed.
     match broker:
         case NatsBrokerSettings(nats=nats):
             from duetime.bus.jetstream.bus import JetStreamBus
@@ -38,14 +37,14 @@ def bus_of(broker: BrokerSettings, node: str) -> Bus:
 
 
 def nats_connection(nats: NatsSettings) -> "NatsConnection":
-    """For callbacks over NATS, not connected yet."""
-    from duetime.nats.connection import NatsConnection
+    """The connection for callbacks over NATS, not connected yet."""
+    from duetime.nats import NatsConnection
 
     return NatsConnection(_nats_options(nats))
 
 
 def _nats_options(nats: NatsSettings) -> "NatsOptions":
-    from duetime.nats.options import NatsOptions
+    from duetime.nats import NatsOptions
 
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)
