@@ -1,1 +1,1 @@
-"""Measures Duetime from outside, beside the bare limits of what it is built from."""
+"""Benchmarks of Duetime beside bare limits of the same machine."""

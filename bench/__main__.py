@@ -1,7 +1,7 @@
-"""`python -m bench`: measure, print a table, leave `results.json` and pictures.
+"""`python -m bench`: measure, print a table, write `results.json` and pictures.
 
-The exit code is 0 whether or not bounds hold: machines differ. It is 1 when something is wrong
-whatever the machine: a timer lost, early or repeated, or a server that does not work.
+The exit code is 1 if a timer was lost, early or repeated, or the server failed. A missed bound
+leaves it at 0, because machines differ.
 """
 
 import argparse
@@ -15,10 +15,8 @@ from rich.console import Console
 from bench.harness.child import ChildFailed
 from bench.harness.progress import Steps
 from bench.harness.server import ServerFailed
-from bench.report.pictures import draw
-from bench.report.scale_picture import draw_scale
+from bench.report.pictures import draw_firing, draw_scale, draw_v1
 from bench.report.table import print_report
-from bench.report.v1_picture import draw_v1
 from bench.results import Results
 from bench.scale import StoreName, scale_of
 from bench.session import NAMES, most_stored, run_session
@@ -31,22 +29,30 @@ DEFAULT_OUTPUT = Path(__file__).parent / "output"
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure Duetime beside its bare limits."
+        prog="python -m bench", description="Measure Duetime beside bare limits of this machine."
     )
     parser.add_argument(
         "--store", type=StoreName, choices=list(StoreName), default=StoreName.SQLITE
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, indicative only")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the work; figures are indicative only"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
         metavar="NAME",
-        help="some of: "
+        help="measurements to run: "
         + "; ".join(f"{', '.join(names)} ({store})" for store, names in NAMES.items())
-        + ". loaded repeats creates, burst, steady",
+        + ". loaded repeats creates, burst and steady on filled stores",
     )
     parser.add_argument(
-        "--stored", type=int, metavar="N", help="pending, and as many finished, timers at most"
+        "--stored",
+        type=positive,
+        metavar="N",
+        help="pending timers, and as many finished ones, in the largest store",
+    )
+    parser.add_argument(
+        "--burst", type=positive, metavar="N", help="timers of one instant in each burst"
     )
     parser.add_argument(
         "--set",
@@ -54,23 +60,31 @@ def parse_arguments() -> argparse.Namespace:
         default=[],
         metavar="NAME=VALUE",
         dest="settings",
-        help="settings of the PostgreSQL server that is started",
+        help="settings of the PostgreSQL server started for the run",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help=f"for results and stores [{DEFAULT_OUTPUT}]"
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help=f"directory of results and stores [{DEFAULT_OUTPUT}]",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.only or ()) - set(NAMES[arguments.store])
     if unknown:
         parser.error(
-            f"--only: {', '.join(sorted(unknown))} is not among the measurements of"
-            f" {arguments.store}: {', '.join(NAMES[arguments.store])}"
+            f"--only: {arguments.store} has no {', '.join(sorted(unknown))}; choose from"
+            f" {', '.join(NAMES[arguments.store])}"
         )
-    if arguments.stored is not None and arguments.stored < 1:
-        parser.error("--stored: at least 1")
     if not all("=" in each for each in arguments.settings):
-        parser.error("--set: write NAME=VALUE")
+        parser.error("--set: expected NAME=VALUE")
     return arguments
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def main() -> int:
@@ -81,7 +95,7 @@ def main() -> int:
     output.mkdir(parents=True, exist_ok=True)
     for log in output.glob("server-*.log"):
         log.unlink()
-    scale = scale_of(store, quick=arguments.quick, stored=arguments.stored)
+    scale = scale_of(store, quick=arguments.quick, stored=arguments.stored, burst=arguments.burst)
     names = set(arguments.only or NAMES[store])
     settings = dict(each.split("=", 1) for each in arguments.settings)
     console = Console()
@@ -103,7 +117,7 @@ def announce(store: StoreName, timers: int, output: Path, console: Console) -> N
     is_given = store is StoreName.POSTGRESQL and os.environ.get(GIVEN_URL)
     place = "on the given server" if is_given else f"in {output}"
     console.print(
-        f"This takes up to {disk_bytes(store, timers) / GB:.1f} GB of disk {place} while it runs.",
+        f"This run needs up to {disk_bytes(store, timers) / GB:.1f} GB of disk {place}.",
         highlight=False,
     )
 
@@ -112,7 +126,7 @@ def write(results: Results, output: Path, console: Console) -> None:
     written = [output / "results.json"]
     written[0].write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     print_report(results, console)
-    if draw(results, output / "lateness.png"):
+    if draw_firing(results, output / "lateness.png"):
         written.append(output / "lateness.png")
     if draw_scale(results, output / "postgres-scale.png"):
         written.append(output / "postgres-scale.png")

@@ -1,4 +1,4 @@
-"""Everything that one run finds out."""
+"""All figures of one run, as written to `results.json`."""
 
 import msgspec
 
@@ -6,14 +6,14 @@ from bench.harness.load_generator import LoadFigures
 from bench.limits.database import DatabaseLimit
 from bench.limits.http_clients import ClientFigures
 from bench.limits.store_calls import StoreCalls
-from bench.measurements.bus.figures import BusFigures
+from bench.measurements.bus.session import BusFigures
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
 from bench.measurements.footprint import FootprintFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
-from bench.measurements.store_audit import Books
-from bench.measurements.v1.figures import V1Figures
+from bench.measurements.store_audit import StoreAudit
+from bench.measurements.v1.session import V1Figures
 from bench.scale import Scale, StoreName
 from bench.stores.postgres_server import PostgresFacts
 from bench.stores.statement_costs import StatementFigures
@@ -26,16 +26,15 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     store: str
     load_average: float
-    """Of the minute before the run: above 0.5 or so, somebody else was at work."""
+    """Load average of the minute before the run. Above about 0.5, the machine was not idle."""
 
 
 class StoreFigures(msgspec.Struct, kw_only=True):
-    """What was measured on one store. `memory_mb` is that of the server at the end.
+    """Figures of one store. `memory_mb` is the server's memory at the end.
 
-    `analyzed` tells whether the tables were analyzed by hand after they had been filled.
-    `scattered_creates` are due anywhere among those that are stored, so that hardly two fall on
-    the same page of an index. Right after a checkpoint, which is when they are measured, that is
-    the worst there is for PostgreSQL: it logs each page in full.
+    `analyzed` is true if the tables were analyzed right after filling. `scattered_creates` are due
+    at random among the stored timers, so that hardly two share an index page. They run right after
+    a checkpoint, PostgreSQL's worst case: it logs each page in full.
     """
 
     stored: int
@@ -58,13 +57,13 @@ class StoreFigures(msgspec.Struct, kw_only=True):
 
 
 class Results(msgspec.Struct, kw_only=True):
-    """`loaded` are in the order of their sizes; those after the first fields are PostgreSQL's."""
+    """`loaded` is in ascending order of size; only PostgreSQL has `postgres` to `store_audit`."""
 
     store: StoreName
     machine: Machine
     scale: Scale
     harness: LoadFigures
-    """The load generator against the receiver: what the harness itself can do."""
+    """The load generator against the receiver: the limit of the harness."""
     empty: StoreFigures | None = None
     loaded: list[StoreFigures] = []
     footprint: FootprintFigures | None = None
@@ -73,11 +72,11 @@ class Results(msgspec.Struct, kw_only=True):
     limit: DatabaseLimit | None = None
     calls: StoreCalls | None = None
     loaded_calls: StoreCalls | None = None
-    """On the largest store."""
+    """Store calls on the largest store."""
     workers: BurstFigures | None = None
     nodes: NodesFigures | None = None
     lists: list[ListFigures] = []
-    books: Books | None = None
+    store_audit: StoreAudit | None = None
     v1: V1Figures = msgspec.field(default_factory=V1Figures)
     bus: BusFigures = msgspec.field(default_factory=BusFigures)
     seconds: float = 0.0
@@ -93,7 +92,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(fault for each in self.clients for fault in each.faults),
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
-            *(self.books.faults if self.books else []),
+            *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,
             *self.bus.faults,
         ]

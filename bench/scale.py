@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""Sizes of the measurements."""
 
 from enum import StrEnum
 
@@ -13,13 +13,13 @@ class StoreName(StrEnum):
 
 
 class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """Of what is measured of the Timer API v1, on either store."""
+    """Sizes for the Timer API v1, on either store."""
 
     batch_timers: int
     batch_warm_up: int
     import_timers: int
     paged: int
-    """How many pending, and as many finished, timers are stored where pages are read."""
+    """Pending timers, and as many finished ones, in the store whose pages are read."""
     page_requests: int
     hanging_timers: int
     healthy_timers: int
@@ -27,7 +27,7 @@ class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BusScale(msgspec.Struct, frozen=True, kw_only=True):
-    """Of what is measured of the bus, on either store."""
+    """Sizes for the bus, on either store."""
 
     commands: int
     burst: int
@@ -42,12 +42,12 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     posts: int
     client_rounds: int
     burst: int
+    """Timers of one instant."""
     burst_rounds: int
     steady_per_second: int
     steady_seconds: int
     sizes: tuple[int, ...]
-    """Of the loaded stores, in rising order: timers that are pending, and as many again that are
-    finished."""
+    """Sizes of the loaded stores, ascending: pending timers, and as many finished ones."""
     idle_seconds: float
     limit_rows: int = 0
     node_timers: int = 0
@@ -168,9 +168,12 @@ QUICK = {
 }
 
 
-def scale_of(store: StoreName, *, quick: bool, stored: int | None) -> Scale:
-    """With `stored`, the largest size is that one instead, and pages are read there too."""
+def scale_of(store: StoreName, *, quick: bool, stored: int | None, burst: int | None) -> Scale:
+    """`stored` replaces the largest size, including that for pages; `burst` the size of bursts."""
     scale = (QUICK if quick else FULL)[store]
+    if burst is not None:
+        bus = msgspec.structs.replace(scale.bus, burst=burst)
+        scale = msgspec.structs.replace(scale, burst=burst, bus=bus)
     if stored is None:
         return scale
     smaller = decades_below(stored) if len(scale.sizes) > 1 else []

@@ -1,4 +1,4 @@
-"""One run of the benchmark: which measurements, in which order, on which store."""
+"""One run of the benchmark: the chosen measurements, in order, each on its store."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ from bench.measurements.firing import measure_burst, measure_steady
 from bench.measurements.footprint import measure_footprint
 from bench.measurements.lists import measure_lists
 from bench.measurements.nodes import measure_nodes
-from bench.measurements.store_audit import audit_books
+from bench.measurements.store_audit import audit_store
 from bench.measurements.v1.pages import NAMESPACES, measure_pages
 from bench.measurements.v1.session import V1_MEASURES, measure_v1
 from bench.results import Machine, Results, StoreFigures
@@ -56,23 +56,23 @@ WORKERS = 2
 
 
 def measures_of(names: set[str]) -> tuple[str, ...]:
-    """The measurements among the names; all of them when only `loaded` was asked for."""
+    """The named ones of `MEASURES`; all of them if `loaded` is named without any."""
     chosen = tuple(name for name in MEASURES if name in names)
     return MEASURES if not chosen and "loaded" in names else chosen
 
 
 def reads_pages_on_largest(names: set[str], scale: Scale) -> bool:
-    """Whether pages can do with the largest store that the other measurements fill."""
+    """Whether pages can be read from the largest store of the other measurements."""
     return "pages" in names and scale.v1.paged == scale.stored
 
 
 def most_stored(names: set[str], scale: Scale) -> int:
-    """How many timers the largest store gets that these measurements need."""
+    """The number of timers in the largest store of these measurements."""
     stored = scale.stored if names.intersection(("loaded", *ON_THE_LARGEST)) else 0
     paged = scale.v1.paged if "pages" in names else 0
-    # The import has its lines in a file, and its rows once more in the table of the limit.
+    # The import writes its lines into a file; the bare limit stores the rows once more.
     imported = 2 * scale.v1.import_timers if "import" in names else 0
-    # Commands come twice: all at once, and then while they are published.
+    # Commands are measured twice: as a backlog, and while publishing.
     commanded = 2 * scale.bus.commands if "bus-commands" in names else 0
     return max(2 * stored, 2 * paged, imported, commanded)
 
@@ -128,8 +128,8 @@ class Session:
     def _on_loaded_stores(self, store: StoreUnderTest, results: Results) -> None:
         sizes = self._scale.sizes if "loaded" in self._names else self._scale.sizes[-1:]
         for size in sizes:
-            # Smaller ones are measured as they are, with whatever autovacuum has got round to.
-            # After the last one it would be at work for minutes, in the midst of everything.
+            # Smaller stores are left to autovacuum. On the largest, it would work for minutes
+            # during the measurements.
             is_largest = size == sizes[-1]
             text = f"storing {size:,} pending and {size:,} finished timers"
             with self._steps.step(text):
@@ -150,12 +150,12 @@ class Session:
                 results.loaded_calls = measure_store_calls(self._rows(store))
         if "audit" in self._names:
             with self._steps.step("duetime audit"):
-                results.books = audit_books(store)
+                results.store_audit = audit_store(store)
 
     def _on_largest_store(self, server: Server, results: Results) -> None:
         host = self._stores.host
         if host is not None and results.loaded and "creates" in self._measures:
-            with self._steps.step("creates due anywhere among those that are stored"):
+            with self._steps.step("creates due at random among the stored timers"):
                 host.checkpoint()
                 results.loaded[-1].scattered_creates = measure_creates(
                     server, self._receiver, self._scale, within_us=DUE_WITHIN_US

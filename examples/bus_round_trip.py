@@ -1,11 +1,11 @@
-"""Schedule calls over the bus and handle their events, each once.
+"""Schedule calls over the bus and handle each event once.
 
     pip install nats-py
     python examples/bus_round_trip.py nats://127.0.0.1:4222
 
-Needs NATS with JetStream, and a running server that has it as its broker. Without an argument the
-broker is that of TIMER_BROKER_URL, as for the server. `schedule` and `consume` need nothing of each
-other but the broker: each may be a program of its own.
+This needs NATS with JetStream, and a running Duetime server that uses it as its broker. Without an
+argument, the broker is TIMER_BROKER_URL. `schedule` and `consume` share only the broker, so each
+could be a program of its own.
 """
 
 import argparse
@@ -31,8 +31,8 @@ PATIENCE = timedelta(seconds=10)
 
 
 async def schedule(jetstream: JetStreamContext, call: str, due_at: datetime) -> None:
-    """The broker has stored the command when this returns. If it raises, nobody knows; then send
-    the same bytes again, which the broker stores once, because the id is the same."""
+    """When this returns, the broker has stored the command. If it raises, the command may be stored
+    or not: send the same bytes again, and the broker stores them once by their id."""
     command_id = str(uuid.uuid4())
     command = {
         "id": command_id,
@@ -47,8 +47,8 @@ async def schedule(jetstream: JetStreamContext, call: str, due_at: datetime) -> 
 
 
 class Calls:
-    """The work to be done, and what was done. A real service keeps the ids of events in its
-    database, written in the same transaction as the work."""
+    """Pending calls and handled events. A real service writes the ids of handled events to its
+    database, in the same transaction as the work."""
 
     def __init__(self, due_at_by_call: dict[str, datetime]) -> None:
         self._handled: set[str] = set()
@@ -56,43 +56,43 @@ class Calls:
 
     def handle(self, event: dict[str, Any]) -> None:
         if event["id"] in self._handled:
-            print(f"(event {event['id']} repeats what was handled already)")
+            print(f"(event {event['id']} was handled before)")
             return
         self._handled.add(event["id"])
         call = event["payload"]["serviceCallId"]
         due_at = self.waiting.pop(call, None)
         if due_at is None:
-            print(f"{call}: not one of ours")
+            print(f"{call}: scheduled by another program")
             return
         late = datetime.now(UTC) - due_at
         print(f"{call}: due  ({late / timedelta(milliseconds=1):.1f} ms late)", flush=True)
 
 
 async def consume(jetstream: JetStreamContext, calls: Calls) -> None:
-    """A real consumer does this for ever. The broker remembers what a durable consumer has
-    acknowledged, so nothing is missed while it is away."""
+    """Handle events until none is missing; a real consumer runs for ever. The broker keeps unread
+    events for a durable consumer, so none is missed while the program is stopped."""
     subscription = await jetstream.pull_subscribe("timer.events", durable=CONSUMER)
     give_up_at = max(calls.waiting.values()) + PATIENCE
     while calls.waiting:
         try:
             messages = await subscription.fetch(100, timeout=1)
         except TimeoutError:
-            # Nothing came, which is no mistake.
+            # No event within the second.
             messages = []
         for message in messages:
             calls.handle(json.loads(message.data))
-            # After the work: what is not acknowledged comes again.
+            # Acknowledge after the work: the broker repeats unacknowledged events.
             await message.ack()
         if not messages and datetime.now(UTC) > give_up_at:
             names = ", ".join(calls.waiting)
-            sys.exit(f"no event came for {names}: is a server running that has this broker?")
+            sys.exit(f"no event came for {names}: check that a server with this broker is running")
 
 
 @asynccontextmanager
 async def jetstream_at(url: str) -> AsyncIterator[JetStreamContext]:
-    """One connection for all; it is made again by itself if it breaks."""
+    """A connection that reconnects by itself."""
     if not url.startswith(("nats://", "tls://")):
-        sys.exit("this example is for NATS: give it an address like nats://127.0.0.1:4222")
+        sys.exit("this example needs the address of a NATS server, such as nats://127.0.0.1:4222")
 
     async def tell(error: Exception) -> None:
         print(f"NATS: {error}", file=sys.stderr)
@@ -101,13 +101,13 @@ async def jetstream_at(url: str) -> AsyncIterator[JetStreamContext]:
         async with asyncio.timeout(CONNECT_SECONDS):
             connection = await nats.connect(url, error_cb=tell)
     except TimeoutError:
-        sys.exit("no NATS server could be reached there")
+        sys.exit(f"no NATS server answered within {CONNECT_SECONDS} s")
     try:
         yield connection.jetstream()
     except (NoStreamResponseError, NotFoundError):
         sys.exit(
-            "no streams for timers are there: a server that has this broker creates them at its "
-            "start, if the broker has JetStream (nats-server -js)"
+            "the broker has no streams for timers: start NATS with JetStream (nats-server -js), "
+            "then start a Duetime server with this broker, which creates them"
         )
     finally:
         await connection.close()
@@ -128,10 +128,12 @@ async def make_round_trip(url: str, count: int, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Calls over the bus, there and back.")
+    parser = argparse.ArgumentParser(description="Schedule calls over the bus.")
     parser.add_argument("url", nargs="?", default=os.environ.get("TIMER_BROKER_URL", ""))
     parser.add_argument("--calls", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2, help="until the first is due")
+    parser.add_argument(
+        "--seconds", type=float, default=2, help="seconds until the first call is due"
+    )
     options = parser.parse_args()
     asyncio.run(make_round_trip(options.url, options.calls, options.seconds))
 

@@ -1,13 +1,13 @@
-"""Orders that expire unless they are paid: what a truthful cancel is good for.
+"""Orders that expire unless they are paid: the answer to a cancel is final.
 
     python examples/cancel_on_payment.py --seconds 6
 
-Each order gets a timer that expires it. A payment cancels the timer. If the cancel succeeds the
-order will never expire, and the payment can be accepted without a second thought; if it is
-refused, the answer says why. There is no third case.
+A timer expires each order, and a payment cancels the timer. If the cancel succeeds, the order never
+expires and the payment can be accepted. If the cancel is refused, the answer says why. There is no
+third case.
 
-DUETIME_URL says where the server is (`make run` is enough), API_KEY is its key; without one the
-key that `duetime dev` keeps in this directory is used. Only the standard library is needed.
+This needs a running server (`make run` starts one) at DUETIME_URL. Without API_KEY, the key that
+`duetime dev` keeps in this directory is used. Only the standard library is needed.
 """
 
 import argparse
@@ -29,11 +29,11 @@ API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.e
 
 
 class Refused(Exception):
-    """The server's own words."""
+    """The server refused the request; the message is its own."""
 
 
 def call(method: str, path: str, body: object = None) -> Any:
-    """The `data` of the answer."""
+    """Send a request; returns the `data` of the answer."""
     request = urllib.request.Request(
         DUETIME_URL + path,
         method=method,
@@ -50,11 +50,10 @@ def call(method: str, path: str, body: object = None) -> Any:
 
 
 class ExpiryReceiver(BaseHTTPRequestHandler):
-    """Gets the callbacks of the timers. Expiring an order twice does no harm, so repeats need no
-    further care here."""
+    """Receives the callbacks. Expiring an order twice has no effect, so repeats are harmless."""
 
     protocol_version = "HTTP/1.1"
-    expired: set[str] = set()  # noqa: RUF012 (one set for all requests is meant)
+    expired: set[str] = set()  # noqa: RUF012 (shared by all requests)
     changed = threading.Condition()
 
     def do_POST(self) -> None:
@@ -70,8 +69,8 @@ class ExpiryReceiver(BaseHTTPRequestHandler):
 
 
 def place_order(order: str, seconds: float, receiver_url: str) -> str:
-    """Answers the id of the timer that expires the order. With the idempotency key it may be
-    repeated when the answer got lost: there will be one timer."""
+    """Create the timer that expires the order; returns its id. The idempotency key makes it safe to
+    repeat the request if the answer is lost."""
     execute_at = datetime.now(UTC) + timedelta(seconds=seconds)
     timer = call(
         "POST",
@@ -99,7 +98,7 @@ def pay(order: str, timer_id: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Two orders, one paid in time.")
-    parser.add_argument("--seconds", type=float, default=6, help="until an order expires")
+    parser.add_argument("--seconds", type=float, default=6, help="seconds until an order expires")
     options = parser.parse_args()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), ExpiryReceiver)
@@ -119,7 +118,7 @@ def main() -> None:
     except Refused as refusal:
         sys.exit(f"refused: {refusal}")
     if paid in ExpiryReceiver.expired:
-        sys.exit(f"{paid} expired although it was paid: this must never happen")
+        sys.exit(f"{paid} expired although it was paid, which must never happen")
     server.shutdown()
 
 

@@ -1,13 +1,13 @@
-"""Look at a job again and again until it is done, without a loop of one's own.
+"""Check a job repeatedly until it is done, with a single timer instead of a loop.
 
     python examples/check_until_done.py --every 2 --looks 3
 
-One timer of the v1 API does it: as long as the job is not done, the callback's answer says when to
-call again. The timer has an id of our own, so that starting the same check twice is no mistake.
+While the job is not done, the answer to the callback of a v1 timer says when to call again. The
+client chooses the timer's id, so starting the same check twice creates one timer.
 
-Needs a running server (`make run` is enough) that can reach this machine. DUETIME_URL says where
-it is, API_KEY is its key; without one the key that `duetime dev` keeps in this directory is used.
-Only the standard library is needed.
+This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine.
+Without API_KEY, the key that `duetime dev` keeps in this directory is used. Only the standard
+library is needed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.e
 
 
 class Job:
-    """Done when it has been looked at often enough."""
+    """A job that is done after a number of looks."""
 
     def __init__(self, looks: int, every: timedelta) -> None:
         self._looks_left = looks
@@ -36,7 +36,7 @@ class Job:
         self.done = threading.Event()
 
     def look(self, timer_id: str) -> dict[str, object]:
-        """What to answer to the callback."""
+        """Check the job; returns the answer to the callback."""
         self._looks_left -= 1
         if self._looks_left > 0:
             next_at = datetime.now(UTC) + self._every
@@ -67,7 +67,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def create_timer(timer_id: str, execute_at: datetime, url: str) -> str:
-    """The timer's status: `pending`, also when this was called before."""
+    """Create the timer; returns its status. Repeating the call changes nothing."""
     body = {"id": timer_id, "executeAt": execute_at.isoformat(), "callbackUrl": url}
     request = urllib.request.Request(
         f"{DUETIME_URL}/api/v1/timers",
@@ -85,9 +85,9 @@ def create_timer(timer_id: str, execute_at: datetime, url: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Look at a job until it is done.")
+    parser = argparse.ArgumentParser(description="Check a job until it is done.")
     parser.add_argument("--every", type=float, default=2, help="seconds between two looks")
-    parser.add_argument("--looks", type=int, default=3, help="how often until it is done")
+    parser.add_argument("--looks", type=int, default=3, help="looks until the job is done")
     options = parser.parse_args()
 
     every = timedelta(seconds=options.every)

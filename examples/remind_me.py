@@ -1,10 +1,10 @@
-"""Set a timer and wait for its callback, handling every firing once.
+"""Create a timer, wait for its callback, and handle each firing once.
 
     python examples/remind_me.py "Tea is ready" --seconds 10
 
-Needs a running server (`make run` is enough) that can reach this machine. DUETIME_URL says where
-it is, API_KEY is its key; without one the key that `duetime dev` keeps in this directory is used.
-Only the standard library is needed.
+This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine.
+Without API_KEY, the key that `duetime dev` keeps in this directory is used. Only the standard
+library is needed.
 """
 
 import argparse
@@ -24,8 +24,8 @@ API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.e
 
 
 class Inbox:
-    """What has been handled. A real service keeps these ids in its database, written in the same
-    transaction as the work."""
+    """Handled firings. A real service writes their ids to its database, in the same transaction as
+    the work."""
 
     def __init__(self) -> None:
         self._handled: set[str] = set()
@@ -35,7 +35,7 @@ class Inbox:
     def handle(self, webhook_id: str, attempt: str, payload: dict[str, str]) -> None:
         with self._lock:
             if webhook_id in self._handled:
-                print(f"(attempt {attempt} repeats what was handled already)")
+                print(f"(attempt {attempt} of a firing that was handled before)")
                 return
             self._handled.add(webhook_id)
         late = datetime.now(UTC) - datetime.fromisoformat(payload["due"])
@@ -50,7 +50,7 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.inbox.handle(self.headers["webhook-id"], self.headers["Timer-Attempt"], payload)
-        # A 2xx says "done, never send it again", so it comes after the work.
+        # A 2xx ends the deliveries of this firing, so send it after the work.
         self.send_response(204)
         self.end_headers()
 
@@ -80,9 +80,9 @@ def create_timer(execute_at: datetime, url: str, payload: dict[str, str]) -> str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Be reminded of something.")
+    parser = argparse.ArgumentParser(description="Print a reminder when it is due.")
     parser.add_argument("text", nargs="?", default="Tea is ready")
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=10, help="until the reminder is due")
     options = parser.parse_args()
 
     Receiver.inbox = Inbox()

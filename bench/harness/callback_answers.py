@@ -1,4 +1,4 @@
-"""How an endpoint behaves towards the callbacks it gets."""
+"""The ways in which the receiver answers callbacks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,16 +17,16 @@ AnswerTo = Callable[[bytes], bytes]
 
 class Manner(StrEnum):
     ACCEPT = "accept"
-    """A bare 200, which is all that the platform API wants."""
+    """A bare 200, which completes a timer of the platform API."""
 
     CONFIRM = "confirm"
-    """What the v1 API wants."""
+    """`{"ok": true}`, which completes a timer of the v1 API."""
 
     HANG = "hang"
-    """Takes everything and never answers."""
+    """Reads every callback and never answers."""
 
     FAIL_FIRST = "fail first"
-    """500 to the first two callbacks of each timer, then what the v1 API wants."""
+    """500 to the first two callbacks of each timer, then as `CONFIRM`."""
 
 
 def answer_in(manner: Manner) -> AnswerTo:
@@ -44,7 +44,7 @@ def answer_in(manner: Manner) -> AnswerTo:
 
 
 def failing_first() -> AnswerTo:
-    """Counts what arrives, whatever the callbacks say of their attempts."""
+    """Counts arrivals per timer and ignores the attempt number in the callback."""
     seen: Counter[bytes] = Counter()
 
     def answer_to(request: bytes) -> bytes:

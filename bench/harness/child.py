@@ -1,7 +1,6 @@
-"""A process of the harness, spoken to in lines of JSON over its standard input and output.
+"""Child processes of the harness: lines of JSON over standard input and output.
 
-The load generator, the receiver and the bare limits each run in a process of their own, so that
-none of them shares an interpreter with another, and the parent only waits.
+The load generator, the receiver and the bare limits never share an interpreter. The parent waits.
 """
 
 import os
@@ -22,7 +21,7 @@ Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 class ChildFailed(Exception):
-    """A process of the harness ended or fell silent. Its standard error was passed through."""
+    """A child process ended or stopped answering. Its standard error was passed through."""
 
 
 class Child:
@@ -61,14 +60,14 @@ class Child:
         return self.read(answer, timeout_seconds)
 
     def tell(self, question: msgspec.Struct) -> None:
-        """Ask without waiting; `read` has the answer."""
+        """Send a question without waiting; `read` returns the answer."""
         try:
             self._stdin.write(msgspec.json.encode(question) + b"\n")
         except BrokenPipeError as error:
             raise ChildFailed(f"{self.module} has ended") from error
 
     def read(self, answer: type[Answer], timeout_seconds: float) -> Answer:
-        """The next line. Raises `ChildFailed` when there is none within the time."""
+        """The next answer. Raises `ChildFailed` when none arrives in time."""
         deadline = time.monotonic() + timeout_seconds
         parts = [self._unread]
         while b"\n" not in parts[-1]:
@@ -93,6 +92,6 @@ class Child:
 
 
 def answer_parent(answer: msgspec.Struct) -> None:
-    """Called in the child: one line to the parent."""
+    """Called in the child: send one line to the parent."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

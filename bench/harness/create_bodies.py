@@ -1,4 +1,4 @@
-"""The bodies of creates, of both APIs, with payloads by which the receiver knows their timers."""
+"""Bodies of create requests for both APIs. The number in a payload identifies its timer."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -10,8 +10,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class V1Form(msgspec.Struct, frozen=True, kw_only=True):
-    """What timers of the v1 API have in common. Each gets an id that its client chose: a random
-    one, as most clients do."""
+    """Fields shared by the timers of a load. Ids are random, as most clients choose."""
 
     namespace: str = "default"
     payload_bytes: int = PAYLOAD_BYTES
@@ -45,6 +44,6 @@ def moment_text(us: int) -> str:
 
 
 def random_id() -> str:
-    """As uuid4 makes it, but for its version, in a third of the time."""
+    """Like uuid4 without its version bits, in a third of the time."""
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

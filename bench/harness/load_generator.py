@@ -1,8 +1,7 @@
-"""An HTTP/1.1 load generator: keep-alive connections that each POST as soon as they may.
+"""An HTTP/1.1 load generator: keep-alive connections that POST one request after the other.
 
-It runs in its own process and must cost a good deal less than what it measures, so requests are
-built before the clock starts and answers are parsed only as far as status and length. In answers
-to batches it is counted how many timers they say were created.
+It must cost far less CPU than the server. Requests are built before the clock starts. Answers are
+parsed only for status, length and, in batches, the number of created timers.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ CREATED = b'"status":"created"'
 
 
 class RandomInstants(msgspec.Struct, frozen=True, kw_only=True, tag="random"):
-    """Each timer is due at a random millisecond between the two instants."""
+    """Due instants at random milliseconds between two instants."""
 
     earliest_us: int
     latest_exclusive_us: int
@@ -41,7 +40,7 @@ class RandomInstants(msgspec.Struct, frozen=True, kw_only=True, tag="random"):
 
 
 class EvenInstants(msgspec.Struct, frozen=True, kw_only=True, tag="even"):
-    """Timers are due one step after the other; with a step of 0, all at one instant."""
+    """Due instants at even steps; with a step of 0, all timers share one instant."""
 
     first_us: int
     step_us: int
@@ -51,16 +50,16 @@ class EvenInstants(msgspec.Struct, frozen=True, kw_only=True, tag="even"):
 
 
 class Batches(msgspec.Struct, frozen=True, kw_only=True):
-    """Timers of the v1 API, so many in each request."""
+    """Batches of `size` timers of the v1 API per request."""
 
     size: int
     form: V1Form = V1Form()
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Creates of `count` timers, each in a request of its own unless there are `batches`.
+    """Creates of `count` timers, one per request unless `batches` is set.
 
-    Their payloads are numbered from `first_number` on.
+    Payloads are numbered from `first_number`.
     """
 
     port: int
@@ -75,10 +74,10 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`statuses` counts the answers; `lost` counts requests without one.
+    """`statuses` counts answers; `lost` counts requests without an answer.
 
-    `created` counts the timers of batches that were created. `refusal` is the first answer that
-    was not a 2xx, or that had something else to tell of one of its timers.
+    `created` counts the timers that answers to batches report as created. `refusal` is the first
+    answer without a 2xx, or with a timer that was not created.
     """
 
     sent: int
@@ -94,7 +93,7 @@ class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> int:
-        """Timers, however many were in a request."""
+        """Accepted timers, not requests."""
         if self.created is not None:
             return self.created
         return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
@@ -131,7 +130,7 @@ def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
 
 
 class Run:
-    """What the connections share: the requests still to send, and what became of the others."""
+    """State shared by the connections: requests left to send, and results."""
 
     def __init__(self, requests: list[bytes], stop_at: float, *, batches: bool) -> None:
         self.requests: Iterator[bytes] = iter(requests)
@@ -152,7 +151,7 @@ class Run:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time: the next is sent when the answer to the last has been read."""
+    """Sends the next request when the previous answer has been read."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -192,7 +191,7 @@ class Connection(asyncio.Protocol):
         head = data[:head_end].lower()
         at = head.find(LENGTH)
         if at < 0:
-            # Neither the server nor the echo sends chunks, so this is no answer we can time.
+            # Neither the server nor the echo sends chunks: an answer without a length is an error.
             self._run.refusal = self._run.refusal or f"no Content-Length: {head[:200]!r}"
             self._transport.close()
             return
@@ -227,7 +226,7 @@ class Connection(asyncio.Protocol):
 
 
 async def apply(load: Load) -> LoadFigures:
-    """Send the load and tell how it went; takes no longer than its time and 5 s of grace."""
+    """Send the load, within its timeout and 5 s of grace."""
     loop = asyncio.get_running_loop()
     requests = requests_of(load)
     stop_at = time.perf_counter() + load.timeout_seconds
@@ -264,12 +263,12 @@ async def apply(load: Load) -> LoadFigures:
 
 
 def generate(load: Load) -> LoadFigures:
-    """Called in the parent: run the load in a process of its own."""
+    """Called in the parent: run the load in a child process."""
     return generate_all([load])[0]
 
 
 def generate_all(loads: Sequence[Load]) -> list[LoadFigures]:
-    """Several loads at the same time, each in a process of its own."""
+    """Run several loads at the same time, each in its own child process."""
     with ExitStack() as stack:
         children = [stack.enter_context(Child("bench.harness.load_generator")) for _ in loads]
         for child, load in zip(children, loads, strict=True):

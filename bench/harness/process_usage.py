@@ -1,4 +1,4 @@
-"""What processes take of the machine."""
+"""Memory and CPU time of processes."""
 
 import contextlib
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ def resident_mb(processes: Iterable[psutil.Process]) -> float:
 
 
 def proportional_mb(processes: Iterable[psutil.Process]) -> float | None:
-    """Memory in megabytes with each shared page counted once; None where that is not known."""
+    """Memory in megabytes with each shared page counted once; None where the system hides it."""
     try:
         return sum(float(each.memory_full_info().pss) for each in processes) / 1e6
     except (AttributeError, psutil.AccessDenied):
@@ -24,10 +24,10 @@ def proportional_mb(processes: Iterable[psutil.Process]) -> float | None:
 
 
 def cpu_seconds(processes: Iterable[psutil.Process]) -> float:
-    """Of these and of the children they have outlived."""
+    """User and system time of these processes and of their children that have ended."""
     seconds = 0.0
     for each in processes:
-        # One that is gone by now is counted with its parent.
+        # A process that has just ended is counted with its parent.
         with contextlib.suppress(psutil.NoSuchProcess):
             times = each.cpu_times()
             seconds += times.user + times.system + times.children_user + times.children_system

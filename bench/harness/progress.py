@@ -1,4 +1,4 @@
-"""What the person who waits sees meanwhile."""
+"""Progress on the terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,12 +7,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-# The machine is busy with what is being measured; drawing must not take part in it.
+# Drawing must not take CPU from the measurement.
 REFRESHES_PER_SECOND = 2
 
 
 class Steps:
-    """One line per step: a bar where the amount is known, a moving one where it is not."""
+    """One line per step, with a bar; the bar pulses when the total is unknown."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -33,7 +33,7 @@ class Steps:
 
     @contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """A step that lasts as long as the block; call what it gives with the amount done."""
+        """A step that lasts as long as the block. Yields a function that takes the amount done."""
         task = self._progress.add_task(text, total=total)
 
         def advance_to(done: int) -> None:

@@ -1,8 +1,6 @@
-"""The endpoint that is called back: answers at once, as it was told to, and remembers when each
-POST arrived.
+"""The endpoint of the callbacks: answers at once and records when each POST arrived.
 
-It runs in its own process. While callbacks arrive it only frames them, notes the instant and
-keeps the bytes; what is in them is read afterwards, when nobody is waiting for an answer.
+Requests are only framed, stamped and kept while they arrive. They are parsed after the measurement.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ LENGTH = b"\r\ncontent-length:"
 
 
 class Serve(msgspec.Struct, frozen=True):
-    """The first that the parent says."""
+    """The parent's first message."""
 
     manner: Manner
 
@@ -33,14 +31,14 @@ class Listening(msgspec.Struct, frozen=True):
 
 
 class Await(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Answer when `count` callbacks have arrived since the last `Take`, or when time is up."""
+    """Answer when `count` callbacks have arrived since the last `Take`, or at the timeout."""
 
     count: int
     timeout_seconds: float
 
 
 class Take(msgspec.Struct, frozen=True, tag=True):
-    """Hand over what arrived, and forget it. `read` is False when only the number matters."""
+    """Forget the callbacks that arrived; with `read`, return them first."""
 
     read: bool = True
 
@@ -50,7 +48,7 @@ class Arrivals(msgspec.Struct, frozen=True):
 
 
 class Callback(msgspec.Struct, frozen=True, array_like=True):
-    """`number` and `due_us` are those of the payload; `attempt` is 0 when there was no header."""
+    """`number` and `due_us` come from the payload; `attempt` is 0 without its header."""
 
     number: int
     due_us: int
@@ -73,7 +71,7 @@ class Payload(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The payload itself, or what the v1 API wraps around it."""
+    """The payload itself, or the v1 API's body around it."""
 
     n: int = 0
     due_us: int = 0
@@ -81,7 +79,7 @@ class Body(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """Requests as they came, each with its wall-clock instant of arrival."""
+    """Raw requests, each with its wall-clock instant of arrival."""
 
     def __init__(self) -> None:
         self.arrived_ns = array("q")
@@ -101,7 +99,7 @@ class Inbox:
             async with asyncio.timeout(timeout_seconds):
                 await self._goal.wait()
         except TimeoutError:
-            # The parent sees from the count that some are missing.
+            # The parent compares the count.
             self._goal.clear()
         self._goal_count = sys.maxsize
         return len(self.requests)
@@ -126,7 +124,7 @@ def callback_of(request: bytes, arrived_ns: int) -> Callback:
     return Callback(
         number=payload.n,
         due_us=payload.due_us,
-        # Rounded down, so that a callback less than a microsecond early is seen to be early.
+        # Rounded down: a callback less than a microsecond early counts as early.
         arrived_us=arrived_ns // 1_000,
         attempt=int(fields.get(b"timer-attempt", b"0")),
         webhook_id=fields.get(b"webhook-id", b"").decode(),
@@ -183,7 +181,7 @@ async def serve() -> None:
     server = await loop.create_server(
         lambda: Connection(inbox, answer_to), "127.0.0.1", 0, backlog=1024
     )
-    # The inbox holds no cycles, and a collection would look like a late callback.
+    # A garbage collection would look like a late callback, and the inbox holds no cycles.
     gc.disable()
     answer_parent(Listening(server.sockets[0].getsockname()[1]))
     while line := await orders.readline():
@@ -196,7 +194,7 @@ async def serve() -> None:
 
 
 class Receiver:
-    """The receiver as the parent sees it."""
+    """The parent's handle of the receiver process."""
 
     def __init__(self, manner: Manner = Manner.ACCEPT) -> None:
         self._child = Child("bench.harness.receiver")
@@ -211,13 +209,13 @@ class Receiver:
         self._child.stop()
 
     def reserve(self, count: int) -> int:
-        """The first of `count` payload numbers that nobody else uses."""
+        """The first of `count` unused payload numbers."""
         first = self._next_number
         self._next_number += count
         return first
 
     def wait_for(self, count: int, timeout_seconds: float) -> int:
-        """How many arrived: `count` or more as soon as they did, else fewer when time is up."""
+        """The number of arrivals: at least `count`, or fewer at the timeout."""
         question = Await(count=count, timeout_seconds=timeout_seconds)
         return self._child.ask(question, Arrivals, timeout_seconds + 10).count
 

@@ -1,4 +1,4 @@
-"""The server under test: a real process, spoken to only over its public face."""
+"""The server under test: a real process, used only through its public API."""
 
 import http.client
 import os
@@ -22,11 +22,13 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 LOG_NAME = "server.log"
+# With PYTHONPATH, the server runs the same source tree as the bare limits.
+INHERITED = ("PATH", "HOME", "LANG", "PYTHONPATH")
 COMMAND = Path(sys.executable).with_name("duetime")
 
 
 class ServerFailed(Exception):
-    """The server did not start or did not answer; the message quotes the end of its log."""
+    """The server did not start or did not answer. The message quotes the end of its log."""
 
 
 class NamespaceAnswer(msgspec.Struct, frozen=True):
@@ -34,7 +36,7 @@ class NamespaceAnswer(msgspec.Struct, frozen=True):
 
 
 class Server:
-    """`duetime serve` on a free port of the loopback, with the store of a store."""
+    """`duetime serve` on a free loopback port, with the store under test."""
 
     def __init__(
         self,
@@ -59,11 +61,10 @@ class Server:
             environment["NAMESPACES"] = ",".join(namespaces)
         if broker_url is not None:
             environment["TIMER_BROKER_URL"] = broker_url
-        # A single worker is started as it always is, without the option.
         options = ["--workers", str(workers)] if workers > 1 else []
         started = time.perf_counter()
         with self._log_path.open("ab") as log:
-            # Started in its own directory, where no .env file of ours can change its settings.
+            # No .env file lies in this directory, so nothing changes the settings.
             self._process = subprocess.Popen(
                 [COMMAND, "serve", *options],
                 cwd=store.directory,
@@ -93,7 +94,7 @@ class Server:
         return self.read(f"/timers?{query}")
 
     def read(self, path: str) -> bytes:
-        """The body of what is there."""
+        """The body of a GET. Raises `ServerFailed` unless the status is 200."""
         try:
             code, body = self._get(path)
         except (OSError, http.client.HTTPException) as error:
@@ -103,7 +104,7 @@ class Server:
         return body
 
     def total(self, status: str) -> int:
-        """How many timers have the status, as the namespace tells it: nobody lists them."""
+        """Timers with the status, from the counts of the namespace."""
         answer = self.read(f"/api/v1/namespaces/{DEFAULT_NAMESPACE}")
         return msgspec.json.decode(answer, type=NamespaceAnswer).counts[status]
 
@@ -114,7 +115,7 @@ class Server:
         return cpu_seconds(family(self._watched))
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL to what does not end in time."""
+        """Send SIGTERM, then SIGKILL after a grace period."""
         if self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -153,9 +154,26 @@ class Server:
         return self._log_path.read_text(errors="replace")[-2_000:]
 
 
+class ServerCpu:
+    """CPU time that servers take from the moment this object is made.
+
+    On a machine whose speed varies, it is steadier than any rate.
+    """
+
+    def __init__(self, *servers: Server) -> None:
+        self._servers = servers
+        self._seconds_before = self._seconds()
+
+    def us_per_timer(self, timers: int) -> float:
+        return round(1e6 * (self._seconds() - self._seconds_before) / timers, 1)
+
+    def _seconds(self) -> float:
+        return sum(each.cpu_seconds() for each in self._servers)
+
+
 def environment_of(store: StoreUnderTest) -> dict[str, str]:
-    """Nothing of ours may change the settings but what says which store to use."""
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    """The settings of the store under test; no other setting comes from this environment."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | dict(store.settings)
 
 

@@ -1,4 +1,4 @@
-"""Numbers drawn from many measurements."""
+"""Percentiles of durations."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """How a set of durations is spread, in milliseconds."""
+    """Median, 99th percentile and maximum of durations, in milliseconds."""
 
     p50_ms: float
     p99_ms: float

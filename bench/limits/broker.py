@@ -1,7 +1,7 @@
-"""The bare limits of the bus: the same messages by loops of the NATS client alone.
+"""The bare limits of the bus: loops of the NATS client that handle the same messages.
 
-No service and no store: commands are fetched and acknowledged, events are published until the
-broker has answered each, and that is all. It runs in its own process, on streams of its own.
+Commands are fetched and acknowledged; events are published and confirmed. The loops have streams
+of their own.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 300.0
 
 
 class Consume(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Fetch and acknowledge `count` commands that wait in a stream, `batch` at a time."""
+    """Fetch and acknowledge `count` waiting commands, `batch` at a time."""
 
     port: int
     count: int
@@ -40,7 +40,7 @@ class Consume(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class PublishEvents(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Publish `count` events, of which `in_flight` at a time wait for the broker's answer."""
+    """Publish `count` events, with `in_flight` unanswered at a time."""
 
     port: int
     count: int
@@ -111,7 +111,7 @@ async def measure(question: Consume | PublishEvents) -> BrokerLimit:
                 name=STREAM,
                 subjects=[SUBJECT],
                 storage=StorageType.FILE,
-                # As the service has them: commands are gone when they are done with.
+                # As in Duetime: an acknowledged command is deleted.
                 retention=RETENTIONS[type(question)],
             )
         )
@@ -126,7 +126,7 @@ async def measure(question: Consume | PublishEvents) -> BrokerLimit:
 
 
 def measure_broker(question: Consume | PublishEvents) -> BrokerLimit:
-    """Called in the parent: do it in a process of its own."""
+    """Called in the parent: run the loop in a child process."""
     with Child("bench.limits.broker") as child:
         return child.ask(question, BrokerLimit, TIMEOUT_SECONDS)
 

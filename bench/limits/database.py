@@ -1,9 +1,7 @@
-"""The bare limit of the database: the same rows in the same batches, written by a bare loop.
+"""The bare limit of PostgreSQL: the same rows in the same batches, from a bare loop of the driver.
 
-No service, no fences, no ledger, no conflicts: what remains is what PostgreSQL and its driver
-take to insert the rows of new timers, and to move rows from one table to the next, which is what
-a claim and a settlement do. Each batch is on disk before the next is sent; claims and settlements
-have a connection each, as in the service.
+New timers are inserted, and claims and settlements move rows between tables, each on its own
+connection. There are no fences, ledgers or conflicts. Each batch is on disk before the next.
 """
 
 import asyncio
@@ -27,7 +25,7 @@ from duetime.stores.postgres.connections import PLANS_BY_INDEX
 from duetime.stores.postgres.rows import SHARED_COLUMNS
 
 SCHEMA = "bench_limit"
-# As many creates as can wait for the same commit, and what a claim takes at most.
+# The most creates that can share a commit, and the most timers of a claim.
 INSERT_BATCH = CONNECTIONS
 MOVE_BATCH = 500
 TIMEOUT_SECONDS = 120.0
@@ -40,10 +38,10 @@ TABLES = (
 FINISHED_COLUMNS = SHARED_COLUMNS.replace("attempts", "$4::text").replace(
     "updated_at", "$3::bigint"
 )
-INSERT = f"""
-    INSERT INTO pending ({SHARED_COLUMNS})
-    SELECT $5::bigint, $5, due_at, due_at, 0, shard, 0, 0, 0, timer_uuid, $6::text, id, id,
-           $7::text, NULL, NULL, NULL, NULL, NULL, NULL
+INSERT = """
+    INSERT INTO pending (created_at, updated_at, execute_at, due_at, epoch, shard, attempt,
+                         failures, claim_number, timer_uuid, namespace, id, delivery_id, callback)
+    SELECT $5::bigint, $5, due_at, due_at, 0, shard, 0, 0, 0, timer_uuid, $6::text, id, id, $7::text
     FROM unnest($1::text[], $2::bytea[], $3::bigint[], $4::int[]) AS batch (
         id, timer_uuid, due_at, shard)
 """
@@ -64,7 +62,7 @@ SETTLE = f"""
 
 
 class Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """`schema` is where the store's own tables are, to be made again without what is in them."""
+    """`schema` holds the store's tables, whose definitions are copied."""
 
     url: str
     schema: str
@@ -72,7 +70,7 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatabaseLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """`moves_per_second` counts timers that were both claimed and settled."""
+    """`moves_per_second` counts timers that were claimed and settled."""
 
     count: int
     insert_batch: int
@@ -133,7 +131,7 @@ async def write_all(first: Any, second: Any, count: int) -> DatabaseLimit:
 
 
 async def move_all(first: Any, second: Any, ids: list[str], now_us: int) -> None:
-    """While one connection claims the next batch, the other settles the last."""
+    """One connection claims the next batch while the other settles the previous one."""
     attempts = encoded([attempt_at(now_us)])
     settling: asyncio.Task[None] | None = None
     for part in parts(len(ids), MOVE_BATCH):
@@ -152,7 +150,7 @@ def parts(count: int, size: int) -> Iterator[slice]:
 
 
 def measure_database(rows: Rows) -> DatabaseLimit:
-    """Called in the parent: run the loop in a process of its own."""
+    """Called in the parent: run the loop in a child process."""
     with Child("bench.limits.database") as child:
         return child.ask(rows, DatabaseLimit, TIMEOUT_SECONDS)
 

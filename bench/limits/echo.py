@@ -1,7 +1,6 @@
-"""The bare limit of the server's stack: an application that only answers the body back.
+"""The bare limit of creates: an application that returns the request's body.
 
-It is served by the product's own code, so that uvicorn and its options are the same. No create
-can be faster than this; the ratio to it tells what Duetime itself costs.
+Duetime's own code serves it, with the same uvicorn and the same options.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class EchoService:
-    """Stands where the product's service would, with nothing behind it."""
+    """Replaces the timer service."""
 
     app: ASGIApp = staticmethod(echo)
 
@@ -50,7 +49,7 @@ class EchoService:
 
 
 async def serve() -> None:
-    # Standard output belongs to the parent.
+    # Standard output carries the answers to the parent.
     configure_logs("warn", LogFormat.JSON)
     orders = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
@@ -76,7 +75,7 @@ async def serve() -> None:
 
 
 class Echo:
-    """The echo server as the parent sees it."""
+    """The parent's handle of the echo server."""
 
     def __init__(self) -> None:
         self._child = Child("bench.limits.echo")

@@ -1,40 +1,38 @@
-"""The bare limit of delivery: a loop of the product's own HTTP client against the receiver.
+"""The bare limit of delivery: Duetime's HTTP client in a loop against the receiver.
 
-No store, no engine: what remains is what one POST costs. It runs in its own process. The same
-loop measures other clients, for comparison.
+The same loop measures aiohttp and pyreqwest with cookies, redirects and compression turned off.
 """
 
 import asyncio
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from statistics import median
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
+import aiohttp
 import msgspec
 import uvloop
+from pyreqwest.client import ClientBuilder
+from pyreqwest.http import Url
+from yarl import URL
 
 from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import PAYLOAD_BYTES
 from bench.harness.receiver import Receiver
-from bench.limits.other_clients import (
-    TIMEOUT_SECONDS,
-    OpenClient,
-    Post,
-    open_aiohttp,
-    open_pyreqwest,
-)
 from bench.scale import Scale
 from duetime.delivery.http_client import HttpClient, parse_target
 
+TIMEOUT_SECONDS = 30.0
 CONCURRENCIES = (64, 256)
 COMPARED_CONCURRENCY = 64
 
 ClientName = Literal["own", "aiohttp", "pyreqwest"]
 
-# What the engine sends has these headers too; without them the limit would flatter itself.
+# The engine sends these headers too.
 HEADER_LINES = (
     b"Content-Type: application/json\r\n"
     b"User-Agent: duetime-bench timer-platform/0.1.0\r\n"
@@ -62,7 +60,7 @@ class PostFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One client's rounds; `ratio` is that of its median to the median of our own."""
+    """Rounds of one client; `ratio` compares its median with that of Duetime's client."""
 
     client: ClientName
     best_per_second: float
@@ -74,6 +72,57 @@ class ClientFigures(msgspec.Struct, frozen=True, kw_only=True):
     def faults(self) -> list[str]:
         refused = sum(each.refused for each in self.rounds)
         return [f"clients: {self.client} had {refused} posts refused"] if refused else []
+
+
+class Post(Protocol):
+    async def __call__(self) -> int:
+        """Send the request, read the whole answer, return the status."""
+
+
+OpenClient = Callable[[str, bytes, bytes], AbstractAsyncContextManager[Post]]
+"""Takes URL, header lines and body; yields a function that posts them."""
+
+
+def headers_of(header_lines: bytes) -> dict[str, str]:
+    lines = header_lines.decode().splitlines()
+    return {name: value for name, _, value in (line.partition(": ") for line in lines)}
+
+
+@asynccontextmanager
+async def open_aiohttp(url: str, header_lines: bytes, body: bytes) -> AsyncIterator[Post]:
+    headers = headers_of(header_lines)
+    target = URL(url)
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("Accept", "Accept-Encoding"),
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
+    ) as session:
+
+        async def post() -> int:
+            async with session.post(
+                target, headers=headers, data=body, allow_redirects=False
+            ) as answer:
+                await answer.read()
+                return answer.status
+
+        yield post
+
+
+@asynccontextmanager
+async def open_pyreqwest(url: str, header_lines: bytes, body: bytes) -> AsyncIterator[Post]:
+    headers = headers_of(header_lines)
+    target = Url(url)
+    builder = ClientBuilder().follow_redirects(False).no_proxy()
+    builder = builder.gzip(False).brotli(False).zstd(False).deflate(False)
+    async with builder.timeout(timedelta(seconds=TIMEOUT_SECONDS)).build() as client:
+
+        async def post() -> int:
+            # `send` returns after reading the whole answer.
+            answer = await client.post(target).headers(headers).body_bytes(body).build().send()
+            return answer.status
+
+        yield post
 
 
 @asynccontextmanager
@@ -128,13 +177,13 @@ async def run_posters(post: Post, posts: Posts) -> PostFigures:
 
 
 def measure_client(posts: Posts) -> PostFigures:
-    """Called in the parent: run the loop in a process of its own."""
+    """Called in the parent: run the loop in a child process."""
     with Child("bench.limits.http_clients") as child:
         return child.ask(posts, PostFigures, posts.timeout_seconds + 30)
 
 
 def measure_clients(receiver: Receiver, scale: Scale) -> list[ClientFigures]:
-    """Our own client first. They take turns, so that a change of the machine's mood hits all."""
+    """Duetime's client first. The clients take turns, so that a slower machine slows them all."""
     names: tuple[ClientName, ...] = get_args(ClientName)
     rounds: dict[ClientName, list[PostFigures]] = {name: [] for name in names}
     for _ in range(scale.client_rounds):

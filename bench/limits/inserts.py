@@ -46,7 +46,7 @@ Row = tuple[str, str, int, int, str, str]
 
 
 class Inserts(msgspec.Struct, frozen=True, kw_only=True):
-    """So many rows in batches. With a `url` into PostgreSQL, else into the file, which is new."""
+    """Rows to insert in batches: into PostgreSQL with a `url`, else into the new `file`."""
 
     file: str
     url: str | None

@@ -1,7 +1,6 @@
-"""The store alone: its own calls in the batches of the bare loop, without HTTP or an engine.
+"""The PostgreSQL store alone: its calls in the batches of the bare loop, without HTTP or engine.
 
-Between the bare loop and the service, this tells on which side time is spent. No server may run
-meanwhile: the calls need the shards.
+No server may run meanwhile, because the calls need the shards.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ TIMEOUT_SECONDS = 120.0
 
 
 class StoreCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates count timers; the spreads are those of the calls, a batch each."""
+    """Rates count timers; spreads are latencies of calls, one batch each."""
 
     count: int
     creates_per_second: float
@@ -88,7 +87,7 @@ async def create_all(
 async def move_all(
     store: PostgresStore, leases: Leases, claiming: Stopwatch, settling: Stopwatch
 ) -> None:
-    """While one batch is settled the next is claimed."""
+    """Claim the next batch while the previous one is settled."""
 
     async def settle(claims: list[Claim]) -> None:
         settlements = [completion_of(claim) for claim in claims]
@@ -111,7 +110,7 @@ async def move_all(
 
 
 def measure_store_calls(rows: Rows) -> StoreCalls:
-    """Called in the parent: make the calls in a process of their own."""
+    """Called in the parent: make the calls in a child process."""
     with Child("bench.limits.store_calls") as child:
         return child.ask(rows, StoreCalls, TIMEOUT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Whether what was promised arrived: each callback once, on its first attempt, never early."""
+"""Checks callbacks: each arrives once, on its first attempt, never early."""
 
 from collections.abc import Iterable
 
@@ -12,13 +12,13 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     early: int
     duplicates: int
-    """Callbacks beyond the first of their timer."""
+    """Callbacks after the first of their timer."""
     repeats: int
-    """Callbacks that say they are not the first attempt, or do not say which they are."""
+    """Callbacks whose Timer-Attempt is not 1."""
     shared_ids: int
-    """Timers whose webhook-id is missing or is also another timer's."""
+    """Timers whose webhook-id is missing or belongs to another timer too."""
     strangers: int
-    """Callbacks that nobody asked for."""
+    """Callbacks of timers that were not created."""
 
     def faults(self, what: str) -> list[str]:
         counts = {
@@ -26,8 +26,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
             "early": self.early,
             "delivered more than once": self.duplicates,
             "without Timer-Attempt: 1": self.repeats,
-            "without a webhook-id of their own": self.shared_ids,
-            "not asked for": self.strangers,
+            "without a unique webhook-id": self.shared_ids,
+            "of unknown timers": self.strangers,
         }
         return [f"{what}: {count} {kind}" for kind, count in counts.items() if count]
 

@@ -1,4 +1,4 @@
-"""Creates over HTTP: 64 keep-alive connections, each request answered after its commit."""
+"""Creates over HTTP: 64 keep-alive connections, one timer per request."""
 
 import time
 
@@ -6,7 +6,7 @@ import msgspec
 
 from bench.harness.load_generator import Load, LoadFigures, RandomInstants, generate
 from bench.harness.receiver import Receiver
-from bench.harness.server import Server
+from bench.harness.server import Server, ServerCpu
 from bench.limits.echo import Echo
 from bench.scale import Scale
 
@@ -15,11 +15,12 @@ DAY_US = 24 * HOUR_US
 
 
 class CreatesFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`echo` is the limit measured right before; `ratio` is the share of it that is reached."""
+    """`echo` is the bare limit, measured just before; `ratio` is the rate divided by it."""
 
     creates: LoadFigures
     echo: LoadFigures
     ratio: float
+    cpu_us_per_timer: float
     stored: int
     faults: list[str]
 
@@ -27,7 +28,7 @@ class CreatesFigures(msgspec.Struct, frozen=True, kw_only=True):
 def measure_creates(
     server: Server, receiver: Receiver, scale: Scale, *, within_us: int = DAY_US
 ) -> CreatesFigures:
-    """Timers that are due within the stretch of time, from an hour from now on."""
+    """Create timers that are due at random within `within_us`, an hour from now."""
     earliest_us = time.time_ns() // 1_000 + HOUR_US
     instants = RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + within_us)
 
@@ -45,12 +46,15 @@ def measure_creates(
         limit = generate(load(echo.port, scale.creates))
     generate(load(server.port, scale.warm_up))
     tally = server.tally()
+    cpu = ServerCpu(server)
     creates = generate(load(server.port, scale.creates))
+    cpu_us_per_timer = cpu.us_per_timer(scale.creates)
     stored = tally.pending()
     return CreatesFigures(
         creates=creates,
         echo=limit,
         ratio=round(creates.per_second / limit.per_second, 3) if limit.per_second else 0.0,
+        cpu_us_per_timer=cpu_us_per_timer,
         stored=stored,
         faults=faults_of("creates", creates, scale.creates, stored),
     )

@@ -1,4 +1,4 @@
-"""Timers that come due while they are watched: all at one instant, or at a steady pace."""
+"""Timers that fire during the measurement: all at one instant, or at a steady rate."""
 
 import time
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 from bench.harness.load_generator import EvenInstants, Load, LoadFigures, generate_all
 from bench.harness.receiver import Receiver
-from bench.harness.server import Server
+from bench.harness.server import Server, ServerCpu
 from bench.harness.spread import Spread, spread_of
 from bench.limits.http_clients import CONCURRENCIES, PostFigures, Posts, measure_client
 from bench.measurements.callback_audit import Audit, audit
@@ -21,29 +21,31 @@ POLL_SECONDS = 0.005
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """Timers created, come due, delivered and settled.
+    """Timers that were created, delivered and settled.
 
-    `settled_us` is the instant at which the store had told that all are completed, so it includes
-    the time of that answer.
+    `settled_us` is when the server had answered that all are completed. `cpu_us_per_timer` counts
+    from the end of the creates until then.
     """
 
     count: int
     first_due_us: int
     last_arrived_us: int
     settled_us: int
+    cpu_us_per_timer: float
     lateness: Spread
     lateness_ms: list[float]
     arrivals_ms: list[float]
-    """After the first due instant, in order."""
+    """Milliseconds after the first due instant, ascending."""
     audit: Audit
     faults: list[str]
 
 
 class BurstFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates count from the due instant; those of the middle round stand for the burst."""
+    """Medians of the rounds. Rates count from the due instant."""
 
     settled_per_second: float
     delivered_per_second: float
+    cpu_us_per_timer: float
     lateness: Spread
     client: list[PostFigures]
     ratio: float
@@ -65,9 +67,9 @@ class SteadyFigures(msgspec.Struct, frozen=True, kw_only=True):
 def run_round(
     what: str, servers: Sequence[Server], receiver: Receiver, count: int, step_us: int
 ) -> Round:
-    """Create `count` timers well before the first is due, and watch them to the end.
+    """Create `count` timers well before the first is due, and wait until all are settled.
 
-    Servers that share a store get the same number each, taking turns.
+    Several servers that share a store create equal shares.
     """
     share, rest = divmod(count, len(servers))
     assert not rest
@@ -91,11 +93,13 @@ def run_round(
             for place, server in enumerate(servers)
         ]
     )
+    cpu = ServerCpu(*servers)
     accepted = sum(each.accepted for each in creates)
     last_due_us = first_due_us + (count - 1) * step_us
     seconds_left = last_due_us / 1e6 - time.time() + GRACE_SECONDS
     receiver.wait_for(accepted, seconds_left)
     settled_us, settled = wait_until_settled(tally, accepted)
+    cpu_us_per_timer = cpu.us_per_timer(count)
     callbacks = sorted(receiver.take(), key=lambda callback: callback.arrived_us)
     record = audit(callbacks, first_number, count)
     lateness_ms = [callback.lateness_ms for callback in callbacks]
@@ -104,6 +108,7 @@ def run_round(
         first_due_us=first_due_us,
         last_arrived_us=callbacks[-1].arrived_us if callbacks else 0,
         settled_us=settled_us,
+        cpu_us_per_timer=cpu_us_per_timer,
         lateness=spread_of(lateness_ms),
         lateness_ms=lateness_ms,
         arrivals_ms=[(each.arrived_us - first_due_us) / 1_000 for each in callbacks],
@@ -137,7 +142,7 @@ def creation_faults(what: str, creates: LoadFigures, count: int, first_due_us: i
         )
     if creates.finished_at_us >= first_due_us:
         late_ms = (creates.finished_at_us - first_due_us) / 1_000
-        faults.append(f"{what}: creating took {late_ms:.0f} ms longer than until the first was due")
+        faults.append(f"{what}: the creates ended {late_ms:.0f} ms after the first due instant")
     return faults
 
 
@@ -163,6 +168,7 @@ def measure_burst(server: Server, receiver: Receiver, scale: Scale) -> BurstFigu
     return BurstFigures(
         settled_per_second=settled_per_second,
         delivered_per_second=middle_rate([each.last_arrived_us for each in rounds]),
+        cpu_us_per_timer=median(each.cpu_us_per_timer for each in rounds),
         lateness=by_settling[len(rounds) // 2].lateness,
         client=client,
         ratio=round(settled_per_second / max(each.per_second for each in client), 3),

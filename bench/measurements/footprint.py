@@ -1,4 +1,4 @@
-"""What the server, and the database's own if it has one, take of the machine while they wait."""
+"""Start-up time, memory and CPU of an idle server, and of its database server if there is one."""
 
 import time
 
@@ -12,7 +12,7 @@ SETTLE_SECONDS = 1.0
 
 
 class FootprintFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the database's is None where it has no processes that we can watch."""
+    """The database's figures are None where it has no processes on this machine."""
 
     pending: int
     start_seconds: float
@@ -23,7 +23,7 @@ class FootprintFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_footprint(server: Server, scale: Scale, host: PostgresHost | None) -> FootprintFigures:
-    """To be called first thing after the start, when no request has warmed anything yet."""
+    """Call this right after the start, before any request."""
     time.sleep(SETTLE_SECONDS)
     before, database_before = server.cpu_seconds(), database_cpu_seconds(host)
     started = time.perf_counter()

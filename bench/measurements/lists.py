@@ -1,4 +1,4 @@
-"""How long lists take, as a client that reads one after the other sees it."""
+"""Latency of the platform API's lists, read one after the other."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Two nodes that share a store: every timer fires once, whichever node it was created at."""
+"""Two nodes that share a store: every timer fires once, whichever node created it."""
 
 from contextlib import ExitStack
 

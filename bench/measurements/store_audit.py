@@ -1,4 +1,4 @@
-"""The books at the end: `duetime audit` on the largest store, after all that was done to it."""
+"""`duetime audit` on the largest store, at the end of its measurements."""
 
 import subprocess
 
@@ -15,8 +15,8 @@ class Finding(msgspec.Struct, frozen=True):
     count: int
 
 
-class Books(msgspec.Struct, frozen=True):
-    """What the audit printed, as far as we look at it."""
+class StoreAudit(msgspec.Struct, frozen=True):
+    """The fields of the audit's JSON that are checked."""
 
     accepted: int
     findings: list[Finding]
@@ -26,7 +26,7 @@ class Books(msgspec.Struct, frozen=True):
         return [f"audit: {each.problem} ({each.count})" for each in self.findings]
 
 
-def audit_books(store: StoreUnderTest) -> Books:
+def audit_store(store: StoreUnderTest) -> StoreAudit:
     done = subprocess.run(
         [COMMAND, "audit", "--json"],
         cwd=store.directory,
@@ -37,7 +37,7 @@ def audit_books(store: StoreUnderTest) -> Books:
         check=False,
     )
     try:
-        return msgspec.json.decode(done.stdout, type=Books)
+        return msgspec.json.decode(done.stdout, type=StoreAudit)
     except msgspec.DecodeError as error:
         raise ServerFailed(
             f"duetime audit ended with {done.returncode}: {done.stderr.decode()[-2_000:]}"

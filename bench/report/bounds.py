@@ -1,15 +1,18 @@
-"""What must hold on two cores of which the load generator and the receiver take their share."""
+"""Bounds for a machine with two cores, shared with the load generator and the receiver."""
 
 import msgspec
 
 from bench.scale import StoreName
 
-# Differences of lateness below this are the machine's, not the store's.
+# Smaller differences of lateness are noise of the machine.
 LATENESS_NOISE_MS = 0.5
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """`burst_peer` is what the fastest peer does with the same work on such a machine."""
+    """`burst_peer` is the rate of the fastest peer at the same work on the same machine.
+
+    `batches_limit_ratio` is the least share of the bare table's rate, for batches and imports.
+    A rate or ratio of 0 is no bound."""
 
     creates_per_second: int
     creates_echo_ratio: float = 0.0
@@ -24,7 +27,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: float = 250.0
     start_seconds: float = 2.0
     idle_cpu_percent: float = 2.0
-    batches_per_second: int
+    batches_per_second: int = 0
+    batches_limit_ratio: float = 0.0
+    batches_memory_mb: float | None = None
     import_growth_mb: float = 20.0
     page_p99_ms: float = 20.0
     hanging_p99_ms: float = 1_000.0
@@ -42,7 +47,8 @@ BOUNDS = {
         steady_p50_ms=2.0,
         steady_p99_ms=8.0,
         loaded_tolerance=0.20,
-        batches_per_second=70_000,
+        batches_limit_ratio=0.9,
+        batches_memory_mb=100.0,
         bus_commands_per_second=10_000,
     ),
     StoreName.POSTGRESQL: Bounds(

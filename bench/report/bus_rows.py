@@ -1,8 +1,8 @@
-"""Rows for what is measured of the bus."""
+"""Rows of the bus."""
 
 from bench.measurements.bus.commands import CommandsFigures
-from bench.measurements.bus.figures import BusFigures
 from bench.measurements.bus.firing import EventsBurstFigures, EventsSteadyFigures
+from bench.measurements.bus.session import BusFigures
 from bench.report.bounds import Bounds
 from bench.report.rows import Row, judge, ratio_text, spread_text
 
@@ -23,7 +23,7 @@ def commands_rows(figures: CommandsFigures, bounds: Bounds) -> list[Row]:
     live = figures.live
     return [
         Row(
-            f"bus commands, {figures.count:,} that wait, durable",
+            f"bus commands, backlog of {figures.count:,}, durable",
             f"{rate:,.0f}/s",
             f"{figures.limit.per_second:,.0f}/s client",
             f"{figures.ratio:.2f}",
@@ -31,7 +31,7 @@ def commands_rows(figures: CommandsFigures, bounds: Bounds) -> list[Row]:
             judge(rate >= bounds.bus_commands_per_second),
         ),
         Row(
-            "  while they are published",
+            "  while publishing",
             f"{live.per_second:,.0f}/s",
             f"{live.published.per_second:,.0f}/s published",
             ratio_text(live.per_second, live.published.per_second),
@@ -67,5 +67,5 @@ def steady_rows(figures: EventsSteadyFigures, bounds: Bounds) -> list[Row]:
             bound=f"p99 < {bounds.bus_steady_p99_ms:g} ms",
             verdict=judge(figures.lateness.p99_ms < bounds.bus_steady_p99_ms),
         ),
-        Row("  when the service announced them", spread_text(figures.round.announced)),
+        Row("  when the server published them", spread_text(figures.round.announced)),
     ]

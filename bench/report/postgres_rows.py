@@ -1,11 +1,11 @@
-"""Rows for what is measured on PostgreSQL only: several processes, lists, statements, the books."""
+"""Rows of the measurements that only PostgreSQL has."""
 
 from bench.harness.spread import Spread
 from bench.limits.database import INSERT_BATCH, MOVE_BATCH, DatabaseLimit
 from bench.limits.store_calls import StoreCalls
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
-from bench.measurements.store_audit import Books
+from bench.measurements.store_audit import StoreAudit
 from bench.report.rows import Row, Verdict, judge, ratio_text, spread_text
 from bench.results import StoreFigures
 from bench.stores.postgres_server import PostgresFacts
@@ -22,7 +22,7 @@ def durability_row(facts: PostgresFacts) -> Row:
 
 
 def calls_rows(calls: StoreCalls, limit: DatabaseLimit) -> list[Row]:
-    """The store without a service, beside a bare loop that writes the same rows."""
+    """The store's own calls, beside a bare loop that writes the same rows."""
     return [
         Row("the store alone"),
         Row(
@@ -85,8 +85,9 @@ def lists_rows(lists: list[ListFigures]) -> list[Row]:
 
 
 def statements_rows(loaded: StoreFigures, empty: StoreFigures | None) -> list[Row]:
-    """Beside each statement what it cost on the empty store. The work was the same, but not how
-    it was cut into batches: so the ratio is that of the sums, not of the means."""
+    """Each statement beside its cost on the empty store.
+
+    The ratio compares total times, because the same work may be cut into other batches."""
     before = {each.name: each for each in empty.statements} if empty else {}
     rows = [Row(f"statements with {loaded.stored:,}, mean / max", limit="empty", ratio="of sums")]
     for each in loaded.statements:
@@ -102,26 +103,26 @@ def statements_rows(loaded: StoreFigures, empty: StoreFigures | None) -> list[Ro
     return rows
 
 
-def books_row(books: Books) -> Row:
+def audit_row(audit: StoreAudit) -> Row:
     return Row(
         "duetime audit",
-        f"{books.accepted:,} accepted",
+        f"{audit.accepted:,} accepted",
         bound="no findings",
-        verdict=Verdict.BROKEN if books.findings else Verdict.HELD,
+        verdict=Verdict.BROKEN if audit.findings else Verdict.HELD,
     )
 
 
 def server_lines(facts: PostgresFacts, stores: list[StoreFigures]) -> list[str]:
-    """What one must know about the server to make sense of the figures."""
+    """Facts about the PostgreSQL server that explain the figures."""
     changed = ", ".join(f"{name}={value}" for name, value in facts.changed.items())
     whose = "started for this run" if facts.ours else "given"
-    lines = [f"PostgreSQL {facts.version}, {whose}; not its defaults: {changed or 'nothing'}"]
+    lines = [f"PostgreSQL {facts.version}, {whose}; changed settings: {changed or 'none'}"]
     by_hand = [f"{each.stored:,}" for each in stores if each.analyzed]
     if stores and not any(each.statements for each in stores):
-        lines.append("costs of statements: not without pg_stat_statements")
+        lines.append("costs of statements are missing: the server has no pg_stat_statements")
     if by_hand:
         lines.append(
-            f"analyzed by hand: the store with {', '.join(by_hand)}; all others were left to"
-            " autovacuum"
+            f"analyzed right after filling: the store with {', '.join(by_hand)}; autovacuum had the"
+            " others"
         )
     return lines

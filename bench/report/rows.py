@@ -1,4 +1,4 @@
-"""The rows of the report's table, and how a figure is judged."""
+"""Rows of the report's table, and their verdicts."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -41,3 +41,7 @@ def ratio_text(part: float, whole: float) -> str:
 
 def spread_text(spread: Spread) -> str:
     return f"{spread.p50_ms:.1f} / {spread.p99_ms:.1f} / {spread.max_ms:.1f} ms"
+
+
+def cpu_row(indent: str, us_per_timer: float) -> Row:
+    return Row(f"{indent}server CPU per timer", f"{us_per_timer:.1f} µs")

@@ -1,10 +1,10 @@
-"""Rows for what is measured on every store: creates, burst, steady."""
+"""Rows of creates, burst and steady, on empty and on loaded stores."""
 
 from bench.limits.database import DatabaseLimit
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
 from bench.report.bounds import LATENESS_NOISE_MS, Bounds
-from bench.report.rows import Row, Verdict, judge, ratio_text, spread_text
+from bench.report.rows import Row, Verdict, cpu_row, judge, ratio_text, spread_text
 from bench.results import StoreFigures
 
 
@@ -45,7 +45,7 @@ def store_rows(figures: StoreFigures, bounds: Bounds, limit: DatabaseLimit | Non
 
 
 def loaded_rows(loaded: StoreFigures, empty: StoreFigures | None, bounds: Bounds) -> list[Row]:
-    """Each with its ratio to the empty store, which is what the bound is about."""
+    """The bounds compare the figures with those of the empty store."""
     rows = [Row(f"with {loaded.stored:,} pending and finished")]
     if loaded.creates is not None:
         before = empty.creates.creates.per_second if empty and empty.creates else 0.0
@@ -66,7 +66,7 @@ def loaded_rows(loaded: StoreFigures, empty: StoreFigures | None, bounds: Bounds
     if loaded.memory_mb is not None:
         rows.append(
             Row(
-                "  memory after all that",
+                "  memory at the end",
                 f"{loaded.memory_mb:.0f} MB",
                 bound=f"< {bounds.memory_mb:.0f} MB",
                 verdict=judge(loaded.memory_mb < bounds.memory_mb),
@@ -122,6 +122,7 @@ def creates_rows(
         latency_row(what, figures)._replace(
             bound=f"p99 < {bounds.creates_p99_ms:g} ms", verdict=judge(held)
         ),
+        cpu_row(indent_below(what), figures.cpu_us_per_timer),
     ]
 
 
@@ -160,6 +161,7 @@ def burst_rows(what: str, figures: BurstFigures, bound: str, verdict: Verdict) -
             ratio=ratio_text(figures.delivered_per_second, figures.client_per_second),
         ),
         Row(f"{indent}lateness p50 / p99 / max", spread_text(figures.lateness)),
+        cpu_row(indent, figures.cpu_us_per_timer),
     ]
 
 

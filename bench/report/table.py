@@ -1,4 +1,4 @@
-"""The figures beside their bare limits and bounds, as a table for people."""
+"""The table of figures beside their bare limits and bounds."""
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -8,7 +8,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
 from bench.report.postgres_rows import (
-    books_row,
+    audit_row,
     calls_rows,
     durability_row,
     lists_rows,
@@ -53,12 +53,12 @@ def rows_of(results: Results) -> list[Row]:
         rows += loaded_calls_rows(results.loaded_calls, results.calls, results.scale.stored)
     if results.clients:
         rows += clients_rows(results.clients)
-    if results.books is not None:
-        rows.append(books_row(results.books))
+    if results.store_audit is not None:
+        rows.append(audit_row(results.store_audit))
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
-    has_doors = not (results.v1.is_empty and results.bus.is_empty)
-    if results.stores or results.nodes or has_doors:
+    has_more = not (results.v1.is_empty and results.bus.is_empty)
+    if results.stores or results.nodes or has_more:
         rows.append(
             Row(
                 "lost, early, repeated",
@@ -72,15 +72,15 @@ def rows_of(results: Results) -> list[Row]:
 
 def footprint_rows(figures: FootprintFigures, bounds: Bounds) -> list[Row]:
     rows = [
-        Row(f"waiting for {figures.pending:,} pending"),
+        Row(f"idle with {figures.pending:,} pending"),
         below("  start-up", figures.start_seconds, bounds.start_seconds, "s", digits=2),
         below("  memory", figures.memory_mb, bounds.memory_mb, "MB", digits=0),
         below("  idle CPU", figures.idle_cpu_percent, bounds.idle_cpu_percent, "%", digits=1),
     ]
     if figures.database_memory_mb is not None:
-        rows.append(Row("  the database's memory", f"{figures.database_memory_mb:.0f} MB"))
+        rows.append(Row("  memory of the database", f"{figures.database_memory_mb:.0f} MB"))
     if figures.database_idle_cpu_percent is not None:
-        rows.append(Row("  the database's CPU", f"{figures.database_idle_cpu_percent:.1f} %"))
+        rows.append(Row("  idle CPU of the database", f"{figures.database_idle_cpu_percent:.1f} %"))
     return rows
 
 
@@ -88,7 +88,7 @@ def clients_rows(clients: list[ClientFigures]) -> list[Row]:
     rounds = clients[0].rounds
     title = f"clients, {rounds[0].concurrency} posters, best / median of {len(rounds)}"
     return [
-        Row(title, ratio="to own"),
+        Row(title, ratio="of own"),
         *(
             Row(
                 f"  {each.client}",
@@ -107,7 +107,7 @@ def print_report(results: Results, console: Console) -> None:
         caption=(
             f"{machine.cpus} CPUs, Python {machine.python}, {machine.store}, load average"
             f" {machine.load_average} before; load generator alone"
-            f" {results.harness.per_second:,.0f}/s; {results.seconds:.0f} s in all"
+            f" {results.harness.per_second:,.0f}/s; {results.seconds:.0f} s in total"
         ),
     )
     for name in ("what", "measured", "bare limit", "ratio", "bound", "verdict"):
@@ -115,7 +115,7 @@ def print_report(results: Results, console: Console) -> None:
         table.add_column(name, justify=justify, no_wrap=True)
     for row in rows_of(results):
         table.add_row(*row[:-1], row.verdict.value)
-    # Where the output goes into a file, rich would fold the columns into 80 characters.
+    # In a file, rich would fold the columns into 80 characters.
     console.width = max(console.width, TABLE_WIDTH)
     console.print(table)
     if results.postgres is not None:

@@ -1,4 +1,4 @@
-"""Room on the disk that is measured, for what is to be stored there."""
+"""Disk space that the stores need."""
 
 import shutil
 from pathlib import Path
@@ -7,19 +7,19 @@ from bench.scale import StoreName
 
 GB = 10**9
 BYTES_PER_TIMER = 950
-"""Tables with their indexes, measured with a million."""
+"""Bytes of tables and indexes per timer, measured with a million timers."""
 LOG_BYTES = 10 * GB
-"""PostgreSQL's write-ahead log that is left of their making, which may exceed the server's limit
-while a checkpoint is under way."""
+"""Bytes of PostgreSQL's write-ahead log after filling. The log may exceed `max_wal_size` during a
+checkpoint."""
 LOG_BYTES_PER_TIMER = 1_000
 
 
 class MachineUnfit(Exception):
-    """The measurement cannot take place here; the message says what is missing."""
+    """The machine lacks something that the measurement needs; the message names it."""
 
 
 def disk_bytes(store: StoreName, timers: int) -> int:
-    """What a store with so many timers takes at most."""
+    """Largest size of a store with `timers` timers."""
     has_log = store is StoreName.POSTGRESQL
     log_bytes = min(LOG_BYTES, timers * LOG_BYTES_PER_TIMER) if has_log else 0
     return timers * BYTES_PER_TIMER + log_bytes
@@ -29,7 +29,7 @@ def check_room(directory: Path, bytes_needed: int) -> None:
     free = shutil.disk_usage(directory).free
     if free < bytes_needed:
         raise MachineUnfit(
-            f"this needs about {bytes_needed / GB:.0f} GB of disk and {directory} has"
-            f" {free / GB:.0f} GB free: make room, choose another place with --output, or store"
-            " less with --stored"
+            f"this run needs about {bytes_needed / GB:.0f} GB of disk and {directory} has"
+            f" {free / GB:.0f} GB free: free some space, choose another directory with --output,"
+            " or store fewer timers with --stored"
         )

@@ -1,4 +1,4 @@
-"""The stores that can be measured, and where each measurement finds a new one."""
+"""Opens the stores under test: a new, empty one for each measurement."""
 
 import secrets
 import shutil
@@ -20,7 +20,7 @@ from bench.stores.store_under_test import StoreUnderTest
 
 
 class Stores(NamedTuple):
-    """`new_store` makes a store that is empty, and takes a label for its logs."""
+    """`new_store` opens an empty store; its argument labels the server's log."""
 
     version: str
     host: PostgresHost | None
@@ -31,7 +31,7 @@ class Stores(NamedTuple):
 def open_stores(
     name: StoreName, timers: int, output: Path, settings: Mapping[str, str]
 ) -> Iterator[Stores]:
-    """`timers` is how many the largest of them will get."""
+    """`timers` is the number of timers in the largest store."""
     if name is StoreName.SQLITE:
         check_room(output, disk_bytes(name, timers))
         yield Stores(
@@ -64,9 +64,9 @@ def open_postgres(output: Path, host: PostgresHost, label: str) -> Iterator[Post
 
 @contextmanager
 def working_directory(output: Path, label: str) -> Iterator[Path]:
-    """A directory beside the results, on the disk that is measured; gone with the run.
+    """A temporary directory beside the results, on the disk under test.
 
-    What the server logged, warnings and errors only, stays.
+    The server's log, which has warnings and errors only, is kept unless it is empty.
     """
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=output))
     try:

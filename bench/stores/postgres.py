@@ -1,4 +1,4 @@
-"""PostgreSQL under test: one new schema for each store."""
+"""PostgreSQL under test: a new schema for each store."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from duetime.stores.postgres.connections import PLANS_BY_INDEX
 COUNT_PENDING = """
     SELECT /* bench */ count(*) FROM pending_timers WHERE namespace = $1 AND created_at >= $2
 """
-# As long as anything executes, the answer costs next to nothing.
+# Finished timers are counted only when nothing is executing: polling stays cheap.
 COUNT_COMPLETED = """
     SELECT /* bench */ CASE WHEN EXISTS (SELECT FROM executing_timers) THEN 0 ELSE (
         SELECT count(*) FROM finished_timers
@@ -33,14 +33,14 @@ class PostgresSchema:
         self.host = host
         self.schema = schema
         self.settings: Mapping[str, str] = {"DATABASE_URL": host.url, "PG_SCHEMA": schema}
-        # What is counted is little, whatever the planner believes of a table it does not know.
+        # The counts match few rows, but the planner has no statistics of a fresh table.
         self._queries = Queries(host.url, {"search_path": schema, **PLANS_BY_INDEX})
 
     def tally(self, lists: Lists) -> Tally:
         return TableTally(self._queries)
 
     def fill(self, stored: int, steps: Steps, *, analyze: bool) -> None:
-        # The service makes its own tables.
+        # The server creates the tables.
         with Server(self):
             pass
         with Queries(self.host.url, {"search_path": self.schema}) as queries:
@@ -59,14 +59,14 @@ class PostgresSchema:
             self.host.checkpoint()
 
     def close(self) -> None:
-        """The schema goes with our own server; from a given one it has to be dropped."""
+        """Drop the schema from a given server. A server of our own disappears with its files."""
         if not self.host.facts.ours:
             self._queries.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
         self._queries.close()
 
 
 class TableTally:
-    """From the tables themselves: totals of large lists are estimates."""
+    """A tally from the tables: the server's counts of large lists are estimates."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries

@@ -1,9 +1,7 @@
-"""Fills the tables of a PostgreSQL store with timers that do not fire while anybody watches.
+"""Fills a PostgreSQL schema with timers that are not due during the run.
 
-The store's own way in would take an hour for ten million. So rows are made by SQL, straight into
-tables whose indexes are built afterwards, by as many connections as there are processors. What
-results is what the store would have made: the same columns, partitions of the history made by
-its own function, and a ledger that balances.
+The store's API would take an hour for ten million timers. SQL generates the same rows, partitions
+and ledger on one connection per processor, and the indexes are built afterwards.
 """
 
 import asyncio
@@ -29,23 +27,23 @@ DAY_US = 24 * HOUR_US
 DUE_FROM_US = 3 * HOUR_US
 DUE_WITHIN_US = 30 * DAY_US
 FINISHED_WITHIN_US = 20 * DAY_US
-# Counts of timers that were created or finished just now must not meet these.
+# Tallies count timers created or finished since their start: these must be older.
 FINISHED_BEFORE_US = HOUR_US
 CREATED_WITHIN_US = 5 * DAY_US
 CONNECTIONS = os.cpu_count() or 1
 
 SETTINGS = {
     "application_name": "duetime-bench",
-    # A checkpoint afterwards makes durable what these commits leave open.
+    # A checkpoint afterwards makes these commits durable.
     "synchronous_commit": "off",
     "maintenance_work_mem": "1GB",
-    # There is a connection for each processor already.
+    # One connection per processor is enough parallelism.
     "max_parallel_maintenance_workers": "0",
 }
 
-# Half of the ids carry the instant of their creation, as those that the service makes up; the
-# others are random, as clients choose them. The shard cannot be the id's in SQL. It is one of
-# those there are, and nobody compares, because none of these timers is claimed.
+# Half of the ids start with the instant of creation, as ids made by Duetime; the others are random,
+# as ids chosen by clients. SQL cannot hash the id to its shard, so the shard is random: these
+# timers are never claimed.
 NUMBERED = """
     SELECT created_at, CASE WHEN number % 2 = 0
         THEN left(lpad(to_hex(created_at / 1000), 12, '0'), 8)
@@ -71,7 +69,7 @@ INSERT_PENDING = f"""
     )
 }) AS made
 """
-# One in twenty has failed, one in fifty was canceled.
+# One timer in twenty has failed, one in fifty was canceled.
 INSERT_FINISHED = """
     INSERT INTO {partition} ({columns}, updated_at, execute_at, due_at, attempt, claim_number,
                              status, executed_at, attempts, last_error)
@@ -96,7 +94,7 @@ INDEXES_OF = """
 """
 
 Job = Callable[[Any], Awaitable[int]]
-"""Work for one connection; answers how much was done."""
+"""Work for one connection. Returns the amount done."""
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -109,14 +107,14 @@ class Partition(msgspec.Struct, frozen=True):
 
 
 class Filling(msgspec.Struct, frozen=True, kw_only=True):
-    """So many timers are to be added to a schema whose tables the service has made."""
+    """Timers to add to a schema whose tables exist."""
 
     url: str
     schema: str
     pending: int
     finished: int
     analyze: bool
-    """Whether to do afterwards by hand what autovacuum would do in its own time."""
+    """Whether to vacuum and analyze at once instead of leaving both to autovacuum."""
 
 
 def fill_tables(filling: Filling, steps: Steps) -> None:
@@ -136,7 +134,7 @@ async def fill(filling: Filling, steps: Steps) -> None:
         partitions = await history_of(pool, now_us)
         tables = ["pending_timers", *(each.name for each in partitions)]
         for each in partitions:
-            # An index that belongs to one of the whole history could not be dropped alone.
+            # An index of an attached partition cannot be dropped alone.
             await pool.execute(f"ALTER TABLE finished_timers DETACH PARTITION {each.name}")
         indexes = await drop_indexes(pool, tables)
         rows = filling.pending + filling.finished
@@ -165,7 +163,7 @@ async def fill(filling: Filling, steps: Steps) -> None:
 
 
 async def history_of(pool: Any, now_us: int) -> list[Partition]:
-    """The partitions of the stretch of time that is to be filled, made if they are missing."""
+    """The partitions of the time span to fill, created where missing."""
     width = PostgresOptions(url="").history_step
     first_us = now_us - FINISHED_WITHIN_US
     for instant in (*range(first_us, now_us, width), now_us):
@@ -180,7 +178,7 @@ async def history_of(pool: Any, now_us: int) -> list[Partition]:
 
 
 async def drop_indexes(pool: Any, tables: Iterable[str]) -> list[str]:
-    """The statements that make them again."""
+    """Returns the statements that create the indexes again."""
     definitions = []
     for table in tables:
         await pool.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
@@ -199,7 +197,7 @@ def pending_jobs(count: int, now_us: int, shards: int) -> list[Job]:
 
 
 def finished_jobs(count: int, now_us: int, shards: int, partitions: list[Partition]) -> list[Job]:
-    """To each partition as many rows as it has of the time."""
+    """Each partition gets rows in proportion to its share of the time span."""
     from_us, to_us = now_us - FINISHED_WITHIN_US, now_us - FINISHED_BEFORE_US
     used = [each for each in partitions if each.overlap_us(from_us, to_us) > 0]
     jobs = []
@@ -265,7 +263,7 @@ def statement_job(statement: str) -> Job:
 
 
 async def work_off(pool: Any, jobs: Iterable[Job], tell: Callable[[int], None]) -> None:
-    """Each connection takes the next job when it is done with one."""
+    """Run all jobs; each connection takes the next job when it has finished one."""
     remaining = iter(jobs)
     done = 0
 

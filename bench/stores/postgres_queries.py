@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL for the parent, which has nothing to do but wait for the answer."""
+"""A blocking connection to PostgreSQL for the parent process."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Queries:
-    """Statements one after the other, without an event loop on the caller's side."""
+    """Runs statements one after the other; the caller needs no event loop."""
 
     def __init__(self, url: str, settings: Mapping[str, str] = NO_SETTINGS) -> None:
         self._runner = asyncio.Runner()

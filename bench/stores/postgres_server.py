@@ -1,7 +1,6 @@
-"""The PostgreSQL server that is measured: one of our own on this machine's disk, or a given one.
+"""The PostgreSQL server under test: started for the run, or given by its URL.
 
-Our own runs as in production, with every commit on disk before its answer. It is gone with the
-run, however that ends.
+A server started for the run flushes every commit, as in production, and is removed with the run.
 """
 
 import os
@@ -26,7 +25,7 @@ STATEMENT_STATISTICS = "pg_stat_statements"
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 IN_MEMORY = {"tmpfs", "ramfs"}
 
-# What the initial set-up of any server writes, and where ours listens and logs.
+# Settings that initdb writes, and where the server listens and logs.
 UNREMARKABLE = (
     "^(application_name|config_file|data_.*|.*_file|default_text_search_config|client_encoding"
     "|dynamic_shared_memory_type|lc_.*|log_.*|listen_addresses|port|unix_socket_.*|.*timezone"
@@ -37,11 +36,11 @@ SETTINGS: Mapping[str, str] = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
 }
-"""Where our own server differs from PostgreSQL's defaults."""
+"""Settings in which our own server differs from PostgreSQL's defaults."""
 
 
 class PostgresFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`changed` are the settings that are not PostgreSQL's defaults."""
+    """`changed` holds the settings that differ from PostgreSQL's defaults."""
 
     version: str
     ours: bool
@@ -50,7 +49,7 @@ class PostgresFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PostgresHost:
-    """`pid` is that of the server's first process, where it is ours to watch."""
+    """`pid` is the server's first process, or None for a given server."""
 
     def __init__(self, url: str, pid: int | None) -> None:
         self.url = url
@@ -60,7 +59,7 @@ class PostgresHost:
             self.has_statement_statistics = prepare_statistics(queries)
 
     def checkpoint(self) -> None:
-        """Not everybody may ask a given server for one; then it comes when it comes."""
+        """Request a checkpoint. Without the privilege, the server's own schedule applies."""
         with Queries(self.url) as queries, suppress(asyncpg.InsufficientPrivilegeError):
             queries.execute("CHECKPOINT")
 
@@ -87,7 +86,7 @@ def facts_of(queries: Queries, *, ours: bool) -> PostgresFacts:
 
 
 def prepare_statistics(queries: Queries) -> bool:
-    """Whether the server counts what each statement costs, and we may read it."""
+    """Whether the server keeps statistics of statements that we may read."""
     try:
         queries.execute(f"CREATE EXTENSION IF NOT EXISTS {STATEMENT_STATISTICS}")
         queries.execute(f"SELECT {STATEMENT_STATISTICS}_reset()")
@@ -134,8 +133,8 @@ def check_disk(directory: Path, bytes_needed: int) -> None:
     kind = next((mounts[each] for each in directory.parents if each in mounts), "")
     if kind in IN_MEMORY:
         raise MachineUnfit(
-            f"{directory} is in memory ({kind}), where commits cost nothing: choose a place on a"
-            " disk with --output"
+            f"{directory} is in memory ({kind}), where commits cost nothing: choose a directory on"
+            " a disk with --output"
         )
     check_room(directory, bytes_needed)
 

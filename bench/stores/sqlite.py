@@ -1,4 +1,4 @@
-"""SQLite under test: one new file for each store."""
+"""SQLite under test: a new file for each store."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from bench.stores.sqlite_preload import Preload, preload_store
 from bench.stores.store_under_test import Lists, ListTally, Tally
 
 MOST_THROUGH_THE_STORE = 1_000_000
-"""More would take too long through the store's own way in."""
+"""Timers up to which the store's own API is fast enough to fill the file."""
 
 
 class SqliteFile:
@@ -28,7 +28,7 @@ class SqliteFile:
             if stored <= MOST_THROUGH_THE_STORE:
                 preload_store(preload, advance_to)
                 return
-            # The service makes its own tables.
+            # The server creates the tables.
             with Server(self):
                 pass
             fill_file(preload, advance_to)

@@ -1,8 +1,7 @@
-"""Fills a SQLite file with more timers than one would wait for through the store's own way in.
+"""Fills a SQLite file with more timers than the store's own API could in reasonable time.
 
-Rows are made by SQL, straight into tables whose indexes are built afterwards. What results is
-what the store would have made, but for the order on disk: what was built in one go is tidy. It
-runs in its own process and tells the parent how far it is.
+SQL generates the rows, and the indexes are built afterwards. The content is what the store would
+write; the order on disk is tidier.
 """
 
 import sys
@@ -36,9 +35,8 @@ INDEXES = """
     SELECT name, sql FROM sqlite_master
     WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?
 """
-# The shard cannot be the id's in SQL. It is one of those there are, and nobody compares, because
-# none of these timers is claimed. Random values are materialized, or each mention of one would be
-# another.
+# SQL cannot hash the id to its shard, so shards are numbered in turn: these timers are never
+# claimed. Random values are materialized, because each mention would be evaluated anew.
 INSERT_TIMERS = """
     WITH RECURSIVE numbers (number) AS (
         VALUES (:start) UNION ALL SELECT number + 1 FROM numbers WHERE number + 1 < :end),
@@ -60,7 +58,7 @@ INSERT_LIVE = """
     SELECT row_id, namespace, shard, timer_uuid, created_at, created_at, due_at, due_at
     FROM made
 """
-# One in twenty has failed, one in fifty was canceled; all finished an hour after their creation.
+# One timer in twenty has failed, one in fifty was canceled. All finished an hour after creation.
 INSERT_FINISHED = f"""
     INSERT INTO finished_timers (row_id, namespace, timer_uuid, created_at, updated_at, execute_at,
                                  due_at, status, attempt, failures, claim_number, epoch,
@@ -79,7 +77,7 @@ COUNT = """
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Timers of one kind, created at even steps from an instant on."""
+    """Timers of one state, created at even steps from an instant."""
 
     first: int
     count: int
@@ -87,13 +85,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     created_within: int
     insert_state: str
     values: dict[str, Any]
-    """Those that `insert_state` wants."""
+    """Parameters of `insert_state`."""
 
 
 def fill(preload: Preload) -> None:
-    """The tables have been made by the service, and are empty."""
+    """Fill the tables, which exist and are empty."""
     connection = apsw.Connection(preload.path)
-    # Nobody has the file yet: what a crash leaves of it is thrown away.
+    # After a crash the file is thrown away, so durability is off.
     connection.pragma("journal_mode", "off")
     connection.pragma("synchronous", "off")
     connection.pragma("cache_size", -CACHE_KIB)
@@ -104,7 +102,7 @@ def fill(preload: Preload) -> None:
     total = preload.pending + preload.finished
     for statement in indexes:
         connection.execute(statement)
-        # Not all yet, but a sign of life.
+        # A sign of life; the total is reported at the end.
         answer_parent(Loaded(total - 1))
     for table in TABLES[1:]:
         connection.execute(COUNT.format(table=table))
@@ -136,7 +134,7 @@ def parts_of(preload: Preload, now_us: int) -> list[Part]:
 
 
 def drop_indexes(connection: apsw.Connection) -> list[str]:
-    """The statements that make them again."""
+    """Returns the statements that create the indexes again."""
     indexes = [row for table in TABLES for row in connection.execute(INDEXES, (table,)).fetchall()]
     for name, _ in indexes:
         connection.execute(f"DROP INDEX {name}")
@@ -157,7 +155,7 @@ def insert(connection: apsw.Connection, part: Part) -> None:
         with connection:
             connection.execute(INSERT_TIMERS, {**bounds, **shared})
             connection.execute(part.insert_state, {**bounds, **part.values})
-        # The last one is the parent's sign that all is done; it has to wait for the indexes.
+        # One less than stored: the parent stops at the total, which must wait for the indexes.
         answer_parent(Loaded(part.first + end - 2))
 
 

@@ -1,7 +1,4 @@
-"""Fills a SQLite file with timers through the store's own API, while no server has it open.
-
-It runs in its own process and tells the parent how far it is.
-"""
+"""Fills a SQLite file through the store's own API, while no server has the file open."""
 
 import random
 import sys
@@ -42,13 +39,13 @@ class Preload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """How many timers are in; the last such line has them all."""
+    """Timers stored so far. The last message has the total."""
 
     count: int
 
 
 def make_timer(namespace: Namespace, due_at: Instant, created_at: Instant) -> Timer:
-    # Random, not time-ordered: through other doors clients choose ids, and they choose this.
+    # Random, not time-ordered, as the ids that clients choose.
     key = TimerKey(namespace.name, str(uuid.uuid4()))
     return Timer(
         key=key,
@@ -81,7 +78,7 @@ def completion_of(claim: Claim) -> Settlement:
 
 
 async def finish_all(store: SqliteStore, leases: dict[ShardNumber, Epoch], now: Instant) -> None:
-    """Claim and settle everything that is due by `now`."""
+    """Claim and settle every timer that is due by `now`."""
     while True:
         batch = await store.claim_due(leases, now=now, until_inclusive=now, limit=BATCH)
         if not batch.claims:
@@ -129,7 +126,7 @@ def preload_store(
     module: str = "bench.stores.sqlite_preload",
     patience_seconds: float = TIMEOUT_SECONDS,
 ) -> None:
-    """Called in the parent: fill the file in a process of its own, telling how far it is."""
+    """Called in the parent: fill the file in a child process and report its progress to `tell`."""
     total = preload.pending + preload.finished
     loaded = Loaded(0)
     with Child(module) as child:

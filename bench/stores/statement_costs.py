@@ -1,4 +1,4 @@
-"""What each of the service's statements costs the database, by PostgreSQL's own count."""
+"""The cost of each statement, from pg_stat_statements."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from bench.stores.postgres_queries import Queries
 
 SHOWN = 8
 SHOWN_CHARACTERS = 30
-# A part of each statement by which it is known; the first that fits gives the name.
+# Names by a characteristic part of the statement; the first match counts.
 NAMES = {
     "create_timers(": "create",
     "INSERT INTO executing_timers": "claim",
@@ -32,7 +32,7 @@ class StatementFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatementStatistics:
-    """Counts from the moment it was made."""
+    """Statistics since this object was made."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -40,7 +40,7 @@ class StatementStatistics:
             queries.execute("SELECT pg_stat_statements_reset()")
 
     def read(self) -> list[StatementFigures]:
-        """The most expensive in all, the first one first."""
+        """The statements with the largest total time, in descending order."""
         with Queries(self._url) as queries:
             rows = queries.rows(MOST_EXPENSIVE, SHOWN)
         return [

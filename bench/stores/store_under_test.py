@@ -1,4 +1,4 @@
-"""A store that servers under test can be started on, as the harness sees it."""
+"""The store under test, as the measurements see it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,21 +9,21 @@ from bench.harness.progress import Steps
 
 class Lists(Protocol):
     def total(self, status: str) -> int:
-        """How many timers have the status, as the list endpoint tells it."""
+        """Timers with the status, as the server counts them."""
 
 
 class Tally(Protocol):
-    """Counts what came into a state since the tally was made."""
+    """Counts the timers that reached a state since the tally was made."""
 
     def pending(self) -> int:
-        """Timers that were created and are pending."""
+        """Timers created since then that are pending."""
 
     def completed(self) -> int:
-        """Timers that are completed, once nothing executes any more; less before."""
+        """Completed timers. The number may be too low while timers are executing."""
 
 
 class StoreUnderTest(Protocol):
-    """`directory` is where servers run and log; `settings` tell them which store to use."""
+    """`directory` is the working directory of the servers; `settings` select the store."""
 
     directory: Path
     settings: Mapping[str, str]
@@ -31,12 +31,13 @@ class StoreUnderTest(Protocol):
     def tally(self, lists: Lists) -> Tally: ...
 
     def fill(self, stored: int, steps: Steps, *, analyze: bool) -> None:
-        """Bring it to at least `stored` pending and as many finished timers, while no server
-        runs. With `analyze`, whatever the store does to know its tables is done right away."""
+        """Fill the store up to `stored` pending and as many finished timers. No server may run.
+
+        With `analyze`, the statistics of the tables are refreshed at once."""
 
 
 class ListTally:
-    """From the counts of the namespace, where they are exact."""
+    """A tally from the counts of the namespace, for stores whose counts are exact."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists

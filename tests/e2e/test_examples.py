@@ -137,10 +137,10 @@ async def test_calls_go_over_the_bus_and_back(broker: RunningBroker, tmp_path: P
 async def test_a_broker_without_streams_is_told(broker: RunningBroker, tmp_path: Path) -> None:
     status, output, errors = await run_example("bus_round_trip.py", broker.url, directory=tmp_path)
     assert (status, output) == (1, "")
-    assert errors.startswith("no streams for timers are there: a server that has this broker")
+    assert errors.startswith("the broker has no streams for timers: start NATS with JetStream")
 
 
 async def test_a_broker_of_another_kind_is_told(tmp_path: Path) -> None:
     finished = await run_example("bus_round_trip.py", "redis://127.0.0.1", directory=tmp_path)
     assert finished.status == 1
-    assert finished.errors.startswith("this example is for NATS")
+    assert finished.errors.startswith("this example needs the address of a NATS server")

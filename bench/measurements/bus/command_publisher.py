@@ -1,7 +1,4 @@
-"""Publishes commands as fast as JetStream takes them, so many without its answer at a time.
-
-It runs in its own process. Messages are made before the clock starts.
-"""
+"""Publishes commands, built before the clock starts, as fast as JetStream accepts them."""
 
 import asyncio
 import gc
@@ -24,7 +21,7 @@ TIMEOUT_SECONDS = 120.0
 
 
 class Publish(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` commands, numbered from `first_number` on."""
+    """`count` commands, numbered from `first_number`."""
 
     port: int
     count: int
@@ -35,8 +32,9 @@ class Publish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`accepted` are those that the broker answered to have stored; `refusal` is the first answer
-    that told something else. The instants are those of the wall clock."""
+    """`accepted` counts the commands that the broker stored; `refusal` is its first other answer.
+
+    Instants are wall-clock time."""
 
     count: int
     accepted: int
@@ -50,7 +48,7 @@ class PublishFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pump:
-    """Keeps `in_flight` messages on their way until all are answered."""
+    """Keeps `in_flight` messages unanswered until all are sent."""
 
     def __init__(self, frames: Sequence[bytes], in_flight: int) -> None:
         self._frames = frames
@@ -74,7 +72,9 @@ class Pump:
             if b'"seq"' in answer and b'"error"' not in answer:
                 self.accepted += 1
             else:
-                self.refusal = self.refusal or answer[:300].decode() or "nobody stores the subject"
+                self.refusal = (
+                    self.refusal or answer[:300].decode() or "no stream stores the subject"
+                )
         self.send(self._wire)
         if self._answered == len(self._frames):
             self.finished.set_result(None)
@@ -117,7 +117,7 @@ async def publish_all(publish: Publish) -> PublishFigures:
 
 
 def publish_commands(publish: Publish) -> PublishFigures:
-    """Called in the parent: publish in a process of its own."""
+    """Called in the parent: publish in a child process."""
     with Child("bench.measurements.bus.command_publisher") as child:
         return child.ask(publish, PublishFigures, TIMEOUT_SECONDS + 30)
 
@@ -127,7 +127,7 @@ def publish_faults(what: str, figures: PublishFigures) -> list[str]:
         return []
     missing = figures.count - figures.accepted
     return [
-        f"{what}: {missing} of {figures.count} commands not taken by the broker"
+        f"{what}: {missing} of {figures.count} commands not accepted by the broker"
         f" ({figures.refusal or 'no answer'})"
     ]
 

@@ -1,6 +1,6 @@
-"""Looks at the broker until every command is handed over and acknowledged.
+"""Polls the broker until every command is delivered and acknowledged.
 
-It runs in its own process, so that it can begin to look before the service is started.
+A child process polls, so that it can start before the server does.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from bench.harness.child import Child, answer_parent
 from bench.measurements.bus.nats_protocol import HOST
 from duetime.ports.bus import Channel
 
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 START_SECONDS = 15.0
 
 
@@ -27,14 +27,14 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """The first look has been taken: whatever happens from now on is seen."""
+    """The first poll is done; `left` is the number of waiting commands."""
 
     left: int
 
 
 class Drained(msgspec.Struct, frozen=True, kw_only=True):
-    """`untouched_us` is when the broker was last seen to have handed over nothing more than at
-    the first look; `drained_us` when nothing was left. `complete` is False when time was up."""
+    """`untouched_us` is the last poll before the broker delivered anything; `drained_us` is when no
+    command was left. `complete` is False after a timeout."""
 
     untouched_us: int
     drained_us: int
@@ -44,14 +44,14 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The consumers of the stream, summed up."""
+    """Sums over the consumers of the stream."""
 
     delivered: int
     left: int
     redelivered: int
 
 
-async def look(manager: JetStreamManager, stream: str) -> Seen:
+async def poll(manager: JetStreamManager, stream: str) -> Seen:
     infos = await manager.consumers_info(stream)
     return Seen(
         delivered=sum(each.delivered.consumer_seq for each in infos if each.delivered),
@@ -66,12 +66,12 @@ async def watch(question: Watch) -> Drained:
     stream = await manager.find_stream_name_by_subject(Channel.COMMANDS)
     deadline = time.monotonic() + question.timeout_seconds
     untouched_us = time.time_ns() // 1_000
-    first = seen = await look(manager, stream)
+    first = seen = await poll(manager, stream)
     answer_parent(Watching(first.left))
     while seen.left and time.monotonic() < deadline:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         asked_us = time.time_ns() // 1_000
-        seen = await look(manager, stream)
+        seen = await poll(manager, stream)
         if seen.delivered == first.delivered:
             untouched_us = asked_us
     drained_us = time.time_ns() // 1_000
@@ -86,7 +86,7 @@ async def watch(question: Watch) -> Drained:
 
 
 class Watcher:
-    """The watcher as the parent sees it: ready at once, but it looks only when it is told to."""
+    """The parent's handle of the watcher process. Polling starts with `begin`."""
 
     def __init__(self) -> None:
         self._child = Child("bench.measurements.bus.command_watcher")
@@ -98,7 +98,7 @@ class Watcher:
         self._child.stop()
 
     def begin(self, port: int, timeout_seconds: float) -> int:
-        """How many commands wait. May be called once."""
+        """Start polling; returns the number of waiting commands. May be called once."""
         self._timeout_seconds = timeout_seconds
         question = Watch(port=port, timeout_seconds=timeout_seconds)
         return self._child.ask(question, Watching, START_SECONDS).left

@@ -1,7 +1,7 @@
-"""Commands over the bus: how fast timers of them become durable and are acknowledged.
+"""Commands over the bus: how fast their timers become durable and are acknowledged.
 
-Judged is a service that works off what waits for it, with the two cores for itself and the broker.
-Beside it stands the same while somebody publishes, who takes his share of the machine.
+The bound applies to a backlog, which leaves the cores to the server and the broker. A second run
+publishes at the same time.
 """
 
 import time
@@ -28,7 +28,7 @@ POLL_SECONDS = 0.01
 
 
 class CommandsRun(msgspec.Struct, frozen=True, kw_only=True):
-    """`seconds` end when the broker had nothing left and the store had told that it has all."""
+    """`seconds` end when the broker has no command left and the server counts every timer."""
 
     seconds: float
     per_second: float
@@ -39,8 +39,8 @@ class CommandsRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandsFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`backlog` counts from when the broker was last seen to have handed over nothing; `live` from
-    the first command that was published. `limit` is measured right before."""
+    """`backlog` counts from the last poll before the broker delivered anything, `live` from the
+    first published command. `limit` is measured just before."""
 
     count: int
     backlog: CommandsRun
@@ -51,7 +51,7 @@ class CommandsFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerNow:
-    """Counts of whichever server runs, for a tally that outlives one."""
+    """Counts of the current server, for a tally that outlives a restart."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -66,7 +66,7 @@ def measure_commands(store: StoreUnderTest, broker: NatsServer, scale: BusScale)
         Consume(port=broker.port, count=scale.commands, batch=MAX_BATCH, instants=instants)
     )
     publish = Publish(port=broker.port, count=scale.commands, instants=instants)
-    # The service makes its own streams.
+    # The server creates the streams.
     with Server(store, broker_url=broker.url) as server:
         now = ServerNow(server)
         tally = store.tally(now)
@@ -79,7 +79,7 @@ def measure_commands(store: StoreUnderTest, broker: NatsServer, scale: BusScale)
             live = run_live(server, broker, publish)
     faults = [*backlog.faults, *live.faults]
     if waiting != scale.commands:
-        faults.append(f"commands, backlog: {waiting} waited, not {scale.commands}")
+        faults.append(f"commands, backlog: {waiting} commands waited, not {scale.commands}")
     return CommandsFigures(
         count=scale.commands,
         backlog=backlog,
@@ -122,8 +122,10 @@ def run_of(
 
 
 def wait_until_stored(tally: Tally, count: int) -> tuple[int, int]:
-    """How many there are, and the instant of that answer. Acknowledged means stored, so the first
-    answer should do; some seconds are given to find out how many are missing for good."""
+    """The number of stored timers, and the instant of that answer.
+
+    Acknowledged commands are stored, so the first answer should suffice. Five seconds are allowed
+    before timers count as missing."""
     deadline = time.monotonic() + 5.0
     while True:
         stored = tally.pending()

@@ -1,4 +1,4 @@
-"""The messages that the harness publishes, and by which it knows their timers."""
+"""Commands and events of the bus. The number in a call id identifies its timer."""
 
 from bench.harness.create_bodies import moment_text, random_id
 from duetime.bus.messages import DUE_TIME_REACHED, DueTimeReached, DueTimeReachedEnvelope, encode
@@ -6,12 +6,12 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
 def call_id(number: int) -> str:
-    """Random, as ids of calls are, with the number at the end."""
+    """A random id that ends with the number."""
     return f"{random_id()}-{number}"
 
 
 def number_of(service_call_id: str) -> int:
-    """-1 when it is none of ours."""
+    """The number in a call id; -1 for an unknown id."""
     digits = service_call_id.rpartition("-")[2]
     return int(digits) if digits.isdecimal() else -1
 
@@ -21,7 +21,7 @@ def correlation_of(number: int) -> str:
 
 
 def schedule_timer(message_id: str, number: int, due_us: int, now_ms: int) -> bytes:
-    """A `ScheduleTimer` in its envelope."""
+    """A `ScheduleTimer` command in its envelope."""
     return (
         f'{{"id":"{message_id}","type":"ScheduleTimer","tenantId":"{DEFAULT_NAMESPACE}",'
         f'"timestampMs":{now_ms},"correlationId":"{correlation_of(number)}",'
@@ -31,7 +31,7 @@ def schedule_timer(message_id: str, number: int, due_us: int, now_ms: int) -> by
 
 
 def due_time_reached(message_id: str, number: int, now_us: int) -> bytes:
-    """A `DueTimeReached` as the service makes it, for the limit without the service."""
+    """A `DueTimeReached` event as the server publishes it, for the bare limit."""
     id_ = call_id(number)
     return encode(
         DueTimeReachedEnvelope(

@@ -1,5 +1,4 @@
-"""Whether what was promised arrived: each event once, never early, with its command's
-correlation id."""
+"""Checks events: each arrives once, never early, with its command's correlation id."""
 
 from collections.abc import Iterable
 
@@ -14,15 +13,15 @@ class EventAudit(msgspec.Struct, frozen=True, kw_only=True):
     expected: int
     lost: int
     early: int
-    """Events that arrived, or say that they were announced, before they were due."""
+    """Events whose arrival or `reachedAt` is before the due instant."""
     duplicates: int
-    """Events beyond the first of their timer."""
+    """Events after the first of their timer."""
     uncorrelated: int
     """Events without the correlation id of their command."""
     shared_ids: int
-    """Timers whose envelope id is also another timer's."""
+    """Timers whose envelope id belongs to another timer too."""
     strangers: int
-    """Events that nobody asked for."""
+    """Events of timers that were not scheduled."""
 
     def faults(self, what: str) -> list[str]:
         counts = {
@@ -30,8 +29,8 @@ class EventAudit(msgspec.Struct, frozen=True, kw_only=True):
             "early": self.early,
             "published more than once": self.duplicates,
             "without their correlation id": self.uncorrelated,
-            "without an envelope id of their own": self.shared_ids,
-            "not asked for": self.strangers,
+            "without a unique envelope id": self.shared_ids,
+            "of unknown timers": self.strangers,
         }
         return [f"{what}: {count} {kind}" for kind, count in counts.items() if count]
 

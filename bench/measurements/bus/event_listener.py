@@ -1,7 +1,6 @@
-"""The consumer of events: a JetStream consumer of its own, which remembers when each arrived.
+"""A JetStream consumer that records when each event arrived.
 
-It runs in its own process. While events arrive it only frames them, notes the instant and keeps
-the bytes; what is in them is read afterwards.
+Events are only framed, stamped and kept while they arrive. They are parsed after the measurement.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ START_SECONDS = 15.0
 
 
 class Listen(msgspec.Struct, frozen=True):
-    """The first that the parent says. Events that are published afterwards are heard."""
+    """The parent's first message. Events published after the answer are recorded."""
 
     port: int
 
@@ -38,8 +37,7 @@ class Listening(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):
-    """`number` is that of the command; -1 when it is none of ours. `reached_us` is when the
-    service announced it, as it says itself."""
+    """`number` is the command's, or -1 for an unknown call id. `reached_us` is `reachedAt`."""
 
     number: int
     reached_us: int
@@ -61,7 +59,7 @@ def event_of(body: bytes, arrived_ns: int) -> Event:
     return Event(
         number=number_of(envelope.payload.service_call_id),
         reached_us=parse_instant(envelope.payload.reached_at),
-        # Rounded down, so that an event less than a microsecond early is seen to be early.
+        # Rounded down: an event less than a microsecond early counts as early.
         arrived_us=arrived_ns // 1_000,
         envelope_id=envelope.id,
         correlation_id=correlation_id if isinstance(correlation_id, str) else None,
@@ -75,7 +73,7 @@ def take(inbox: Inbox, read: bool) -> list[Event]:
 
 
 async def make_consumer(port: int, deliver_subject: str) -> str:
-    """Have what is new in the stream of events sent to the subject."""
+    """Have new events sent to the subject. Returns the name of the stream."""
     client = await nats.connect(f"nats://{HOST}:{port}")
     try:
         manager = client.jsm()
@@ -109,7 +107,7 @@ async def listen() -> None:
     wire.subscribe(deliver_subject)
     await wire.reach_server()
     stream = await make_consumer(port, deliver_subject)
-    # The inbox holds no cycles, and a collection would look like a late event.
+    # A garbage collection would look like a late event, and the inbox holds no cycles.
     gc.collect()
     gc.disable()
     answer_parent(Listening(stream))
@@ -124,7 +122,7 @@ async def listen() -> None:
 
 
 class Listener:
-    """The consumer of events as the parent sees it."""
+    """The parent's handle of the consumer process."""
 
     def __init__(self, port: int) -> None:
         self._child = Child("bench.measurements.bus.event_listener")
@@ -141,12 +139,12 @@ class Listener:
         self._child.stop()
 
     def wait_for(self, count: int, timeout_seconds: float) -> int:
-        """How many arrived: `count` or more as soon as they did, else fewer when time is up."""
+        """The number of arrivals: at least `count`, or fewer at the timeout."""
         question = Await(count=count, timeout_seconds=timeout_seconds)
         return self._child.ask(question, Arrivals, timeout_seconds + 10).count
 
     def take(self) -> list[Event]:
-        """In the order of their arrival; they are forgotten."""
+        """Return the events in order of arrival, and forget them."""
         return self._child.ask(Take(), Heard, 30).events
 
 

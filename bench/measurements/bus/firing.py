@@ -1,5 +1,4 @@
-"""Timers of the bus that come due while somebody listens: all at one instant, or at a steady
-pace."""
+"""Timers of the bus that fire during the measurement: all at one instant, or at a steady rate."""
 
 import time
 from statistics import median
@@ -36,10 +35,9 @@ class HealthAnswer(msgspec.Struct, frozen=True):
 
 
 class EventsRound(msgspec.Struct, frozen=True, kw_only=True):
-    """Timers scheduled, come due, announced and settled.
+    """Timers that were scheduled, announced and settled.
 
-    `settled_us` is the instant at which the store had told that all are completed, so it includes
-    the time of that answer.
+    `settled_us` is when the server had answered that all are completed.
     """
 
     count: int
@@ -48,15 +46,15 @@ class EventsRound(msgspec.Struct, frozen=True, kw_only=True):
     settled_us: int
     lateness: Spread
     announced: Spread
-    """How late the service says it was when it handed the events to the broker."""
+    """Lateness of `reachedAt`, when the server published the event."""
     arrivals_ms: list[float]
-    """After the first due instant, in order."""
+    """Milliseconds after the first due instant, ascending."""
     audit: EventAudit
     faults: list[str]
 
 
 class EventsBurstFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates count from the due instant; those of the middle round stand for the burst."""
+    """Medians of the rounds. Rates count from the due instant."""
 
     settled_per_second: float
     arrived_per_second: float
@@ -85,7 +83,7 @@ def run_round(
     *,
     first_number: int = 0,
 ) -> EventsRound:
-    """Schedule `count` timers well before the first is due, and watch them to the end."""
+    """Schedule `count` timers well before the first is due, and wait until all are settled."""
     lead_seconds = LEAD_SECONDS + count / COMMANDS_PER_SECOND_AT_LEAST
     # Whole milliseconds, which every store keeps exactly.
     first_due_us = int((time.time() + lead_seconds) * 1_000) * 1_000
@@ -109,10 +107,12 @@ def run_round(
     faults = [*publish_faults(what, published), *record.faults(what)]
     announced = events_published(server) - published_before
     if announced != count:
-        faults.append(f"{what}: the service published {announced} events for {count} timers")
+        faults.append(f"{what}: the server published {announced} events for {count} timers")
     if drained.drained_us >= first_due_us:
         late_ms = (drained.drained_us - first_due_us) / 1_000
-        faults.append(f"{what}: scheduling took {late_ms:.0f} ms longer than until the first")
+        faults.append(
+            f"{what}: the commands were handled {late_ms:.0f} ms after the first due instant"
+        )
     if not settled:
         faults.append(f"{what}: not all completed within {GRACE_SECONDS:.0f} s")
     return EventsRound(
@@ -129,8 +129,9 @@ def run_round(
 
 
 def events_published(server: Server) -> int:
-    """As the service counts them. One that it published again is dropped by the broker, which
-    knows its id, so that no consumer could tell."""
+    """Events published, as the server counts them.
+
+    The broker drops repeated events by their id, so a consumer would not notice them."""
     answer = msgspec.json.decode(server.read("/healthz"), type=HealthAnswer)
     return answer.data.bus.events_published
 

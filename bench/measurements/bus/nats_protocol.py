@@ -1,7 +1,6 @@
-"""As much of NATS's protocol as the harness speaks itself.
+"""The part of NATS's protocol that the publisher and the listener need.
 
-Who publishes commands and who listens to events shares two cores with what is measured, and must
-cost a good deal less than that; with a client library it would not.
+Both share two cores with the server under test; a client library would cost too much CPU.
 """
 
 import asyncio
@@ -14,12 +13,11 @@ LINE_END = b"\r\n"
 HELLO = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n'
 
 OnMessages = Callable[[Sequence[bytes], int], None]
-"""Called with the bodies of messages that came together, and the wall clock in nanoseconds when
-their bytes were in our hands."""
+"""Takes the bodies of messages that arrived together, and the wall clock in nanoseconds."""
 
 
 class WireBroken(Exception):
-    """The server closed the connection or did not like what we said."""
+    """The server closed the connection or answered with an error."""
 
 
 class Wire(asyncio.Protocol):
@@ -28,7 +26,7 @@ class Wire(asyncio.Protocol):
         self._unread = b""
         self._pong: asyncio.Future[None] | None = None
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Never done as long as all is well."""
+        """Done when the connection has failed."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio's.
@@ -42,14 +40,14 @@ class Wire(asyncio.Protocol):
         self._transport.write(frames)
 
     async def reach_server(self) -> None:
-        """Return when the server has worked off all that was written before."""
+        """Return when the server has handled everything written before."""
         self._pong = asyncio.get_running_loop().create_future()
         self.write(b"PING\r\n")
         await asyncio.wait([self._pong, self.broken], return_when=asyncio.FIRST_COMPLETED)
         self.check()
 
     def check(self) -> None:
-        """Raises `WireBroken`."""
+        """Raises `WireBroken` if the connection has failed."""
         if self.broken.done():
             self.broken.result()
 
@@ -72,7 +70,7 @@ class Wire(asyncio.Protocol):
             body_end = line_end + 2 + int(words[-1])
             if len(data) < body_end + 2:
                 break
-            # Headers come before the body, and their size before that of both.
+            # The line ends with the size of the headers and the size of headers and body.
             header_bytes = int(words[-2]) if line.startswith(b"H") else 0
             bodies.append(data[line_end + 2 + header_bytes : body_end])
             start = body_end + 2
@@ -94,7 +92,7 @@ class Wire(asyncio.Protocol):
     def _break(self, problem: str) -> None:
         if not self.broken.done():
             self.broken.set_exception(WireBroken(problem))
-            # Who closes on purpose does not look.
+            # Retrieved here, because nothing awaits the future after a close on purpose.
             self.broken.exception()
 
 
@@ -106,7 +104,7 @@ async def connect(port: int, on_messages: OnMessages) -> Wire:
 
 
 def publish_frame(subject: str, reply: str, message_id: str, body: bytes) -> bytes:
-    """One message by whose id the broker tells a repeat."""
+    """One message with the id by which the broker drops repeats."""
     headers = f"NATS/1.0\r\nNats-Msg-Id: {message_id}\r\n\r\n".encode()
     sizes = f"{len(headers)} {len(headers) + len(body)}"
     return b"HPUB %b\r\n%b%b\r\n" % (f"{subject} {reply} {sizes}".encode(), headers, body)

@@ -1,4 +1,4 @@
-"""Batches of creates over HTTP, with the ids and due instants that clients choose: random ones."""
+"""Batches of creates over HTTP, with random ids and random due instants."""
 
 import time
 
@@ -13,9 +13,11 @@ from bench.harness.load_generator import (
     RandomInstants,
     generate,
 )
-from bench.harness.server import Server
+from bench.harness.server import Server, ServerCpu
+from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
 from bench.measurements.creates import DAY_US, HOUR_US, faults_of
+from bench.measurements.v1.listing import time_first_page
 from bench.scale import V1Scale
 from bench.stores.store_under_test import StoreUnderTest
 
@@ -28,7 +30,9 @@ DUE_WITHIN_US = 30 * DAY_US
 
 
 class BatchesFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates count timers, latencies are those of a batch; `limit` is measured right before."""
+    """Rates count timers, latencies count batches. `limit` is measured just before.
+
+    `memory_mb` and `first_page` are measured right after the load."""
 
     batch: int
     connections: int
@@ -36,6 +40,9 @@ class BatchesFigures(msgspec.Struct, frozen=True, kw_only=True):
     load: LoadFigures
     limit: InsertLimit
     ratio: float
+    cpu_us_per_timer: float
+    memory_mb: float
+    first_page: Spread
     stored: int
     faults: list[str]
 
@@ -48,7 +55,11 @@ def measure_batches(store: StoreUnderTest, scale: V1Scale) -> BatchesFigures:
     with Server(store) as server:
         generate(batch_load(server, CALLBACK_URL, scale.batch_warm_up, instants))
         tally = server.tally()
+        cpu = ServerCpu(server)
         batches = generate(batch_load(server, CALLBACK_URL, scale.batch_timers, instants))
+        cpu_us_per_timer = cpu.us_per_timer(scale.batch_timers)
+        memory_mb = round(server.memory_mb(), 1)
+        first_page = time_first_page(server)
         stored = tally.pending()
     per_second = round(batches.accepted / batches.seconds, 1)
     return BatchesFigures(
@@ -58,6 +69,9 @@ def measure_batches(store: StoreUnderTest, scale: V1Scale) -> BatchesFigures:
         load=batches,
         limit=limit,
         ratio=round(per_second / limit.per_second, 3),
+        cpu_us_per_timer=cpu_us_per_timer,
+        memory_mb=memory_mb,
+        first_page=first_page,
         stored=stored,
         faults=faults_of("batches", batches, scale.batch_timers, stored),
     )
@@ -89,12 +103,12 @@ def all_at(due_us: int) -> EvenInstants:
 
 
 def due_soon(count: int) -> int:
-    """An instant, in whole milliseconds, before which so many timers are surely created."""
+    """An instant, in whole milliseconds, far enough ahead to create `count` timers before it."""
     lead_seconds = LEAD_SECONDS + count / CREATES_PER_SECOND_AT_LEAST
     return int((time.time() + lead_seconds) * 1_000) * 1_000
 
 
 def random_instants() -> RandomInstants:
-    """Far enough ahead that none comes due while anybody watches."""
+    """Due instants after the end of the measurement."""
     earliest_us = time.time_ns() // 1_000 + HOUR_US
     return RandomInstants(earliest_us=earliest_us, latest_exclusive_us=earliest_us + DUE_WITHIN_US)

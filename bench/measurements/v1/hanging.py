@@ -1,4 +1,4 @@
-"""A healthy endpoint beside one that takes every callback and never answers."""
+"""A healthy endpoint beside one that never answers."""
 
 import time
 
@@ -16,18 +16,18 @@ from bench.scale import V1Scale
 
 
 class HealthyRound(msgspec.Struct, frozen=True, kw_only=True):
-    """The healthy endpoint's timers, all of one instant, as its receiver saw them."""
+    """The healthy endpoint's timers, all due at one instant."""
 
     lateness: Spread
     arrivals_ms: list[float]
-    """After the due instant, in order."""
+    """Milliseconds after the due instant, ascending."""
     audit: Audit
     faults: list[str]
 
 
 class HangingFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`together` is with the hanging endpoint's timers due at the same instant; `ratio` is how
-    many times as late p99 is then. `hung` is how many callbacks were waiting for an answer."""
+    """In `together`, the hanging endpoint's timers are due at the same instant; `ratio` is its p99
+    divided by that of `alone`. `hung` counts the callbacks that waited for an answer."""
 
     healthy: int
     hanging: int
@@ -40,7 +40,7 @@ class HangingFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure_hanging(server: Server, scale: V1Scale) -> HangingFigures:
     with Receiver(Manner.CONFIRM) as healthy, Receiver(Manner.HANG) as hanging:
-        # The first callbacks of a server open connections; that is not what is compared.
+        # The first callbacks open connections, which would distort the comparison.
         run_healthy("warm-up", server, healthy, scale.healthy_timers)
         alone = run_healthy("alone", server, healthy, scale.healthy_timers)
         together = run_healthy(
@@ -53,7 +53,7 @@ def measure_hanging(server: Server, scale: V1Scale) -> HangingFigures:
         hung = hanging.wait_for(0, 0.0)
     faults = [*alone.faults, *together.faults]
     if not hung:
-        faults.append("hanging: the endpoint that was to hang was never called")
+        faults.append("hanging: the hanging endpoint was never called")
     return HangingFigures(
         healthy=scale.healthy_timers,
         hanging=scale.hanging_timers,
@@ -72,7 +72,7 @@ def run_healthy(
     count: int,
     beside: tuple[Receiver, int] | None = None,
 ) -> HealthyRound:
-    """Timers of one instant for the healthy endpoint, and for another if there is one."""
+    """Fire timers of one instant at the healthy endpoint, and at `beside` if given."""
     all_timers = [(healthy, count), *([beside] if beside else [])]
     due_us = due_soon(sum(timers for _, timers in all_timers))
     first_number = healthy.reserve(count)

@@ -1,7 +1,6 @@
-"""A long stream of timers into the import, and what it costs the server's memory.
+"""A long stream of timers into the import, and the server's memory meanwhile.
 
-The sender is a process of its own. It writes the lines into a file first, then sends that in
-chunks as fast as the server takes them, and tells the parent how far it is.
+A child process writes the lines into a file first, then sends it as fast as the server reads.
 """
 
 import http.client
@@ -17,14 +16,16 @@ import msgspec
 from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import V1Form, v1_body
 from bench.harness.load_generator import RandomInstants, generate
-from bench.harness.server import Server
+from bench.harness.server import Server, ServerCpu
+from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
 from bench.measurements.v1.batches import BATCH, batch_load, random_instants
+from bench.measurements.v1.listing import time_first_page
 from bench.scale import V1Scale
 from bench.stores.store_under_test import StoreUnderTest
 
 CHUNK_BYTES = 256 * 1024
-TELLINGS = 20
+PROGRESS_REPORTS = 20
 SAMPLED_PERCENTS = (10, 50, 100)
 TIMEOUT_SECONDS = 300.0
 
@@ -38,7 +39,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server answers in the end."""
+    """The server's answer at the end of the stream."""
 
     lines: int
     created: int
@@ -49,7 +50,7 @@ class ImportCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """How far it is. The first has nothing sent yet, the last has what the server answered."""
+    """Progress of the sender, from 0 percent to the server's answer or refusal."""
 
     percent: float
     seconds: float = 0.0
@@ -63,7 +64,7 @@ class MemorySample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`memory` is that of the server, from before the first line until after the answer."""
+    """`memory` is the server's, from before the first line until after the answer."""
 
     count: int
     stream_mb: float
@@ -72,16 +73,17 @@ class ImportFigures(msgspec.Struct, frozen=True, kw_only=True):
     limit: InsertLimit
     ratio: float
     answer: ImportCounts | None
+    cpu_us_per_timer: float
     memory: list[MemorySample]
+    first_page: Spread
     faults: list[str]
 
     def memory_at(self, percent: int) -> float:
         return next(each.memory_mb for each in self.memory if each.percent >= percent)
 
     @property
-    def growth_mb(self) -> float:
-        """At most, from what it was at the start."""
-        return max(each.memory_mb for each in self.memory) - self.memory[0].memory_mb
+    def peak_mb(self) -> float:
+        return max(each.memory_mb for each in self.memory)
 
 
 def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
@@ -91,6 +93,7 @@ def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
     with Server(store) as server, Child("bench.measurements.v1.imports") as child:
         generate(batch_load(server, CALLBACK_URL, scale.batch_warm_up, instants))
         tally = server.tally()
+        cpu = ServerCpu(server)
         child.tell(
             Stream(
                 port=server.port,
@@ -108,6 +111,8 @@ def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
             )
             if sent.answer is not None or sent.refusal is not None:
                 break
+        cpu_us_per_timer = cpu.us_per_timer(count)
+        first_page = time_first_page(server)
         stored = tally.pending()
     per_second = round(count / sent.seconds, 1)
     return ImportFigures(
@@ -118,7 +123,9 @@ def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
         limit=limit,
         ratio=round(per_second / limit.per_second, 3),
         answer=sent.answer,
+        cpu_us_per_timer=cpu_us_per_timer,
         memory=memory,
+        first_page=first_page,
         faults=faults_of(sent, count, stored),
     )
 
@@ -143,13 +150,13 @@ def write_lines(stream: Stream, file: Path) -> None:
         for number in range(stream.count):
             due_us = stream.instants.due_us(number)
             lines.write(v1_body(form, number, due_us, CALLBACK_URL) + b"\n")
-        # Else the disk would be busy with it while the server waits for its commits.
+        # Otherwise the disk would write this file during the server's commits.
         lines.flush()
         os.fsync(lines.fileno())
 
 
 def send_file(stream: Stream, file: Path, tell: Callable[[float], None]) -> tuple[int, bytes]:
-    """The status and body of the answer. Calls `tell` with the share that is sent, now and then."""
+    """Status and body of the answer. `tell` gets the share sent so far, twenty times."""
     size, sent, told = file.stat().st_size, 0, 0
     with socket.create_connection(("127.0.0.1", stream.port), TIMEOUT_SECONDS) as connection:
         connection.sendall(
@@ -163,8 +170,8 @@ def send_file(stream: Stream, file: Path, tell: Callable[[float], None]) -> tupl
             while chunk := lines.read(CHUNK_BYTES):
                 connection.sendall(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                 sent += len(chunk)
-                if sent * TELLINGS >= (told + 1) * size:
-                    told = sent * TELLINGS // size
+                if sent * PROGRESS_REPORTS >= (told + 1) * size:
+                    told = sent * PROGRESS_REPORTS // size
                     tell(sent / size)
         connection.sendall(b"0\r\n\r\n")
         answer = http.client.HTTPResponse(connection, method="POST")

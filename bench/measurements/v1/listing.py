@@ -1,7 +1,7 @@
-"""Lists of the v1 API, read page by page."""
+"""Lists of the Timer API v1, read page by page."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,6 +13,7 @@ from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.store import ScanQuery
 
 PAGE = 200
+FIRST_PAGES = 20
 LARGEST_PAGE = 1_000
 
 Query = Mapping[str, str | int]
@@ -50,8 +51,29 @@ def read_page(server: Server, query: Query) -> PageSeen:
     return msgspec.json.decode(server.read(path_of(query)), type=PageSeen)
 
 
-def time_pages(server: Server, queries: list[Query]) -> Spread:
-    """One after the other, as a single client sees it."""
+def cursor_for(query: Query, other: Query, cursor: str) -> str:
+    """Translate a cursor of the `other` list into one of the list of `query`."""
+    after = _parsed({**other, "cursor": cursor}).after_exclusive
+    assert after is not None
+    return cursor_of(after, _parsed(query))
+
+
+def _parsed(query: Query) -> ScanQuery:
+    return parse_listing(urlencode(query).encode())
+
+
+def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:
+    """Every timer of the list, in the largest pages allowed."""
+    query = {**query, "limit": LARGEST_PAGE}
+    page = read_page(server, query)
+    yield from page.timers
+    while page.next_cursor is not None:
+        page = read_page(server, {**query, "cursor": page.next_cursor})
+        yield from page.timers
+
+
+def time_pages(server: Server, queries: Sequence[Query]) -> Spread:
+    """Latency of pages that a single client reads one after the other."""
     durations_ms = []
     for query in queries:
         path = path_of(query)
@@ -61,22 +83,8 @@ def time_pages(server: Server, queries: list[Query]) -> Spread:
     return spread_of(durations_ms)
 
 
-def cursor_for(query: Query, other: Query, cursor: str) -> str:
-    """The place that a cursor of the other list means, in the list of the query."""
-    place = _parsed({**other, "cursor": cursor}).after_exclusive
-    assert place is not None
-    return cursor_of(place, _parsed(query))
-
-
-def _parsed(query: Query) -> ScanQuery:
-    return parse_listing(urlencode(query).encode())
-
-
-def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:
-    """Every timer of the list, by as few pages as there may be."""
-    query = {**query, "limit": LARGEST_PAGE}
-    page = read_page(server, query)
-    yield from page.timers
-    while page.next_cursor is not None:
-        page = read_page(server, {**query, "cursor": page.next_cursor})
-        yield from page.timers
+def time_first_page(server: Server) -> Spread:
+    """Latency of the first page of pending timers, after one read that warms up."""
+    query: Query = {"status": "pending", "limit": PAGE}
+    read_page(server, query)
+    return time_pages(server, [query] * FIRST_PAGES)

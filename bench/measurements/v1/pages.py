@@ -1,6 +1,6 @@
-"""How long a page takes at the beginning, in the midst and at the end of a very long list.
+"""Latency of first, middle and last pages of very long lists.
 
-The same pages are read in a namespace that has next to nothing, beside the long one.
+The same pages are read in a namespace with few timers for comparison.
 """
 
 import random
@@ -15,7 +15,14 @@ from bench.harness.server import Server
 from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL
 from bench.measurements.v1.batches import batch_load, random_instants
-from bench.measurements.v1.listing import PAGE, PageSeen, Query, cursor_for, read_page, time_pages
+from bench.measurements.v1.listing import (
+    PAGE,
+    PageSeen,
+    Query,
+    cursor_for,
+    read_page,
+    time_pages,
+)
 from bench.scale import V1Scale
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -47,10 +54,10 @@ class PagesFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageReader:
-    """One list, that is a namespace, a filter and an order, with the pages at its places.
+    """One list: a namespace, a filter and an order.
 
-    The first and the last page are the same in every request. Those in the midst are others
-    each time, so that nobody has them at hand.
+    Every request reads the same first and the same last page, but a different middle page, which
+    is in no cache.
     """
 
     def __init__(self, server: Server, query: Query, requests: int) -> None:
@@ -72,27 +79,28 @@ class PageReader:
                 earliest, latest = sorted((self._end("asc"), self._end("desc")))
                 span = latest - earliest
                 return [
-                    self._query_after(Instant(earliest + round(span * random.uniform(0.1, 0.7))))
+                    self._query_from(Instant(earliest + round(span * random.uniform(0.1, 0.7))))
                     for _ in range(self._requests)
                 ]
             case Place.LAST:
-                # The other way round, what comes after the page's first timer is known.
+                # In the opposite order, the last page follows a timer of the first page.
                 backwards = {**self._query, "order": OTHER_ORDER[str(self._query["order"])]}
-                return [self._query_behind({**backwards, "limit": PAGE + 1})] * self._requests
+                return [self._query_after_page({**backwards, "limit": PAGE + 1})] * self._requests
 
     def _end(self, order: str) -> Instant:
         """The instant of the first timer in that order."""
         page = read_page(self._server, {**self._query, "order": order, "limit": 1})
         return page.timers[0].execute_us
 
-    def _query_after(self, instant: Instant) -> Query:
-        """The page behind the first timer that is due from the instant on (or before it)."""
+    def _query_from(self, instant: Instant) -> Query:
+        """The page after the first timer of the list beyond the instant."""
         bound = "dueAfter" if self._query["order"] == "asc" else "dueBefore"
-        return self._query_behind({**self._query, bound: format_instant(instant), "limit": 1})
+        return self._query_after_page({**self._query, bound: format_instant(instant), "limit": 1})
 
-    def _query_behind(self, other: Query) -> Query:
-        """The page behind the last timer on the first page of another list; the first one if that
-        list has no more pages. Its own cursor is not for this list."""
+    def _query_after_page(self, other: Query) -> Query:
+        """The page after the last timer on the first page of the `other` list.
+
+        The first page, if the other list has only one."""
         cursor = read_page(self._server, other).next_cursor
         if cursor is None:
             return self._query
@@ -142,8 +150,9 @@ def fill_small_namespace(server: Server) -> list[str]:
 
 
 def filters_of(server: Server, namespace: str) -> dict[str, Query]:
-    """With a status and without, and each of them with a range: the second quarter of the time
-    that its timers are due in."""
+    """Pending timers and all timers, each with and without a range of due instants.
+
+    The range is the second quarter of the list."""
     filters: dict[str, Query] = {}
     queries: dict[str, Query] = {"pending": {"status": "pending"}, "any status": {}}
     for name, query in queries.items():

@@ -1,4 +1,4 @@
-"""Timers whose endpoint fails twice before it answers: nothing early, nothing lost or repeated."""
+"""Timers whose endpoint fails twice: three attempts each, none early, none repeated."""
 
 import time
 from collections import defaultdict
@@ -20,7 +20,7 @@ from duetime.domain.instants import parse_instant
 
 ATTEMPTS = FAILURES + 1
 INTERVALS_MS = (200, 400)
-"""Between the attempts, at least: twice as long each time."""
+"""Least intervals between the attempts."""
 RETRY_POLICY: dict[str, int | str] = {
     "maxRetries": 5,
     "initialInterval": f"{INTERVALS_MS[0]}ms",
@@ -30,34 +30,35 @@ POLL_SECONDS = 0.02
 
 
 class RetriesAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """How many timers are not as they should be, as the receiver and as the lists tell it."""
+    """Numbers of wrong timers, according to the receiver and to the lists."""
 
     wrong_attempts: int
-    """Arrived another number of times, or their attempts do not count from one."""
+    """Timers that did not arrive as attempts 1, 2 and 3."""
     early: int
-    """An attempt arrived before its instant, or before its interval was over."""
+    """Timers with an attempt before its due instant or before the end of its interval."""
     wrong_ids: int
-    """Whose attempts have not all the same webhook-id, or share it with another timer."""
+    """Timers with several webhook-ids, or with one that another timer has too."""
     not_completed: int
     wrong_in_lists: int
-    """Whose attempts, as the lists tell them, are not three, or were sent before they were due."""
+    """Timers whose listed attempts are not three, or were sent before they were due."""
 
     @property
     def faults(self) -> list[str]:
         counts = {
             f"not attempted exactly {ATTEMPTS} times": self.wrong_attempts,
             "attempted early": self.early,
-            "without a webhook-id of their own": self.wrong_ids,
+            "without a unique webhook-id": self.wrong_ids,
             "not completed": self.not_completed,
-            "with attempts in lists that cannot be": self.wrong_in_lists,
+            "with wrong attempts in lists": self.wrong_in_lists,
         }
         return [f"retries: {count} {kind}" for kind, count in counts.items() if count]
 
 
 class RetriesFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`seconds` run from the due instant until the lists had told that nothing was left to do.
-    `limit_seconds` are the intervals and a bare loop of the client that makes as many posts;
-    `ratio` is how many times as long it took."""
+    """`seconds` count from the due instant until the lists show no unfinished timer.
+
+    `limit_seconds` is the sum of the intervals and of a bare loop of the client with as many
+    posts; `ratio` is `seconds` divided by it."""
 
     count: int
     attempts: int
@@ -70,7 +71,7 @@ class RetriesFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_retries(server: Server, receiver: Receiver, scale: V1Scale) -> RetriesFigures:
-    """On a store that has no other timers in the default namespace."""
+    """The default namespace must be empty."""
     count = scale.retried_timers
     posts = Posts(url=receiver.url, concurrency=COMPARED_CONCURRENCY, count=ATTEMPTS * count)
     client = measure_client(posts)
@@ -106,8 +107,8 @@ def measure_retries(server: Server, receiver: Receiver, scale: V1Scale) -> Retri
 
 
 def wait_until_nothing_is_left(server: Server) -> tuple[int, bool]:
-    """After the last attempts have arrived: what is claimed then does not become pending again,
-    so nobody slips through between the two lists."""
+    """Call this after the last attempts arrived: then no executing timer becomes pending again, so
+    none is missed between the two lists."""
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         left = any(
@@ -142,7 +143,7 @@ def audit_retries(
 
 
 def came_early(arrivals: Sequence[Callback]) -> bool:
-    """The receiver answers as soon as a callback arrives, and the interval begins no sooner."""
+    """The receiver answers at once, so the interval begins after the arrival."""
     if any(each.arrived_us < each.due_us for each in arrivals):
         return True
     return any(

@@ -1,18 +1,36 @@
-"""The measurements of the Timer API v1, each on a store of its own."""
+"""Runs the measurements of the Timer API v1, each on a store of its own."""
+
+import msgspec
 
 from bench.harness.progress import Steps
 from bench.harness.receiver import Receiver
 from bench.harness.server import Server
-from bench.measurements.v1.batches import measure_batches
-from bench.measurements.v1.figures import V1Figures
-from bench.measurements.v1.hanging import measure_hanging
-from bench.measurements.v1.imports import measure_import
-from bench.measurements.v1.pages import NAMESPACES, measure_pages
-from bench.measurements.v1.retries import measure_retries
+from bench.measurements.v1.batches import BatchesFigures, measure_batches
+from bench.measurements.v1.hanging import HangingFigures, measure_hanging
+from bench.measurements.v1.imports import ImportFigures, measure_import
+from bench.measurements.v1.pages import NAMESPACES, PagesFigures, measure_pages
+from bench.measurements.v1.retries import RetriesFigures, measure_retries
 from bench.scale import V1Scale
 from bench.stores.opening import Stores
 
 V1_MEASURES = ("batches", "import", "pages", "hanging", "retries")
+
+
+class V1Figures(msgspec.Struct, kw_only=True):
+    batches: BatchesFigures | None = None
+    imported: ImportFigures | None = None
+    pages: PagesFigures | None = None
+    hanging: HangingFigures | None = None
+    retries: RetriesFigures | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(msgspec.structs.astuple(self))
+
+    @property
+    def faults(self) -> list[str]:
+        figures = (self.batches, self.imported, self.pages, self.hanging, self.retries)
+        return [fault for each in figures if each for fault in each.faults]
 
 
 def measure_v1(
@@ -23,7 +41,7 @@ def measure_v1(
     steps: Steps,
     figures: V1Figures,
 ) -> None:
-    """What was asked for and is not among the figures yet."""
+    """Run the named measurements that have no figures yet."""
     if "batches" in names:
         with steps.step("v1: batches"), stores.new_store("batches") as store:
             figures.batches = measure_batches(store, scale)
