@@ -10,12 +10,12 @@ import httpx
 import pytest
 from msgspec import Raw
 
-from duetime.cli.receiver import (
+from duetime.cli.commands.run.receiver import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
-    ReceivedCallback,
     Receiver,
 )
+from duetime.cli.output.received_callback import ReceivedCallback
 from duetime.clock import SystemClock
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from duetime.api.v1.errors import STATUS_AND_ERROR
-from duetime.cli.main import app
+from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def options_by_command() -> dict[str, set[str]]:
                 for option in param.opts
             ),
         }
-        for name, command in typer.main.get_group(app).commands.items()
+        for name, command in typer.main.get_group(command_line()).commands.items()
     }
 
 

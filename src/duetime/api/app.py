@@ -123,7 +123,7 @@ class App:
         self._router = Router(routes, redirect_slashes=False, default=_answer_unknown_path)
         self._create = create
         self._v1 = v1
-        self.express = express
+        self.fast_create = express
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,4 +1,4 @@
-"""`python -m duetime.cli`: how a supervisor starts its workers."""
+"""`python -m duetime.cli`, by which a supervisor starts its workers."""
 
 from duetime.cli.main import main
 

@@ -1,74 +1,82 @@
 """The `duetime` command and its list of subcommands."""
 
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from duetime import __version__
-from duetime.cli.commands.audit import audit
-from duetime.cli.commands.bus import bus
-from duetime.cli.commands.cancel import cancel
-from duetime.cli.commands.cluster import cluster
-from duetime.cli.commands.create import create
-from duetime.cli.commands.dev import dev
-from duetime.cli.commands.endpoints import endpoints
-from duetime.cli.commands.export import export
-from duetime.cli.commands.get import get
-from duetime.cli.commands.health import health
-from duetime.cli.commands.importing import import_timers
-from duetime.cli.commands.list import list_timers
-from duetime.cli.commands.listen import listen
-from duetime.cli.commands.migrate import migrate
-from duetime.cli.commands.namespaces import namespaces
-from duetime.cli.commands.redrive import redrive
-from duetime.cli.commands.serve import serve
-from duetime.cli.commands.update import update
-
-app = typer.Typer(
-    name="duetime",
-    help="Durable timers: register a callback for an instant, and it is made.",
-    epilog="Start with: duetime dev",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 _RUN = "Run"
 _TIMERS = "Timers (talk to a running server)"
 _BUS = "Message bus (talk to the broker)"
-_STORE = "Store (read it directly, with the settings of serve)"
-
-app.command(rich_help_panel=_RUN)(dev)
-app.command(rich_help_panel=_RUN)(serve)
-app.command(rich_help_panel=_RUN)(listen)
-app.command(rich_help_panel=_TIMERS)(create)
-app.command(rich_help_panel=_TIMERS)(get)
-app.command("list", rich_help_panel=_TIMERS)(list_timers)
-app.command(rich_help_panel=_TIMERS)(update)
-app.command(rich_help_panel=_TIMERS)(cancel)
-app.command(rich_help_panel=_TIMERS)(redrive)
-app.command("import", rich_help_panel=_TIMERS)(import_timers)
-app.command(rich_help_panel=_TIMERS)(export)
-app.add_typer(namespaces, name="namespaces", rich_help_panel=_TIMERS)
-app.command(rich_help_panel=_TIMERS)(endpoints)
-app.command(rich_help_panel=_TIMERS)(health)
-app.add_typer(bus, name="bus", rich_help_panel=_BUS)
-app.command(rich_help_panel=_STORE)(migrate)
-app.command(rich_help_panel=_STORE)(cluster)
-app.command(rich_help_panel=_STORE)(audit)
+_STORE = "Store (open it directly, with the settings of serve)"
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+class _Command(NamedTuple):
+    """A function, or a group of subcommands, in a module of `duetime.cli.commands`."""
+
+    module: str
+    attribute: str
+    panel: str
+
+
+COMMANDS = {
+    "dev": _Command("run.dev", "dev", _RUN),
+    "serve": _Command("run.serve", "serve", _RUN),
+    "listen": _Command("run.listen", "listen", _RUN),
+    "create": _Command("timers.create", "create", _TIMERS),
+    "get": _Command("timers.single_timer", "get", _TIMERS),
+    "list": _Command("timers.list", "list_timers", _TIMERS),
+    "update": _Command("timers.single_timer", "update", _TIMERS),
+    "cancel": _Command("timers.single_timer", "cancel", _TIMERS),
+    "redrive": _Command("timers.redrive", "redrive", _TIMERS),
+    "import": _Command("timers.importing", "import_timers", _TIMERS),
+    "export": _Command("timers.export", "export", _TIMERS),
+    "namespaces": _Command("timers.namespaces", "namespaces", _TIMERS),
+    "endpoints": _Command("timers.health", "endpoints", _TIMERS),
+    "health": _Command("timers.health", "health", _TIMERS),
+    "bus": _Command("bus", "bus", _BUS),
+    "migrate": _Command("store.migrate", "migrate", _STORE),
+    "cluster": _Command("store.cluster", "cluster", _STORE),
+    "audit": _Command("store.audit", "audit", _STORE),
+}
+
+
+def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The `duetime` command with the named subcommands. No other module is imported: a client
+    command starts without the code of the server."""
+    app = typer.Typer(
+        name="duetime",
+        help="Durable timers: register a callback for an instant, and it is made.",
+        epilog="Start with: duetime dev",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        command = COMMANDS[name]
+        module = import_module(f"duetime.cli.commands.{command.module}")
+        target = getattr(module, command.attribute)
+        if isinstance(target, typer.Typer):
+            app.add_typer(target, name=name, rich_help_panel=command.panel)
+        else:
+            app.command(name, rich_help_panel=command.panel)(target)
+    return app
+
+
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"duetime {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -83,4 +91,6 @@ def main() -> None:
         # A terminal that cannot show a character gets a question mark, not a traceback.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    app = command_line([name]) if name in COMMANDS else command_line()
     app(prog_name="duetime")

@@ -1,4 +1,4 @@
-"""Running coroutines to their end, with uvloop if it is there, until somebody stops them."""
+"""Running a coroutine to its end, on uvloop where it is installed, until a signal stops it."""
 
 import asyncio
 import signal
@@ -38,7 +38,7 @@ def stop_signal() -> asyncio.Event:
 
 
 async def until_stopped(main: Coroutine[None, None, None]) -> None:
-    """Run to the end, which SIGINT and SIGTERM bring early."""
+    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it."""
     working = asyncio.ensure_future(main)
     stopping = asyncio.ensure_future(stop_signal().wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,8 +1,7 @@
-"""A short way for creates, past ASGI.
+"""The fast path for creates, which bypasses ASGI.
 
-Between uvicorn's parser and an ASGI application lie a task, an event, a scope and three messages
-per request: half of all the time a create takes. A plain create needs none of them. Everything
-else about a request, and every request that is not plain, stays with uvicorn.
+ASGI costs a task, an event, a scope and three messages per request: half of the time a create
+takes. A plain create needs none of them; every other request takes uvicorn's usual path.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +19,12 @@ _STATUS_LINES = {
 Headers = Sequence[tuple[bytes, bytes]]
 
 
-class Express(Protocol):
-    """What an application offers that has a short way."""
+class FastCreate(Protocol):
+    """The fast path as an application offers it in its `fast_create` attribute."""
 
     def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
-        """Whether the request may go the short way. One that is refused takes the usual way
-        and gets its answer there."""
+        """Whether the request may take the fast path. A request that is not admitted takes the
+        usual path and is answered there."""
         ...
 
     def handle(self, body: bytes, respond: Callable[[Answer], None]) -> None:
@@ -33,23 +32,23 @@ class Express(Protocol):
         ...
 
 
-class _Nobody:
-    """Uvicorn wakes whoever waits for more of a request. On the short way nobody does."""
+class _NoWaiter:
+    """Replaces the event by which uvicorn wakes an application that waits for more body."""
 
     def set(self) -> None:
         pass
 
 
-_NOBODY = _Nobody()
+_NO_WAITER = _NoWaiter()
 
 
-class ExpressCycle:
-    """A request on the short way, as far as uvicorn needs to know of it: while it is open the
-    connection's next request waits its turn, and a shutdown waits for its answer."""
+class FastCreateCycle:
+    """A request on the fast path, with the attributes that uvicorn reads. While it is open, the
+    connection's next request waits, and a shutdown waits for its answer."""
 
     __slots__ = ("body", "disconnected", "keep_alive", "response_complete")
 
-    message_event = _NOBODY
+    message_event = _NO_WAITER
     more_body = False
 
     def __init__(self, keep_alive: bool) -> None:
@@ -59,32 +58,32 @@ class ExpressCycle:
         self.response_complete = False
 
 
-class ExpressProtocol(BoundedHttpProtocol):
-    """Uvicorn's protocol with the short way added."""
+class FastCreateProtocol(BoundedHttpProtocol):
+    """Uvicorn's protocol with the fast path added."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._express: Express | None = getattr(self.app, "express", None)
+        self._fast_create: FastCreate | None = getattr(self.app, "fast_create", None)
 
     def on_headers_complete(self) -> None:
         before: Any = self.cycle
         if (
-            self._express is not None
+            self._fast_create is not None
             and (before is None or before.response_complete)
             and not self.flow.write_paused
             and not self.transport.is_closing()
             and self.parser.get_http_version() == "1.1"
-            and self._express.admits(self.parser.get_method(), self.url, self.headers)
+            and self._fast_create.admits(self.parser.get_method(), self.url, self.headers)
         ):
             self._incoming_bytes = 0
-            cycle: Any = ExpressCycle(self.parser.should_keep_alive())
+            cycle: Any = FastCreateCycle(self.parser.should_keep_alive())
             self.cycle = cycle
         else:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         cycle: Any = self.cycle
-        if type(cycle) is ExpressCycle:
+        if type(cycle) is FastCreateCycle:
             self._incoming_bytes = 0
             cycle.body += body
         else:
@@ -92,13 +91,13 @@ class ExpressProtocol(BoundedHttpProtocol):
 
     def on_message_complete(self) -> None:
         cycle: Any = self.cycle
-        if type(cycle) is ExpressCycle and not cycle.response_complete:
-            assert self._express is not None
-            self._express.handle(cycle.body, partial(self._respond, cycle))
+        if type(cycle) is FastCreateCycle and not cycle.response_complete:
+            assert self._fast_create is not None
+            self._fast_create.handle(cycle.body, partial(self._respond, cycle))
         else:
             super().on_message_complete()
 
-    def _respond(self, cycle: ExpressCycle, answer: Answer) -> None:
+    def _respond(self, cycle: FastCreateCycle, answer: Answer) -> None:
         cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
@@ -118,7 +117,7 @@ class ExpressProtocol(BoundedHttpProtocol):
         self.on_response_complete()
 
 
+# The same few headers recur; only the date changes, once a second.
 @lru_cache(16)
 def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """The same few headers over and over; the date changes once a second."""
     return b"".join(b"%b: %b\r\n" % header for header in headers)

@@ -1,9 +1,6 @@
-"""HTTP on the wire: what uvicorn's protocol leaves open, closed.
+"""HTTP on the wire: uvicorn's protocol with limits, and without protocol upgrades.
 
-- The head of a request has a limit, and what no parser can read is answered in our own format.
-- An offer to upgrade the protocol is ignored, as a server may; what follows is still the request.
-- A client that does not read its answers is not read from either.
-- When a client hangs up, all of its requests know.
+It overrides private parts of uvicorn, whose version pyproject.toml bounds therefore.
 """
 
 from http import HTTPStatus
@@ -17,14 +14,18 @@ from duetime.api.http.errors import Code
 
 MAX_HEAD_BYTES = 65_536
 
-_ABOUT_UPGRADES = frozenset({b"upgrade", b"http2-settings", b"connection"})
+_UPGRADE_HEADERS = frozenset({b"upgrade", b"http2-settings", b"connection"})
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, bounded.
 
-    The parser keeps a header until it has seen its end. So bytes are counted until they make
-    up a head or a piece of a body, and too many of them end the connection.
+    - The head of a request has a size limit. The parser buffers a header until its end, so bytes
+      are counted until they form a head or a piece of a body; too many end the connection.
+    - A request that cannot be parsed is answered in Duetime's own error format.
+    - An offer to upgrade the protocol is ignored, and the request is served as HTTP/1.1.
+    - Nothing more is read from a client that does not read its answers.
+    - When a client disconnects, all of its queued requests are marked as disconnected.
     """
 
     _unread_bytes = 0
@@ -51,9 +52,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
-            # The last answer closed the connection; what came with its request is not read.
+            # The last answer closed the connection, so pipelined requests are not read.
             raise httptools.HttpParserError
-        # Most requests come in one small piece, which needs no second look.
+        # Most requests arrive in one small piece, whose headers need no counting.
         if self._incoming_bytes > MAX_HEAD_BYTES:
             size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
             if size > MAX_HEAD_BYTES:
@@ -75,12 +76,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        # Uvicorn reads on after every answer, however many requests are queued already.
+        # Uvicorn resumes reading after every answer, even while requests are queued.
         if self.pipeline and not self.transport.is_closing():
             self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Uvicorn tells only the request that came last.
+        # Uvicorn marks only the latest request.
         for cycle in [self._started_cycle, *(queued for queued, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -93,14 +94,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _feed(self, data: bytes) -> None:
-        """Parse the data. The parser stops after a head that offers an upgrade; a new one then
-        reads the same head without the offer, and goes on."""
+        """Parse the data. The parser stops after a head that offers an upgrade; a new parser then
+        reads the same head without the offer, and continues."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             head, self._head_to_replay = self._head_to_replay, None
             if head is None:
-                # CONNECT has no head that could be read otherwise.
+                # Only CONNECT stops the parser without an offer to remove.
                 raise httptools.HttpParserError from None
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -109,7 +110,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _head_without_upgrade(self) -> bytes:
         lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
         for name, value in self.headers:
-            if name not in _ABOUT_UPGRADES:
+            if name not in _UPGRADE_HEADERS:
                 lines.append(b"%b: %b" % (name, value))
             elif name == b"connection" and b"close" in value.lower():
                 lines.append(b"connection: close")

@@ -1,4 +1,4 @@
-"""Taking an address before anything else depends on it."""
+"""Listening sockets: bound early, so that an address in use is noticed before anything starts."""
 
 import errno
 import socket
@@ -7,7 +7,7 @@ from duetime.domain.errors import DuetimeError, ErrorKind
 
 
 class AddressUnavailable(DuetimeError):
-    """The address cannot be listened on. `in_use` tells whether somebody else does."""
+    """The address cannot be listened on; `in_use` if another process listens on it."""
 
     kind = ErrorKind.UNAVAILABLE
 
@@ -17,10 +17,10 @@ class AddressUnavailable(DuetimeError):
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket bound to the address, not yet listening: connections are refused until then.
+    """A socket bound to the address but not listening: connections are refused until it does.
 
-    The address of a `shared` one may be bound again by processes of the same user that share it
-    as well; the system deals out connections among those that listen. Raises
+    Other processes of the same user may bind the address of a `shared` socket too, if they share
+    it as well; the system distributes connections among the listeners. Raises
     `AddressUnavailable`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -38,10 +38,10 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A socket that keeps the address for those who share it and takes no connections itself.
+    """A socket that keeps the address for workers that share it, and accepts no connections.
 
-    With port 0 it is a free one. An address that others listen on already is refused, even if
-    they share it among themselves: they are strangers. Raises `AddressUnavailable`.
+    Port 0 picks a free port. An address on which unrelated processes already listen is refused,
+    even if they share it among themselves. Raises `AddressUnavailable`.
     """
     if port:
         bind(host, port).close()
@@ -49,8 +49,8 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def take_connections(listener: socket.socket, backlog: int) -> None:
-    """Let connections in. Two sockets may be bound to one port; only one gets past this, unless
-    they share it."""
+    """Start to listen. Several sockets may be bound to one port, but only one of them can listen
+    unless they share it. Raises `AddressUnavailable`."""
     try:
         listener.listen(backlog)
     except OSError as error:
@@ -59,7 +59,7 @@ def take_connections(listener: socket.socket, backlog: int) -> None:
 
 
 def bind_next_free(host: str, first_port: int, tries: int = 50) -> socket.socket:
-    """A socket that listens on the first free port from `first_port` on."""
+    """A socket that listens on the first free port at or after `first_port`."""
     last_port = min(first_port + tries, 65535)
     for port in range(first_port, last_port + 1):
         try:
@@ -87,5 +87,5 @@ def _unavailable(host: str, port: int, error: OSError) -> AddressUnavailable:
         reason = f"port {port} is already in use; choose another with --port"
         return AddressUnavailable(host, port, reason, in_use=True)
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return AddressUnavailable(host, port, f"{host} is no address of this machine")
+        return AddressUnavailable(host, port, f"{host} is not an address of this machine")
     return AddressUnavailable(host, port, str(error.strerror or error))

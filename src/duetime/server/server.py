@@ -1,4 +1,4 @@
-"""Running the service behind uvicorn, from the bound socket to the orderly stop."""
+"""Running the service behind uvicorn, from the bound socket to the graceful stop."""
 
 import asyncio
 import contextlib
@@ -14,21 +14,21 @@ from starlette.types import ASGIApp
 
 from duetime import __version__
 from duetime.clock import SystemClock
-from duetime.server.fast_create import ExpressProtocol
+from duetime.server.fast_create import FastCreateProtocol
 from duetime.server.listener import take_connections, url_of
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MAX_OPEN_FILES = 65_536
 FIRST_REQUEST_SECONDS = 0.05
-"""How long a connection that was let in just before the stop has for its request to arrive.
-Without it, such requests were lost when workers were replaced under load."""
+"""Time for the first request of a connection that was accepted just before the stop. Without it,
+such requests were lost when workers were replaced under load."""
 
 log = structlog.get_logger()
 
 
 class Service(Protocol):
-    """What is served: the API, and the store and engine behind it."""
+    """The API to serve, with the store and the engine behind it."""
 
     @property
     def app(self) -> ASGIApp: ...
@@ -47,14 +47,16 @@ async def serve_until(
     on_started: Callable[[], None] = lambda: None,
     logs_start: bool = True,
 ) -> None:
-    """Start the service, let connections in, and on `stopped` undo both in reverse order.
+    """Start the service, accept connections, and undo both in reverse order once `stopped` is set.
 
-    Connections that come early are refused, not kept waiting. A service that fails to start
-    cleans up after itself and is not stopped. The service is stopped only after
-    the last request has been answered, or has had `grace_seconds` for it.
+    Connections are refused, not queued, until the service has started. A service that fails to
+    start cleans up after itself and is not stopped. Otherwise it is stopped once every request has
+    been answered, or after `grace_seconds`.
     """
     allow_many_connections()
-    server = _Server(service.app, grace_seconds)
+    if logs_start:
+        on_started = _logged(on_started, url_of(listener))
+    server = _Server(service.app, grace_seconds, on_started)
     with contextlib.closing(listener):
         await service.start()
         try:
@@ -62,9 +64,7 @@ async def serve_until(
                 take_connections(listener, BACKLOG)
                 stopping = asyncio.create_task(_stop_when(stopped, server))
                 try:
-                    if logs_start:
-                        on_started = _logged(on_started, url_of(listener))
-                    await server.run_on(listener, on_started)
+                    await server.serve(sockets=[listener])
                 finally:
                     stopping.cancel()
         finally:
@@ -88,13 +88,13 @@ def _logged(on_started: Callable[[], None], url: str) -> Callable[[], None]:
 
 class _Server(uvicorn.Server):
     """Uvicorn without its own signal handling, which would end the process before the service
-    behind it is stopped."""
+    is stopped."""
 
-    def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
+    def __init__(self, app: ASGIApp, grace_seconds: float, on_started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=ExpressProtocol,
+                http=FastCreateProtocol,
                 proxy_headers=False,
                 ws="none",
                 lifespan="off",
@@ -106,11 +106,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, math.ceil(grace_seconds)),
             )
         )
-        self._on_started: Callable[[], None] = lambda: None
-
-    async def run_on(self, listener: socket.socket, on_started: Callable[[], None]) -> None:
         self._on_started = on_started
-        await self.serve(sockets=[listener])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -130,7 +126,7 @@ class _Server(uvicorn.Server):
 def allow_many_connections() -> None:
     """Raise the soft limit of open files: thousands of callbacks may be under way at once."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

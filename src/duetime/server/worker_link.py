@@ -1,8 +1,6 @@
-"""A worker's end of the line to its supervisor.
+"""A worker's end of the connection to its supervisor.
 
-The worker says once that it is ready, or why it cannot be. It hears when it has to stop; that the
-line breaks means that the supervisor is gone, and is a reason to stop as well. The supervisor may
-be of an older release than a worker that it starts, so what is said on the line stays as it is.
+The messages must stay as they are: a supervisor may start workers of a newer release.
 """
 
 import asyncio
@@ -18,8 +16,8 @@ STOP = b"stop\n"
 
 
 class WorkerPlace(Struct, frozen=True):
-    """What a worker is told at its start: its number, and the descriptors of its end of the line
-    and of the socket to listen on."""
+    """The worker's number, and the file descriptors of its end of the connection and of the socket
+    to listen on. The supervisor passes them in the environment."""
 
     number: int
     line: int
@@ -27,7 +25,7 @@ class WorkerPlace(Struct, frozen=True):
 
 
 class WorkerNews(Struct, frozen=True, omit_defaults=True):
-    """What a worker says, as one line of JSON: nothing but that it is ready, or an error."""
+    """A worker's message, as one line of JSON: ready, or the error that keeps it from starting."""
 
     error: str | None = None
 
@@ -52,7 +50,7 @@ class WorkerLink:
         self._tell(WorkerNews(message))
 
     def stop_when_told(self, stopped: asyncio.Event) -> None:
-        """Set the event when the supervisor says so, or is gone."""
+        """Set the event once the supervisor says so, or is gone and the connection breaks."""
         self._line.setblocking(False)
         loop = asyncio.get_running_loop()
 
@@ -70,12 +68,12 @@ class WorkerLink:
         loop.add_reader(self._line, hear)
 
     def _tell(self, news: WorkerNews) -> None:
-        # A supervisor that is gone has nobody to tell it to.
+        # The supervisor may be gone.
         with contextlib.suppress(ConnectionError):
             self._line.sendall(msgspec.json.encode(news) + b"\n")
 
 
 def worker_link(environ: MutableMapping[str, str]) -> WorkerLink | None:
-    """The line to the supervisor that started this process, if one did."""
+    """The connection to the supervisor that started this process, if one did."""
     text = environ.pop(WORKER_VARIABLE, None)
     return None if text is None else WorkerLink(msgspec.json.decode(text, type=WorkerPlace))

@@ -1,4 +1,4 @@
-"""A worker as its supervisor sees it: a process, and what it says of itself."""
+"""A worker as its supervisor sees it: a process, and the messages it sends."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,8 @@ from duetime.server.worker_link import STOP, WORKER_VARIABLE, WorkerNews, Worker
 
 
 class Ending(Struct, frozen=True):
-    """How a process ended. `status` is negative when a signal ended it; `error` is what it said
-    itself before it was ready."""
+    """How a process ended. `status` is negative if a signal ended it; `error` is the message that
+    the worker sent before it was ready."""
 
     status: int
     error: str | None = None
@@ -37,24 +37,24 @@ class Worker(Protocol):
     def pid(self) -> int: ...
 
     async def ready(self) -> bool:
-        """Wait until it serves, or has ended without."""
+        """Wait until the worker serves (True), or has ended before that (False)."""
         ...
 
     async def ended(self) -> Ending: ...
 
     def stop(self) -> None:
-        """Ask it to stop in order. May be asked more than once."""
+        """Ask the worker to stop gracefully. May be called more than once."""
         ...
 
     def kill(self) -> None: ...
 
 
 class WorkerProcess:
-    """`duetime serve` with the given options, told by the environment that it is a worker.
+    """`duetime serve` with the given options; an environment variable makes it a worker.
 
-    It leads a session of its own: Ctrl-C on a terminal reaches the supervisor only, which then
-    stops the workers in order. `listener` is what the worker listens on; as long as this process
-    holds it too, another worker can be given the same one.
+    The process leads its own session: Ctrl-C on a terminal reaches the supervisor only, which
+    then stops the workers gracefully. The worker listens on `listener`; while this process holds
+    the socket too, a replacement can take it over.
     """
 
     def __init__(self, number: int, listener: socket.socket, options: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class WorkerProcess:
         self._process.kill()
 
     async def _watch(self) -> Ending:
-        """The line breaks when the process ends, however it ends."""
+        """Read messages until the connection breaks, which any end of the process causes."""
         error = None
         reader, writer = await asyncio.open_connection(sock=self._line)
         with contextlib.suppress(ConnectionError):
@@ -111,7 +111,7 @@ class WorkerProcess:
                 error = msgspec.json.decode(line, type=WorkerNews).error
                 if error is None:
                     self._is_ready.set()
-        # Connections that nobody would take are refused from now on, or go to other workers.
+        # From now on connections go to other workers, or are refused.
         self.listener.close()
         status = await asyncio.to_thread(self._process.wait)
         writer.close()
@@ -119,7 +119,7 @@ class WorkerProcess:
 
 
 class UnstartedWorker:
-    """Stands for a process that the operating system would not start."""
+    """Stands for a process that the operating system refused to start."""
 
     pid = 0
 

@@ -1,4 +1,4 @@
-"""The place of one worker, in which there is a process whenever that is possible."""
+"""The slot of one worker, which holds a running process whenever that is possible."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,14 +7,18 @@ import structlog
 
 from duetime.domain.errors import DuetimeError, ErrorKind
 from duetime.ports.clock import Clock
-from duetime.server.restart_backoff import RestartBackoff
 from duetime.server.worker_process import Ending, Worker, signal_name
 
 log = structlog.get_logger()
 
 Launch = Callable[[int, Worker | None], Worker]
-"""Starts the worker of that number, to replace another that serves, if there is one. Never
-raises: what cannot be started has ended."""
+"""Starts the worker with the given number, as the replacement of a serving one if there is one.
+Never raises: a worker that cannot be started counts as ended."""
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
+LONG_RUN_SECONDS = 60.0
+"""Run time after which a death says nothing about the next start."""
 
 
 class WorkerFailed(DuetimeError):
@@ -27,6 +31,21 @@ class WorkerFailed(DuetimeError):
         self.status = max(ending.status, 1)
 
 
+class RestartBackoff:
+    """Pauses between restarts: none before the first, then doubling as long as runs are short."""
+
+    def __init__(self) -> None:
+        self._next_pause_seconds = 0.0
+
+    def pause_seconds(self, *, ran_seconds: float) -> float:
+        """The pause before the next start, after a run of that length."""
+        pause_seconds = 0.0 if ran_seconds >= LONG_RUN_SECONDS else self._next_pause_seconds
+        self._next_pause_seconds = min(
+            max(2 * pause_seconds, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS
+        )
+        return pause_seconds
+
+
 class WorkerSlot:
     def __init__(
         self, number: int, launch: Launch, clock: Clock, *, stop_timeout_seconds: float
@@ -36,7 +55,7 @@ class WorkerSlot:
         self._clock = clock
         self._stop_timeout_seconds = stop_timeout_seconds
         self._backoff = RestartBackoff()
-        # Held while one process takes the place of another.
+        # Held while one process replaces another.
         self._changing = asyncio.Lock()
         self._worker: Worker
         self._started_at = 0.0
@@ -47,7 +66,7 @@ class WorkerSlot:
             raise WorkerFailed(self._number, await self._worker.ended())
 
     async def keep_filled(self) -> None:
-        """Start a new process whenever one dies, for ever."""
+        """Start a new process whenever one dies, forever."""
         while True:
             worker = self._worker
             ending = await worker.ended()
@@ -69,8 +88,8 @@ class WorkerSlot:
                     await self._start()
 
     async def replace(self) -> bool:
-        """Put a new process in the place of the one there is, which stops once the new one
-        serves. If the new one cannot, the old one goes on and this answers False."""
+        """Start a new process, and stop the current one once the new one serves. If the new one
+        fails to start, the current one stays and the result is False."""
         async with self._changing:
             started_at = self._clock.monotonic()
             new = self._launch(self._number, self._worker)
@@ -92,7 +111,7 @@ class WorkerSlot:
         return is_ready
 
     async def _stop(self, worker: Worker) -> None:
-        """A worker has its own grace; one that exceeds it by far hangs."""
+        """Stop the worker; kill it if it far exceeds its own grace period."""
         worker.stop()
         try:
             async with asyncio.timeout(self._stop_timeout_seconds):

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from duetime.cli.main import app
+from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
 
 URL = "http://127.0.0.1:1"
@@ -68,7 +68,7 @@ def scripted_server(monkeypatch: pytest.MonkeyPatch) -> ScriptedServer:
 
 
 def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(app, [*arguments, "--server", URL], input=stdin)
+    return CliRunner().invoke(command_line(), [*arguments, "--server", URL], input=stdin)
 
 
 def refusal(error: str, message: str) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from duetime.bus import brokers
 from duetime.bus.commands import read_command
 from duetime.bus.rejections import rejection_message
-from duetime.cli.main import app
+from duetime.cli.main import command_line
 from duetime.domain.errors import BusUnavailable
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
@@ -63,7 +63,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ScriptedBus:
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["bus", *arguments])
+    return CliRunner().invoke(command_line(), ["bus", *arguments])
 
 
 def refused(*arguments: str) -> tuple[int, str]:
@@ -123,8 +123,11 @@ def test_the_envelope_can_be_had_as_json(broker: ScriptedBus) -> None:
     [
         (["c", "--tenant", "t"], "--at / --in: one of them is needed"),
         (["c", "--tenant", "t", "--in", "x"], "--in: must be a duration"),
-        (["x" * 256, "--tenant", "t", "--in", "1s"], "such a command is not accepted: aggregateId"),
-        (["c", "--tenant", "", "--in", "1s"], "such a command is not accepted: tenantId"),
+        (
+            ["x" * 256, "--tenant", "t", "--in", "1s"],
+            "the service would reject this command: aggregateId",
+        ),
+        (["c", "--tenant", "", "--in", "1s"], "the service would reject this command: tenantId"),
     ],
 )
 def test_what_no_server_would_accept_is_not_published(
@@ -250,7 +253,7 @@ def test_the_broker_is_that_of_the_settings_and_needs_no_others(
     ("arguments", "line"),
     [
         ([], "no broker: use --broker, or set TIMER_BROKER_URL"),
-        (["--broker", "memory:"], "--broker: a broker in memory can be reached by nobody but"),
+        (["--broker", "memory:"], "--broker: only the server itself can reach"),
         (["--broker", "kafka://x"], "--broker: must be nats://host:port or tls://"),
     ],
 )
@@ -279,7 +282,7 @@ def test_a_broker_that_does_not_answer_is_not_waited_for_long(
     async def never() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("duetime.cli.bus_access.OPEN_SECONDS", 0.01)
+    monkeypatch.setattr("duetime.cli.commands.bus.OPEN_SECONDS", 0.01)
     monkeypatch.setattr(broker, "open", never)
     assert refused("tail", "--broker", URL) == (3, f"{URL} did not answer within 0.01 s")
     assert broker.is_closed

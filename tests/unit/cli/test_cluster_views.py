@@ -2,12 +2,11 @@
 
 import pytest
 
-from duetime.cli.beat_watch import BeatWatch
-from duetime.cli.cluster_watch import beat_text, screen
-from duetime.cli.output.cluster_document import cluster_document
-from duetime.cli.output.cluster_tables import (
+from duetime.cli.commands.store.cluster_watch import BeatWatch, beat_text, screen
+from duetime.cli.output.cluster_views import (
     ClusterTable,
     ClusterTables,
+    cluster_document,
     cluster_tables,
     print_cluster,
     ranges_text,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duetime.cli.cluster_watch import ClusterWatch
+from duetime.cli.commands.store.cluster_watch import ClusterWatch
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from duetime import __version__
-from duetime.cli.main import app
+from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
 
 COMMANDS = [
@@ -31,7 +31,7 @@ def _empty_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def invoke(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, arguments, input=stdin)
+    return CliRunner().invoke(command_line(), arguments, input=stdin)
 
 
 def refused(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
@@ -93,9 +93,9 @@ def test_create_refuses_what_cannot_be_meant(arguments: list[str], line: str) ->
     [
         ([], "--url / --nats-topic: one of them is needed"),
         (["--url", "http://x", "--nats-topic", "a"], "--url / --nats-topic: give one"),
-        (["--url", "http://x", "--nats-key", "k"], "--nats-key: is for callbacks at NATS"),
-        (["--url", "http://x", "--ack"], "--ack: is for callbacks at NATS"),
-        (["--nats-topic", "a", "--id", "b"], "--nats-topic: is not for timers of the v1 API"),
+        (["--url", "http://x", "--nats-key", "k"], "--nats-key: is for callbacks over NATS"),
+        (["--url", "http://x", "--ack"], "--ack: is for callbacks over NATS"),
+        (["--nats-topic", "a", "--id", "b"], "--nats-topic: cannot be used with the v1 API"),
     ],
 )
 def test_a_callback_goes_to_one_place(arguments: list[str], line: str) -> None:
@@ -163,7 +163,7 @@ def test_what_cannot_be_an_id_is_not_sent(id: str) -> None:
 def test_update_needs_something_to_change() -> None:
     code, line = refused("update", ID, "--server", NOBODY)
     assert code == 2
-    assert line.endswith(": name what to change")
+    assert line.endswith(": give at least one of them")
     for option in ("--at", "--metadata", "--no-payload", "--max-retries", "--max-duration"):
         assert option in line.split(" / ")[:-1] or f"{option}:" in line
 
@@ -199,7 +199,7 @@ def test_a_store_of_one_process_has_no_cluster(
     monkeypatch.setenv("DATABASE_URL", url)
     code, line = refused(*command)
     assert code == 2
-    assert "serves one process" in line
+    assert "serves a single process" in line
     assert "`duetime health`" in line
 
 
@@ -210,7 +210,7 @@ def test_a_cluster_is_watched_or_printed_as_json() -> None:
 
 def test_timers_in_memory_cannot_be_audited_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "memory:")
-    assert refused("audit") == (2, "timers are kept in memory: only their own process sees them")
+    assert refused("audit") == (2, "timers are kept in memory: only the server itself can see them")
     assert invoke("migrate").stdout == "timers are kept in memory: there is no schema\n"
 
 

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 from duetime.cli.client.server_lookup import DEV_KEY_PATH
-from duetime.cli.dev_key import dev_api_key
+from duetime.cli.commands.run.dev import dev_api_key
 
 
 def test_a_made_key_is_kept_for_its_owner_only(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 import pytest
 
-from duetime.cli.commands.importing import CHUNK_BYTES
+from duetime.cli.commands.timers.importing import CHUNK_BYTES
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 IMPORT = "/api/v1/timers/import"
@@ -100,11 +100,11 @@ def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
         f"4\ta\\tb\t{problem}",
         f"5\t{'x' * 39}…\tid must be a string",
     ]
-    assert lines[-1] == "and 192 more; --json shows the first 100 of them"
+    assert lines[-1] == "and 192 more; --json shows the first 100"
 
 
 @pytest.mark.parametrize(
-    ("invalid", "last"), [(10, "12\t\tno"), (11, "and 1 more; --json shows them all")]
+    ("invalid", "last"), [(10, "12\t\tno"), (11, "and 1 more; --json shows all of them")]
 )
 def test_errors_that_are_not_shown_can_be(server: ScriptedServer, invalid: int, last: str) -> None:
     error = {"error": "INVALID_INPUT", "message": "no", "details": {}}
@@ -133,7 +133,7 @@ def test_a_wrong_namespace_is_told_before_anything_is_sent(server: ScriptedServe
 @pytest.mark.parametrize(
     ("end", "code", "told"),
     [
-        (httpx.ReadError("cut"), 3, "http://127.0.0.1:1 cannot be talked to: cut\n"),
+        (httpx.ReadError("cut"), 3, "the exchange with http://127.0.0.1:1 failed: cut\n"),
         (httpx.WriteTimeout("slow"), 3, "http://127.0.0.1:1 did not answer within 60 s\n"),
         (KeyboardInterrupt(), 1, "interrupted; "),
     ],
@@ -150,5 +150,5 @@ def test_an_import_that_was_cut_says_how_to_resume(
     assert result.exit_code == code
     assert result.stderr == (
         f"{told}about 3 timers were sent; to resume, run the same command again: "
-        "those that were created are recognised by their ids\n"
+        "timers that were already created are recognised by their ids\n"
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from duetime.cli.liveness import can_tell, findings_of_silence, look_twice
+from duetime.cli.commands.store.liveness import can_tell, findings_of_silence, look_twice
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus

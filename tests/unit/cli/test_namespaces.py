@@ -49,7 +49,7 @@ def test_they_are_listed(server: ScriptedServer) -> None:
             *("default", "16", "as the service", "no limit", "as the service"),
             "3 within 24h, after 30s x 2 up to 10m",
         ],
-        [r"a\tb", "4", "for ever", "5", "1024 bytes", "none"],
+        [r"a\tb", "4", "forever", "5", "1024 bytes", "none"],
     ]
 
 
@@ -111,7 +111,7 @@ def test_json_is_the_answer_as_it_came(server: ScriptedServer) -> None:
         (["set", "a", "--retention", "7 days"], "--retention: must be a duration such as"),
         (["show", ""], "NAME: must have 1 to 255 characters"),
         (["set", "x" * 256], "NAME: must have 1 to 255 characters"),
-        (["--json", "show", "a"], "--json: goes behind `show`"),
+        (["--json", "show", "a"], "--json: must come after `show`"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

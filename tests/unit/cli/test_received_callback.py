@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from duetime.cli.output.callback_lines import json_line, readable_line
-from duetime.cli.receiver import ReceivedCallback
+from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
 from duetime.domain.instants import Instant
 
 DUE_AT = Instant(1_893_456_000_000_000)

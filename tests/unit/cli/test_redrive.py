@@ -9,7 +9,7 @@ REDRIVE = "/api/v1/timers/redrive"
 
 @pytest.fixture
 def _asked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duetime.cli.commands.redrive.can_ask", lambda: True)
+    monkeypatch.setattr("duetime.cli.commands.timers.redrive.can_ask", lambda: True)
 
 
 def test_ids_are_told_one_by_one(server: ScriptedServer) -> None:
@@ -69,7 +69,7 @@ def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
     [
         ([], "ID / --due-after / --due-before / --error-contains / --all: say which timers"),
         (["a", "--all"], "ID / --due-after / --due-before / --error-contains / --all: give ids"),
-        (["--all"], "--yes: is needed where nobody can be asked"),
+        (["--all"], "--yes: is needed because there is no terminal"),
         (["--due-after", "soon"], "--due-after: must be a date and time"),
     ],
 )

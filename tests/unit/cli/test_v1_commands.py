@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from duetime.cli.client.v1_timer_data import in_platform_names, in_v1_names
+from duetime.cli.client.field_names import in_platform_names, in_v1_names
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 UUID = "01980000-0000-7000-8000-000000000000"
@@ -216,7 +216,10 @@ def test_create_says_what_a_timer_that_exists_differs_in(server: ScriptedServer)
     ("arguments", "problem"),
     [
         (["--namespace", "orders"], "--id: is needed with --namespace"),
-        (["--id", "a", "--idempotency-key", "k"], "--idempotency-key: is not for timers of the"),
+        (
+            ["--id", "a", "--idempotency-key", "k"],
+            "--idempotency-key: is not needed with the v1 API",
+        ),
         (["--callback-timeout", "5s"], "--callback-timeout: is for timers of the v1 API"),
         (["--id", "a", "--callback-timeout", "5"], "--callback-timeout: must be a duration"),
     ],

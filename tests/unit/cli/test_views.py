@@ -8,9 +8,9 @@ from rich.console import Console
 
 from duetime.api.openapi.platform_examples import DETAIL
 from duetime.cli.client.server_lookup import find_key
-from duetime.cli.options import read_headers
-from duetime.cli.output import layout, views
-from duetime.cli.output.views import print_timer, print_timers
+from duetime.cli.commands.options import read_headers
+from duetime.cli.output import layout, timer_views
+from duetime.cli.output.timer_views import print_timer, print_timers
 from duetime.domain.outcome import INTERRUPTED
 
 LONG_URL = "https://api.example.com/" + "segment/" * 20
@@ -45,7 +45,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
     def show(data: object) -> str:
         monkeypatch.setattr(layout, "console", narrow)
-        monkeypatch.setattr(views, "console", narrow)
+        monkeypatch.setattr(timer_views, "console", narrow)
         print_timer("", data)
         return capsys.readouterr().out
 

@@ -1,7 +1,7 @@
 import pytest
 
-from duetime.cli.output.terminal import printable
 from duetime.cli.output.wording import lateness, relative, span
+from duetime.cli.terminal import printable
 from duetime.domain.instants import Instant, plus_ms
 
 NOW = Instant(1_700_000_000_000_000)

@@ -1,1 +1,1 @@
-"""The client side of the two APIs, for commands."""
+"""Clients of a running server, for both of its HTTP APIs."""

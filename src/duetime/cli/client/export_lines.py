@@ -1,4 +1,4 @@
-"""Timers as lines of an export. Numbers and texts of the payload stay as they were written."""
+"""Timers as lines of an export. Numbers and texts in the payload stay as they were written."""
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ _NO_RETRIES = Raw(b'{"maxRetries":0}')
 
 
 class CreateFields(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What of a timer's answer is needed to create it again."""
+    """The members of a timer that are needed to create it again."""
 
     namespace: Raw
     id: Raw
@@ -23,7 +23,7 @@ class CreateFields(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Page(Struct, frozen=True, rename="camel"):
-    """Of the list of timers."""
+    """A page of the list of timers."""
 
     timers: list[Raw]
     next_cursor: str | None
@@ -35,8 +35,8 @@ def full_line(timer: Raw) -> bytes:
 
 
 def create_line(timer: Raw) -> bytes | None:
-    """What creates the timer again; None if its callback is not made over HTTP, which no create
-    could express."""
+    """The request that creates the timer again; None if its callback is not made over HTTP, which
+    the v1 API cannot create."""
     fields = _decode(timer)
     if bytes(fields.callback_url) == _NULL:
         return None
@@ -45,7 +45,7 @@ def create_line(timer: Raw) -> bytes | None:
 
 def _on_one_line(line: bytes) -> bytes:
     if b"\n" in line or b"\r" in line:
-        # A payload keeps the line breaks between its members.
+        # Payloads keep the line breaks between their members.
         line = json.format(line, indent=-1)
     return line + b"\n"
 
@@ -54,7 +54,8 @@ _decode = json.Decoder(CreateFields).decode
 
 
 def _to_create(timer: CreateFields) -> CreateFields:
-    """A create without a policy gets that of the namespace, so that none is said explicitly."""
+    """The absence of retries is made explicit: a create without a retry policy would get the one
+    of the namespace."""
     changes: dict[str, Raw | UnsetType] = {}
     if bytes(timer.retry_policy) == _NULL:
         changes["retry_policy"] = _NO_RETRIES

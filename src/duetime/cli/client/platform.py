@@ -1,28 +1,40 @@
-"""Talking to a server over its HTTP API, for the commands that do."""
+"""The client of the platform API, and the requests that both APIs share."""
 
+import json
+import signal
 import socket
 import ssl
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import isfinite
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
+import msgspec
+
 from duetime.cli.client.server_lookup import DEFAULT_URL, client_dotenv, find_key, find_url
-from duetime.cli.output.terminal import ExitCode, fail, printable
+from duetime.cli.terminal import ExitCode, fail, printable
 
 if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_SECONDS = 30.0
 
+NUDGE_SECONDS = 0.25
+"""Longest time that Ctrl-C goes unnoticed in a blocking call."""
+
+_MAX_DIGITS = 4_000
+"""Length of a whole number that Python always reads. JSON has no such limit."""
+
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _NO_KEY = (
-    "no API key found: use --api-key, or set DUETIME_API_KEY or API_KEY (in .env, too); "
+    "no API key found: use --api-key, or set DUETIME_API_KEY or API_KEY (.env works too); "
     "`duetime dev` keeps its key in the directory it was started in"
 )
 
 
-class TimerClient:
+class PlatformClient:
     """One server. A request that does not succeed ends the command with one clear line."""
 
     def __init__(self, url: str | None, api_key: str | None) -> None:
@@ -32,7 +44,7 @@ class TimerClient:
         host = _host_of(self.url)
         if not host:
             fail(f"{self.url!r} is not the URL of a server, such as {DEFAULT_URL}", ExitCode.USAGE)
-        # A proxy named in the environment is not meant for this machine.
+        # Proxies from the environment do not apply to this machine.
         self._use_proxy = host not in _LOOPBACK
         self._open_client: httpx.Client | None = None
 
@@ -48,7 +60,7 @@ class TimerClient:
         return self._data(*self.exchange(method, path, body=body, query=query))
 
     def create(self, body: object) -> tuple[str, object]:
-        """Create a timer: whether it was `created` or is an `existing` one, and its data."""
+        """Create a timer. Returns `created` or `existing`, and the timer's data."""
         answer, envelope = self.exchange("POST", "/timers", body=body)
         data = self._data(answer, envelope)
         return "created" if answer.status_code == 201 else "existing", data
@@ -62,10 +74,6 @@ class TimerClient:
         query: Mapping[str, str | int] | None = None,
     ) -> tuple["httpx.Response", dict[str, object]]:
         """The answer and its envelope `{code, message, data}`, whether it succeeded or not."""
-        import msgspec
-
-        from duetime.cli.client.documents import read_document
-
         content = None if body is None else msgspec.json.encode(body)
         answer = self.send(method, path, content=content, query=query)
         try:
@@ -86,15 +94,15 @@ class TimerClient:
         query: Mapping[str, str | int] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> "httpx.Response":
-        """The answer, whatever it says. Content that comes in pieces is sent as it comes; the
-        timeout is for each piece, and for the answer."""
+        """The answer, whatever its status. Content in pieces is sent as the pieces come; the
+        timeout applies to each piece, and to the answer."""
         import httpx
 
         headers = {"Accept": "application/json", "Content-Type": content_type}
         if self._api_key:
             headers["X-API-Key"] = self._api_key.text
         try:
-            with self._http_client() as client:
+            with self._http_client() as client, interruptible():
                 return client.request(
                     method,
                     self.url + path,
@@ -109,7 +117,7 @@ class TimerClient:
         except httpx.ConnectError as error:
             self._fail_unreachable(error)
         except httpx.HTTPError as error:
-            fail(f"{self.url} cannot be talked to: {error}", ExitCode.UNREACHABLE)
+            fail(f"the exchange with {self.url} failed: {error}", ExitCode.UNREACHABLE)
         except (UnicodeEncodeError, httpx.InvalidURL):
             fail("the API key or the URL has characters that cannot be sent", ExitCode.USAGE)
 
@@ -122,7 +130,7 @@ class TimerClient:
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """The requests that are made meanwhile share a connection."""
+        """Let the requests made inside share a connection."""
         with self._http_client() as client:
             self._open_client = client
             try:
@@ -163,7 +171,7 @@ def _host_of(url: str) -> str | None:
 
 
 def _why_unreachable(error: Exception) -> str:
-    """The cause in the words of its reader, and what to do about it."""
+    """The cause in plain words, and what to do about it."""
     for cause in _causes(error):
         match cause:
             case ssl.SSLCertVerificationError():
@@ -183,8 +191,47 @@ def _why_unreachable(error: Exception) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """What led to the error, nearest first; the libraries between wrap it several times."""
+    """The error and the errors that led to it, nearest first; the HTTP libraries wrap several."""
     current: BaseException | None = error
     while current is not None:
         yield current
         current = current.__cause__ or current.__context__
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a blocking call, whenever it is pressed.
+
+    Python notes a signal and raises KeyboardInterrupt between two bytecodes. If the signal arrives
+    after the last of them but before the system call blocks, the call is not interrupted, and
+    Ctrl-C is lost until it returns. So another signal, which does nothing itself, interrupts the
+    call again and again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    timer = signal.setitimer(signal.ITIMER_REAL, NUDGE_SECONDS, NUDGE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def read_document(content: bytes) -> object:
+    """The decoded JSON. A number that is too long or too large for Python stays as written, so
+    that one such timer does not keep others from being shown. Raises `ValueError`."""
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.ValidationError:
+        return json.loads(content, parse_int=_whole_number, parse_float=_number)
+
+
+def _whole_number(text: str) -> int | msgspec.Raw:
+    return int(text) if len(text) <= _MAX_DIGITS else msgspec.Raw(text.encode())
+
+
+def _number(text: str) -> float | msgspec.Raw:
+    number = float(text)
+    return number if isfinite(number) else msgspec.Raw(text.encode())

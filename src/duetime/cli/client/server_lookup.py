@@ -1,4 +1,4 @@
-"""Which server the commands talk to, with which key, when the command line does not say."""
+"""The server URL and API key for commands that are given neither."""
 
 import os
 from collections.abc import Mapping
@@ -15,23 +15,22 @@ _KEY_VARIABLES = ("DUETIME_API_KEY", "API_KEY")
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """An API key and where it came from, for the message when it is not accepted."""
+    """An API key, and its source for the message that the server refuses it."""
 
     text: str = field(repr=False)
     source: str
 
 
 def client_dotenv() -> dict[str, str]:
-    """The assignments of `.env` in the working directory; what is wrong there is `serve`'s to
-    tell."""
+    """The assignments of `.env` in the working directory. Only `serve` reports its errors."""
     return read_dotenv(Path(".env"), problems=[])
 
 
 def find_url(dotenv: Mapping[str, str]) -> str:
-    """The server that `.env` names, or that `duetime serve` runs here with its PORT."""
-    named = dotenv.get("DUETIME_URL")
-    if named:
-        return named
+    """The server that `.env` names, else the one that `duetime serve` starts here on its PORT."""
+    url = dotenv.get("DUETIME_URL")
+    if url:
+        return url
     port = dotenv.get("PORT", "")
     if port.isascii() and port.isdigit() and 0 < int(port) <= 65535:
         return f"http://127.0.0.1:{int(port)}"
@@ -41,9 +40,9 @@ def find_url(dotenv: Mapping[str, str]) -> str:
 def find_key(
     given: str | None, dotenv: Mapping[str, str], environ: Mapping[str, str] = os.environ
 ) -> FoundKey | None:
-    """The key that was given, else that of `.env`, else the one that `duetime dev` made here.
+    """The key that was given, else the one in `.env`, else the one that `duetime dev` made here.
 
-    `given` comes from the option or from one of the variables that stand for it.
+    `given` is the value of the option or of one of its environment variables.
     """
     if given:
         variable = next((name for name in _KEY_VARIABLES if environ.get(name) == given), None)

@@ -1,32 +1,31 @@
-"""One timer, by whichever API can name it."""
+"""Requests about one timer, through the API that can name it."""
 
 import re
 
-from duetime.cli.client.path_segment import path_segment
-from duetime.cli.client.platform import TimerClient
-from duetime.cli.client.v1 import V1Client
+from duetime.cli.client.platform import PlatformClient
+from duetime.cli.client.v1 import V1Client, path_segment
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class SingleTimer:
-    """A UUID without a namespace is asked for by the platform API, which tells everything about
-    the timers that came in there. All others are asked for by the v1 API."""
+    """A UUID without a namespace goes to the platform API, which shows every member of the timers
+    created there. All other ids go to the v1 API."""
 
     def __init__(
         self, id: str, namespace: str | None, *, server: str | None, api_key: str | None
     ) -> None:
         self.is_v1 = namespace is not None or not _UUID.fullmatch(id)
         self._path = v1_timer_path(namespace, id) if self.is_v1 else f"/timers/{id}"
-        self._client = V1Client(server, api_key) if self.is_v1 else TimerClient(server, api_key)
+        self._client = V1Client(server, api_key) if self.is_v1 else PlatformClient(server, api_key)
 
     def request(self, method: str, *, body: object = None) -> object:
         return self._client.request(method, self._path, body=body)
 
 
 def v1_timer_path(namespace: str | None, id: str) -> str:
-    """The path of any timer: no character of its key is taken for a part of the URL."""
+    """The path of any timer, with its namespace and id encoded."""
     if namespace is None:
         namespace = DEFAULT_NAMESPACE
     return f"/timers/{path_segment('--namespace', namespace)}/{path_segment('ID', id)}"

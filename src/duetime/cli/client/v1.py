@@ -1,20 +1,21 @@
-"""Talking to a server over the Timer API v1, for the commands that do."""
+"""The client of the Timer API v1."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, cast
+from urllib.parse import quote
 
 import msgspec
 
-from duetime.api.v1.types import EXISTENCE_HEADER
-from duetime.cli.client.documents import read_document
-from duetime.cli.client.platform import TIMEOUT_SECONDS, TimerClient
-from duetime.cli.output.terminal import ExitCode, fail, printable
+from duetime.cli.client.platform import TIMEOUT_SECONDS, PlatformClient, read_document
+from duetime.cli.terminal import ExitCode, fail, printable, refuse
+from duetime.domain.limits import MAX_KEY_CHARACTERS
 
 if TYPE_CHECKING:
     import httpx
 
 V1_BASE = "/api/v1"
+EXISTENCE_HEADER = "Timer-Existence"
 
 Query = Mapping[str, str | int]
 Document = TypeVar("Document")
@@ -23,11 +24,11 @@ Document = TypeVar("Document")
 class V1Client:
     """One server. A request that does not succeed ends the command with one clear line.
 
-    Paths are below `/api/v1`, and percent-encoded by whoever makes them.
+    Paths are relative to `/api/v1`; `path_segment` encodes names and ids for them.
     """
 
     def __init__(self, url: str | None, api_key: str | None) -> None:
-        self._server = TimerClient(url, api_key)
+        self._server = PlatformClient(url, api_key)
 
     @property
     def url(self) -> str:
@@ -49,8 +50,8 @@ class V1Client:
         return self._succeeded(answer, document)
 
     def create(self, body: object) -> tuple[str, object]:
-        """Create a timer: whether it was `created` or is an `existing` one, and the timer. The
-        first is empty if something on the way has dropped the header."""
+        """Create a timer. Returns `created` or `existing`, and the timer. The first is empty if a
+        proxy has dropped the header."""
         answer, document = self.exchange("POST", "/timers", body=body)
         timer = self._succeeded(answer, document)
         return answer.headers.get(EXISTENCE_HEADER, ""), timer
@@ -76,7 +77,7 @@ class V1Client:
         return answer, self._document(answer)
 
     def fetch(self, path: str, *, query: Query | None = None) -> bytes:
-        """The document of a successful answer to a GET, to the letter."""
+        """The document of a successful answer to a GET, undecoded."""
         answer = self._server.send("GET", V1_BASE + path, query=query)
         if not answer.is_success:
             self._succeeded(answer, self._document(answer))
@@ -90,8 +91,8 @@ class V1Client:
         query: Query | None = None,
         stall_seconds: float = TIMEOUT_SECONDS,
     ) -> object:
-        """Post NDJSON as it comes, and read the answer. It may take as long as it takes; only
-        that nothing moves for so long is a failure."""
+        """Post NDJSON as the lines come, and return the document of the answer. The upload may
+        take any time, but fails if no byte moves for `stall_seconds`."""
         answer = self._server.send(
             "POST",
             V1_BASE + path,
@@ -103,7 +104,7 @@ class V1Client:
         return self._succeeded(answer, self._document(answer))
 
     def read_as(self, kind: type[Document], document: object) -> Document:
-        """The document of a successful answer as what it should be. Bytes are JSON."""
+        """The document of a successful answer, converted to the given type. Bytes are JSON."""
         try:
             if isinstance(document, bytes):
                 return msgspec.json.decode(document, type=kind)
@@ -112,7 +113,7 @@ class V1Client:
             fail(f"{self.url} answered, but not as Duetime does", ExitCode.FAILED)
 
     def kept_open(self) -> AbstractContextManager[None]:
-        """The requests that are made meanwhile share a connection."""
+        """Let the requests made inside share a connection."""
         return self._server.kept_open()
 
     def _document(self, answer: "httpx.Response") -> object:
@@ -122,7 +123,7 @@ class V1Client:
             document = read_document(answer.content) if answer.content else None
         except ValueError:
             self._server.fail_unlike_duetime(answer)
-        # What stands in front of a server, and older releases, have other errors.
+        # Proxies, and older releases, answer errors in other formats.
         if not answer.is_success and not (
             isinstance(document, dict) and {"error", "message"} <= document.keys()
         ):
@@ -136,5 +137,16 @@ class V1Client:
 
 
 def refusal(document: object) -> str:
-    """Why the server refused, from the document of its answer."""
+    """The server's reason for refusing, from the document of its answer."""
     return printable(str(cast(Mapping[str, object], document)["message"]))
+
+
+def path_segment(option: str, text: str) -> str:
+    """A name or an id as a segment of a path, with all special characters encoded."""
+    if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
+        refuse(option, f"must have 1 to {MAX_KEY_CHARACTERS} characters")
+    try:
+        # A dot means itself, not a directory.
+        return quote(text, safe="").replace(".", "%2E")
+    except UnicodeEncodeError:
+        refuse(option, "is not valid text")

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""One function per command, in packages that match the panels of `duetime --help`."""

@@ -1,9 +1,14 @@
-"""`duetime bus`: put commands on the bus, and look at what is there."""
+"""`duetime bus`: publish commands on the message bus, and watch its messages."""
 
+import asyncio
+import os
+import socket
 import sys
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 import typer
 from msgspec import UNSET
@@ -17,24 +22,30 @@ from duetime.bus.messages import (
     encode,
     key_of,
 )
-from duetime.cli.bus_access import broker_settings, opened_bus, run_on_bus
-from duetime.cli.options import AtOption, ConfigOption, InOption, read_instant
+from duetime.cli.commands.options import AtOption, ConfigOption, InOption, read_instant
 from duetime.cli.output.bus_lines import json_line, readable_line, tenant_of
-from duetime.cli.output.terminal import ExitCode, console, fail, printable, refuse
 from duetime.cli.output.wording import relative
+from duetime.cli.terminal import ExitCode, console, fail, printable, refuse
 from duetime.clock import SystemClock
+from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
-from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
-from duetime.server.event_loop import until_stopped
-from duetime.settings import BrokerSettings
+from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
+from duetime.server.event_loop import run, until_stopped
+from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
+from duetime.settings.broker_address import SERVER_ACCEPTED, broker_url
+
+OPEN_SECONDS = 10.0
+"""Time limit for connecting to the broker."""
+
+ResultT = TypeVar("ResultT")
 
 BrokerOption = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The broker, as nats://host:port (else TIMER_BROKER_URL)."),
+    typer.Option(metavar="URL", help="URL of the broker (default: TIMER_BROKER_URL)."),
 ]
 
 bus = typer.Typer(
-    help="Put commands on the message bus, and look at what is there.",
+    help="Publish commands on the message bus, and watch its messages.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,7 +64,7 @@ _CHANNELS = {
     ChannelName.REJECTED: Channel.REJECTED,
 }
 _LAST = {ChannelName.REJECTED: 10}
-"""Who looks at rejected commands asks why something did not work, which was before."""
+"""Old messages that `tail` shows first: a rejection is looked up after it has happened."""
 
 
 @bus.command()
@@ -63,7 +74,7 @@ def schedule(
     at: AtOption = None,
     after: InOption = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Carried through to the event.")
+        str | None, typer.Option(metavar="ID", help="Id that the event will carry.")
     ] = None,
     broker: BrokerOption = None,
     config: ConfigOption = None,
@@ -71,8 +82,8 @@ def schedule(
 ) -> None:
     """Publish a ScheduleTimer command.
 
-    A second one for the same call takes the place of the first as long as that has not fired. An
-    instant that has passed is announced at once.
+    A second command for the same call replaces the first, unless that has already fired. A timer
+    whose instant has passed fires at once.
 
     Examples:
 
@@ -112,9 +123,7 @@ def schedule(
 
 @bus.command()
 def tail(
-    channel: Annotated[
-        ChannelName, typer.Option(help="Which messages to show.")
-    ] = ChannelName.EVENTS,
+    channel: Annotated[ChannelName, typer.Option(help="Messages to show.")] = ChannelName.EVENTS,
     tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenantId.")] = None,
     last: Annotated[
         int | None,
@@ -122,28 +131,28 @@ def tail(
             min=0,
             max=10_000,
             show_default=False,
-            help="Begin with so many that are there already (0; for rejected commands 10).",
+            help="Old messages to show first [0; 10 for rejected commands].",
         ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="End after so many, old ones included.")
+        int | None, typer.Option(min=1, help="Messages to show before ending, including old ones.")
     ] = None,
     broker: BrokerOption = None,
     config: ConfigOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the envelopes, one JSON line each.")
+        bool, typer.Option("--json", help="Print each envelope as one JSON line.")
     ] = False,
 ) -> None:
-    """Show messages as they come, and take them away from nobody.
+    """Show messages as they arrive. Other consumers still receive them.
 
-    `--last` begins with those that are there already. Of rejected commands these are the last 10
-    unless told otherwise. Commands are there until the service has made timers of them.
+    `--last` shows messages first that are already on the bus. Commands stay there until the
+    service has created their timers.
 
     Examples:
 
     * `duetime bus tail`
-    * `duetime bus tail --channel rejected` shows which commands could not be accepted, and why
-    * `duetime bus tail --last 100` shows the last 100 events, and then those that come
+    * `duetime bus tail --channel rejected` shows rejected commands, and why they were rejected
+    * `duetime bus tail --last 100` shows the last 100 events, and then new ones
     * `duetime bus tail --tenant acme --count 1 --json`
     """
     shown = _Shown(tenant, count, as_json)
@@ -153,7 +162,7 @@ def tail(
 
 
 class _Shown:
-    """Which messages are shown, how, and until when."""
+    """The messages to show, their format, and the number left."""
 
     def __init__(self, tenant: str | None, count: int | None, as_json: bool) -> None:
         self._tenant = tenant
@@ -167,7 +176,7 @@ class _Shown:
         print(greeting, file=sys.stderr if self._as_json else sys.stdout, flush=True)
 
     def show(self, data: bytes) -> bool:
-        """Whether it was the last one."""
+        """Show the message if its tenant matches. Returns whether it was the last one."""
         if self._tenant is not None and tenant_of(data) != self._tenant:
             return False
         if self._as_json:
@@ -180,14 +189,14 @@ class _Shown:
 
 
 def _encoded(envelope: ScheduleTimerEnvelope) -> bytes:
-    """The command, which a server would accept."""
+    """The encoded command. Ends the program if a server would reject it."""
     try:
         data = encode(envelope)
         read_command(ReceivedCommand(data=data, order=0))
     except UnicodeEncodeError:
         fail("CALL, --tenant and --correlation must be UTF-8", ExitCode.USAGE)
     except Rejection as rejection:
-        fail(f"such a command is not accepted: {printable(str(rejection))}", ExitCode.USAGE)
+        fail(f"the service would reject this command: {printable(str(rejection))}", ExitCode.USAGE)
     return data
 
 
@@ -202,3 +211,59 @@ async def _tail(broker: BrokerSettings, channel: Channel, last: int, shown: _Sho
         async for data in messages:
             if shown.show(data):
                 return
+
+
+def broker_settings(url: str | None, config: Path | None) -> BrokerSettings:
+    """The broker that `--broker` names, else the one in the settings; other settings are not
+    checked. Ends the command if there is no broker that it could reach."""
+    environ = dict(os.environ)
+    source = "TIMER_BROKER_URL"
+    if url is not None:
+        source = "--broker"
+        _check_url(url)
+        environ["TIMER_BROKER_URL"] = url
+    try:
+        broker = load_broker(environ, toml_path=config)
+    except SettingsError as error:
+        fail(error.message, ExitCode.USAGE)
+    if broker is None:
+        fail(
+            "no broker: use --broker, or set TIMER_BROKER_URL (.env works too), "
+            "such as nats://127.0.0.1:4222",
+            ExitCode.USAGE,
+        )
+    if isinstance(broker, MemoryBrokerSettings):
+        refuse(source, "only the server itself can reach a broker in memory")
+    return broker
+
+
+def _check_url(url: str) -> None:
+    try:
+        broker_url(url, SERVER_ACCEPTED)
+    except ValueError as error:
+        refuse("--broker", f"must be {error}")
+
+
+def run_on_bus(main: Coroutine[None, None, ResultT]) -> ResultT:
+    """Run the coroutine. Ends the command if the broker cannot be reached."""
+    try:
+        return run(main)
+    except BusUnavailable as error:
+        fail(printable(error.message), ExitCode.UNREACHABLE)
+
+
+@asynccontextmanager
+async def opened_bus(broker: BrokerSettings) -> AsyncIterator[Bus]:
+    # Imported here because `duetime --help` needs none of the broker libraries.
+    from duetime.bus.brokers import bus_of
+
+    bus = bus_of(broker, f"cli:{socket.gethostname()}:{os.getpid()}")
+    try:
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                await bus.open()
+        except TimeoutError:
+            raise BusUnavailable(f"{bus.name} did not answer within {OPEN_SECONDS:g} s") from None
+        yield bus
+    finally:
+        await bus.close()

@@ -1,1 +1,1 @@
-"""How commands print: tables, lines and progress."""
+"""Output of the commands: tables, lines and progress."""

@@ -1,16 +1,30 @@
-"""What an audit found, for people and for programs."""
+"""The report of an audit, for people and for programs."""
+
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from duetime.cli.accepted_keys import AcceptedCheck
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.terminal import console, printable
+from duetime.cli.terminal import console, printable
 from duetime.domain.keys import TimerKey
 from duetime.ports.inspection import AuditReport
 
 
+@dataclass(slots=True)
+class AcceptedCheck:
+    """The result of looking up the timers that `--accepted` names."""
+
+    keys: int = 0
+    missing: list[TimerKey] = field(default_factory=list)
+    in_several_states: list[TimerKey] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.missing and not self.in_several_states
+
+
 def audit_document(report: AuditReport, check: AcceptedCheck | None) -> dict[str, object]:
-    """The names of its fields are documented and stay."""
+    """The report as JSON. The field names are documented, and must not change."""
     document: dict[str, object] = {
         "accepted": report.accepted,
         "forgotten": report.forgotten,

@@ -1,4 +1,4 @@
-"""A message of the bus as one line, for people or for programs."""
+"""A message on the bus as one line, for people or for programs."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -16,20 +16,20 @@ from duetime.bus.messages import (
     DueTimeReached,
     ScheduleTimer,
 )
-from duetime.cli.output.terminal import printable
+from duetime.cli.terminal import printable
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, datetime_of
 
 _MAX_NAME = 60
 _MAX_REASON = 120
 _MAX_CONTENT = 100
 _MAX_TIMESTAMP_MS = 253_402_300_800_000
-"""The year 10000."""
+"""First timestamp after the year 9999."""
 
 _STYLES = {SCHEDULE_TIMER: "yellow", DUE_TIME_REACHED: "green", COMMAND_REJECTED: "red"}
 
 
-class Told(Struct, frozen=True):
-    """What there is to tell of a message: whose it is, and what it says."""
+class Summary(Struct, frozen=True):
+    """The tenant and call that a message is about, and what it says."""
 
     name: str
     facts: tuple[str, ...]
@@ -41,24 +41,24 @@ def tenant_of(data: bytes) -> str | None:
 
 
 def readable_line(data: bytes, arrived_at: Instant) -> Text:
-    """When it was made, type, tenant and call, and what the message says of them. What does not
-    tell when it was made is as old as its arrival."""
+    """Time, type, tenant and call, and content of the message. The time of arrival replaces a
+    missing timestamp."""
     envelope = _envelope(data)
     message_type = "unreadable" if envelope is None else envelope.type or "no type"
-    told = Told("-", (_beginning(data),)) if envelope is None else _told(envelope, data)
+    summary = Summary("-", (_beginning(data),)) if envelope is None else _summary(envelope, data)
     return Text.assemble(
         (_time(_made_at(envelope) or arrived_at, arrived_at), "dim"),
         "  ",
         (printable(message_type, _MAX_NAME), _STYLES.get(message_type, "red")),
         "  ",
-        (printable(told.name, _MAX_NAME), "cyan"),
+        (printable(summary.name, _MAX_NAME), "cyan"),
         "  ",
-        "  ".join(told.facts),
+        "  ".join(summary.facts),
     )
 
 
 def json_line(data: bytes) -> str:
-    """The message itself, without line breaks. What is no JSON is a JSON text."""
+    """The message without line breaks; as a JSON string if it is not JSON."""
     try:
         return msgspec.json.format(data, indent=-1).decode("utf-8", "replace")
     except DecodeError:
@@ -66,7 +66,7 @@ def json_line(data: bytes) -> str:
 
 
 def _made_at(envelope: AnyEnvelope | None) -> Instant | None:
-    """Nothing, if the message does not say, or says nonsense."""
+    """The timestamp of the message; None if it has none, or an impossible one."""
     made_at_ms = None if envelope is None else envelope.timestamp_ms
     if not isinstance(made_at_ms, int) or not 0 < made_at_ms < _MAX_TIMESTAMP_MS:
         return None
@@ -74,36 +74,36 @@ def _made_at(envelope: AnyEnvelope | None) -> Instant | None:
 
 
 def _time(instant: Instant, now: Instant) -> str:
-    """With the day, unless it is today."""
+    """The time of day, preceded by the date unless it is today."""
     time, today = datetime_of(instant), datetime_of(now).date()
     day = "" if time.date() == today else f"{time:%Y-%m-%d} "
     return f"{day}{time:%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def _told(envelope: AnyEnvelope, data: bytes) -> Told:
+def _summary(envelope: AnyEnvelope, data: bytes) -> Summary:
     try:
-        return _told_of_type(envelope)
+        return _summary_by_type(envelope)
     except (DecodeError, UnicodeDecodeError):
-        return Told(envelope.tenant_id or "-", (_beginning(data),))
+        return Summary(envelope.tenant_id or "-", (_beginning(data),))
 
 
-def _told_of_type(envelope: AnyEnvelope) -> Told:
-    """Raises DecodeError if the payload is not that of the type, or if the type is not known."""
+def _summary_by_type(envelope: AnyEnvelope) -> Summary:
+    """Raises DecodeError if the type is unknown, or the payload does not fit it."""
     correlation = envelope.correlation_id
     traced = () if not correlation else (f"correlation {printable(correlation, _MAX_NAME)}",)
     match envelope.type:
         case "ScheduleTimer":
             command = msgspec.json.decode(envelope.payload, type=ScheduleTimer)
             due = f"due {printable(command.due_at, _MAX_NAME)}"
-            return Told(f"{command.tenant_id}/{command.service_call_id}", (due, *traced))
+            return Summary(f"{command.tenant_id}/{command.service_call_id}", (due, *traced))
         case "DueTimeReached":
             event = msgspec.json.decode(envelope.payload, type=DueTimeReached)
             reached = f"reached {printable(event.reached_at, _MAX_NAME)}"
-            return Told(f"{event.tenant_id}/{event.service_call_id}", (reached, *traced))
+            return Summary(f"{event.tenant_id}/{event.service_call_id}", (reached, *traced))
         case "CommandRejected":
             rejected = msgspec.json.decode(envelope.payload, type=CommandRejected)
             reason = printable(rejected.reason, _MAX_REASON)
-            return Told(envelope.tenant_id or "-", (reason, *traced, _quoted(rejected.command)))
+            return Summary(envelope.tenant_id or "-", (reason, *traced, _quoted(rejected.command)))
         case _:
             raise DecodeError("not a type of ours")
 

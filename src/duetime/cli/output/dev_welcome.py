@@ -1,4 +1,4 @@
-"""What `duetime dev` tells a newcomer."""
+"""The welcome of `duetime dev`."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ class DevAddresses:
 
 
 def print_welcome(output: Console, dev: DevAddresses) -> None:
-    """The addresses in a frame, the commands without one so that they can be copied."""
+    """The addresses in a frame, and the commands outside it so that they can be copied."""
     facts = {
         "API": dev.api_url,
         "Docs": f"{dev.api_url}/docs",
@@ -47,7 +47,7 @@ def print_welcome(output: Console, dev: DevAddresses) -> None:
 
 
 def curl_command(dev: DevAddresses) -> str:
-    """Works with the `date` of Linux and of macOS."""
+    """A command for the `date` of both Linux and macOS."""
     return f"""\
 DUE=$(date -u -d "+10 seconds" +%FT%TZ 2>/dev/null || date -u -v+10S +%FT%TZ)
 curl -sS {dev.api_url}/timers \\
@@ -63,7 +63,7 @@ def create_command(dev: DevAddresses) -> str:
 
 
 def _this_command() -> str:
-    """`duetime`, or the path that this process was started by if that is not on the PATH."""
+    """`duetime`, or the path of the running program if `duetime` is not on the PATH."""
     if shutil.which("duetime"):
         return "duetime"
     return shlex.quote(os.path.relpath(sys.argv[0]))

@@ -1,4 +1,4 @@
-"""Fields and tables: laid out on a terminal, plain and one line each for programs."""
+"""Fields and tables: aligned on a terminal, one plain line each in a file or a pipe."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from duetime.cli.output.terminal import console
+from duetime.cli.terminal import console
 
 GAP = "  "
 MIN_VALUE_WIDTH = 20
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\S+\s*")
 
 
 def print_fields(fields: Sequence[tuple[str, Text]]) -> None:
-    """Names and values below each other, or `name: value` lines into a file or a pipe."""
+    """Names and values in two columns; `name: value` lines in a file or a pipe."""
     output = console()
     if not output.is_terminal:
         for name, value in fields:
@@ -30,8 +30,7 @@ def print_fields(fields: Sequence[tuple[str, Text]]) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Row]) -> None:
-    """Columns, the last of which may run over several lines; in a file or a pipe they are
-    separated by tabs."""
+    """Columns, of which the last may wrap; in a file or a pipe, cells separated by tabs."""
     output = console()
     if output.is_terminal:
         for line in table_lines(headings, rows, output.width):
@@ -57,8 +56,8 @@ def table_lines(headings: Sequence[str], rows: Sequence[Row], width: int) -> lis
 
 
 def _hanging(before: Text, value: Text, width: int) -> Iterator[Text]:
-    """The value beside what stands before it, broken between words only: a URL or an id that is
-    too long runs over the edge in one piece, so that it can be copied."""
+    """The value to the right of `before`, wrapped between words only. A long URL or id runs over
+    the edge in one piece, so that it can be copied."""
     value_width = max(width - before.cell_len, MIN_VALUE_WIDTH)
     for line in _broken_between_words(value, value_width):
         line.rstrip()

@@ -1,4 +1,4 @@
-"""How far a long command is, told on standard error."""
+"""The progress of a long command, on standard error."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import rich.progress
 
 LINE_SECONDS = 5.0
-"""Between two lines where there is no terminal to draw a bar on."""
+"""Time between two lines where there is no terminal for a bar."""
 
 _UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 class Progress(Protocol):
     def advance(self, byte_count: int, timers: int) -> None:
-        """So many bytes more, and so many timers in all."""
+        """Add bytes, and set the number of timers so far."""
 
 
 class Silence:
@@ -54,24 +54,24 @@ class ProgressLines:
         self._monotonic = monotonic
         self._write = write
         self._bytes = 0
-        self._started_at = self._told_at = monotonic()
+        self._started_at = self._printed_at = monotonic()
 
     def advance(self, byte_count: int, timers: int) -> None:
         self._bytes += byte_count
         now = self._monotonic()
-        if now - self._told_at >= LINE_SECONDS:
-            self._told_at = now
+        if now - self._printed_at >= LINE_SECONDS:
+            self._printed_at = now
             self._write(f"{self._line(timers, now - self._started_at)}\n")
 
     def _line(self, timers: int, elapsed_seconds: float) -> str:
         rate = self._bytes / elapsed_seconds
-        told = f"{self._verb} {timers:,} timers, {byte_text(self._bytes)}"
+        done = f"{self._verb} {timers:,} timers, {byte_text(self._bytes)}"
         if not self._total_bytes:
-            return f"{told}, {byte_text(rate)}/s"
+            return f"{done}, {byte_text(rate)}/s"
         share = min(self._bytes / self._total_bytes, 1)
         left_ms = max(self._total_bytes - self._bytes, 0) / rate * 1_000
         return (
-            f"{told} of {byte_text(self._total_bytes)} ({share:.0%}), "
+            f"{done} of {byte_text(self._total_bytes)} ({share:.0%}), "
             f"{byte_text(rate)}/s, {span(left_ms)} left"
         )
 
@@ -86,7 +86,7 @@ def byte_text(count: float) -> str:
 @contextmanager
 def progress_on_stderr(verb: str, *, total_bytes: int | None, quiet: bool) -> Iterator[Progress]:
     """A bar on a terminal, lines in a file or a pipe, nothing if quiet. Without a total the bar
-    only tells that something moves."""
+    shows only that something moves."""
     if quiet:
         yield Silence()
     elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""Instants and spans of time as people say them."""
+"""Instants, durations and counts in words."""
 
 from itertools import pairwise
 
@@ -8,8 +8,8 @@ _UNITS = (("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_4
 
 
 def span(duration_ms: float) -> str:
-    """A span with its largest fitting unit, e.g. "850 ms", "9 s", "1.5 h". What would be rounded
-    to 60 min is 1 h."""
+    """A duration in its largest fitting unit, e.g. "850 ms", "9 s", "1.5 h". A value that would
+    round to 60 min is 1 h."""
     for (unit, unit_ms), (_, next_ms) in pairwise(_UNITS):
         count = _rounded(duration_ms, unit_ms)
         if count * unit_ms < next_ms:
@@ -19,18 +19,18 @@ def span(duration_ms: float) -> str:
 
 
 def _rounded(duration_ms: float, unit_ms: int) -> float:
-    """To tenths where one digit would tell too little."""
+    """Rounded to tenths below 10, else to whole numbers."""
     count = duration_ms / unit_ms
     return round(count, 1 if count < 10 and unit_ms > 1 else 0)
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things, e.g. "1 timer", "1,234 timers"."""
+    """A number with its noun, e.g. "1 timer", "1,234 timers"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def relative(instant: Instant, now: Instant) -> str:
-    """An instant seen from now: "in 9 s" or "3 min ago"."""
+    """An instant relative to now: "in 9 s" or "3 min ago"."""
     distance_ms = abs(instant - now) / MICROSECONDS_PER_MS
     if distance_ms < 1:
         return "now"
@@ -38,7 +38,7 @@ def relative(instant: Instant, now: Instant) -> str:
 
 
 def lateness(lateness_ms: float | None) -> str:
-    """How late something was: "1.2 ms late", "0.3 ms early", or "-" if nobody knows."""
+    """Lateness in words: "1.2 ms late", "0.3 ms early", or "-" if it is not known."""
     if lateness_ms is None:
         return "-"
     distance_ms = abs(lateness_ms)

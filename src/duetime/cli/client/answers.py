@@ -1,0 +1,78 @@
+"""The answers of the v1 API, as far as the commands read them.
+
+Members that a command does not read are ignored, so that clients and servers of different releases
+understand each other.
+"""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+
+class RetryPolicy(Struct, frozen=True, rename="camel"):
+    max_retries: int
+    max_retry_attempts_duration: str
+    initial_interval: str
+    backoff_multiplier: float
+    max_interval: str
+
+
+class TimerCounts(Struct, frozen=True):
+    pending: int
+    executing: int
+    completed: int
+    failed: int
+    canceled: int
+
+
+class Namespace(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Null stands for the service's own setting; a retention of "0s" is forever."""
+
+    name: str
+    num_shards: int
+    retry_policy: RetryPolicy
+    retention: str | None
+    concurrency: int | None
+    max_payload_bytes: int | None
+    counts: TimerCounts | UnsetType = UNSET
+
+
+class NamespaceList(Struct, frozen=True):
+    namespaces: list[Namespace]
+
+
+class Endpoint(Struct, frozen=True, rename="camel"):
+    endpoint: str
+    state: Literal["closed", "open", "halfOpen"]
+    in_flight: int
+    waiting: int
+    consecutive_failures: int
+    last_error: str | None
+
+
+class EndpointList(Struct, frozen=True):
+    endpoints: list[Endpoint]
+
+
+class LineError(Struct, frozen=True):
+    """The reason why a line was not imported; the first line is 1."""
+
+    line: int
+    message: str
+    id: str | UnsetType = UNSET
+
+
+class ImportSummary(Struct, frozen=True):
+    """`errors` holds the first 100 lines that were not imported."""
+
+    lines: int
+    created: int
+    existing: int
+    conflicts: int
+    invalid: int
+    errors: list[LineError]
+
+
+class RedriveSummary(Struct, frozen=True):
+    matched: int
+    redriven: int

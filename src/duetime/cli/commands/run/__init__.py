@@ -1,0 +1,1 @@
+"""Commands that run a server: the service, or a receiver of callbacks."""

@@ -1,0 +1,197 @@
+"""`duetime dev`: the service and a receiver in one process, with a demo timer."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from duetime.cli.client.server_lookup import DEV_KEY_PATH
+from duetime.cli.commands.run.receiver import Receiver
+from duetime.cli.output.dev_welcome import DevAddresses, print_welcome
+from duetime.cli.output.received_callback import ReceivedCallback, readable_line
+from duetime.cli.output.wording import span
+from duetime.cli.terminal import ExitCode, console, fail
+from duetime.clock import SystemClock
+from duetime.domain.errors import DuetimeError, SettingsError
+from duetime.domain.instants import format_instant, plus_ms
+from duetime.server.event_loop import run, stop_signal
+from duetime.server.listener import bind_next_free, url_of
+from duetime.settings import Settings, load_settings
+from duetime.settings.given_values import read_dotenv
+
+DEMO_PATH = "/demo"
+DEMO_DELAY_MS = 3_000
+
+_NOT_FOR_DEV = {
+    "AUTH",
+    "DATABASE_URL",
+    "DUETIME_CONFIG",
+    "HOST",
+    "PORT",
+    "TIMER_DB_PATH",
+    "WORKERS",
+}
+
+
+def dev(
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            envvar="PORT",
+            help="Port of the API; the next free one if it is taken.",
+        ),
+    ] = 8080,
+    host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
+    db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = Path("duetime-dev.db"),
+) -> None:
+    """Try Duetime on this machine, without any configuration.
+
+    Starts the service and a small receiver, prints a command to paste, and shows how a demo timer
+    fires. Timers are kept in a file, so they survive a restart.
+    """
+    try:
+        settings = _dev_settings(host, port, db)
+    except SettingsError as error:
+        fail(error.message, ExitCode.USAGE)
+    except OSError as error:
+        fail(f"cannot write the API key to {error.filename}: {error.strerror}", ExitCode.FAILED)
+    try:
+        run(_Dev(settings, db).run())
+    except DuetimeError as error:
+        fail(error.message, ExitCode.FAILED)
+
+
+def _dev_settings(host: str, port: int, db: Path) -> Settings:
+    """The settings of the environment that make sense here; `.env` is for `serve`."""
+    environ = {
+        name: text
+        for name, text in os.environ.items()
+        if name not in _NOT_FOR_DEV and not name.startswith("PG_")
+    }
+    defaults = {"MIN_DELAY_SECONDS": "0", "LOG_FORMAT": "text", "LOG_LEVEL": "warn"}
+    fixed = {
+        "HOST": host,
+        "PORT": str(port),
+        "TIMER_DB_PATH": str(db),
+        "API_KEY": dev_api_key(os.environ, Path.cwd()),
+    }
+    return load_settings({**defaults, **environ, **fixed}, dotenv_path=None)
+
+
+def dev_api_key(environ: Mapping[str, str], directory: Path) -> str:
+    """API_KEY from the environment or `.env`, else the stored key, else a new key that is stored.
+
+    Only the owner can read the file. The client commands look in the same places.
+    """
+    given = environ.get("API_KEY") or read_dotenv(directory / ".env", problems=[]).get("API_KEY")
+    if given:
+        return given
+    path = directory / DEV_KEY_PATH
+    try:
+        stored = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        stored = ""
+    if stored:
+        return stored
+    key = "dev-" + secrets.token_hex(16)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(key + "\n")
+    return key
+
+
+class _Dev:
+    """The service and the receiver in one process."""
+
+    def __init__(self, settings: Settings, db_path: Path) -> None:
+        self._settings = settings
+        self._db_path = db_path
+        self._clock = SystemClock()
+        self._output = console()
+        self._demo: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        # Imported here so that `duetime --help` starts quickly.
+        from duetime.composition import assemble
+        from duetime.logs import configure_logs
+        from duetime.server.server import serve_until
+
+        settings = self._settings
+        configure_logs(settings.log_level, settings.log_format)
+        stopped = stop_signal()
+        api_listener = bind_next_free(settings.host, settings.port)
+        port: int = api_listener.getsockname()[1]
+        # The receiver uses the port after the API's, so that timers created before a restart
+        # still find it.
+        receiver_listener = bind_next_free("127.0.0.1", min(port + 1, 65535))
+        receiver = Receiver(self._clock, self._show)
+        await receiver.start(receiver_listener)
+        addresses = DevAddresses(
+            api_url=_reachable(url_of(api_listener)),
+            receiver_url=url_of(receiver_listener),
+            api_key=settings.api_key or "",
+            db_path=self._db_path,
+        )
+        try:
+            await serve_until(
+                stopped,
+                assemble(settings),
+                api_listener,
+                grace_seconds=settings.shutdown_grace_seconds,
+                on_started=lambda: self._welcome(addresses, port),
+            )
+        finally:
+            await receiver.stop()
+        self._say(f"Stopped. Your timers are kept in {self._db_path}.")
+
+    def _say(self, line: str, style: str | None = None) -> None:
+        self._output.print(line, style=style, soft_wrap=True)
+
+    def _welcome(self, addresses: DevAddresses, port: int) -> None:
+        """Called once the service runs, because a database in use keeps it from starting."""
+        if self._settings.port not in (0, port):
+            self._say(f"Port {self._settings.port} is taken; using {port} instead.")
+        print_welcome(self._output, addresses)
+        self._demo = asyncio.create_task(self._create_demo_timer(addresses))
+
+    async def _create_demo_timer(self, addresses: DevAddresses) -> None:
+        import httpx
+
+        due = format_instant(plus_ms(self._clock.now(), DEMO_DELAY_MS))
+        body = {
+            "execute_at": due,
+            "callback": {
+                "type": "http",
+                "url": addresses.receiver_url + DEMO_PATH,
+                "payload": {"message": "Hello from Duetime", "execute_at": due},
+            },
+        }
+        try:
+            async with httpx.AsyncClient(trust_env=False) as client:
+                answer = await client.post(
+                    addresses.api_url + "/timers",
+                    json=body,
+                    headers={"X-API-Key": addresses.api_key},
+                )
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            self._say(f"The demo timer could not be created: {error}", style="red")
+        else:
+            self._say(f"A demo timer is due in {span(DEMO_DELAY_MS)} ...")
+
+    def _show(self, callback: ReceivedCallback) -> None:
+        self._output.print(readable_line(callback), soft_wrap=True)
+        late_ms = callback.lateness_ms
+        if callback.target == DEMO_PATH and late_ms is not None:
+            self._say(f"✔ demo timer arrived, {late_ms:.1f} ms after its instant", style="green")
+
+
+def _reachable(url: str) -> str:
+    """The URL for clients on this machine, which cannot connect to the wildcard address."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -1,0 +1,64 @@
+"""`duetime listen`: receive callbacks and print them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from duetime.cli.commands.run.receiver import Receiver
+from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
+from duetime.cli.terminal import ExitCode, console, fail
+from duetime.clock import SystemClock
+from duetime.server.event_loop import run, stop_signal
+from duetime.server.listener import AddressUnavailable, bind, take_connections, url_of
+
+
+def listen(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 9000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    status: Annotated[
+        int, typer.Option(min=200, max=599, help="HTTP status of every answer.")
+    ] = 200,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each callback as one JSON line.")
+    ] = False,
+) -> None:
+    """Receive callbacks, and print each one with its lateness.
+
+    The body of a 200 is `{"ok": true}`, which completes timers of both APIs.
+
+    Lateness is measured from `?due=<instant>` in the URL, from the `executeAt` of a v1 callback, or
+    from a field `due` or `execute_at` in the payload. `duetime create` without a payload sends
+    `execute_at`.
+
+    Examples:
+
+    * `duetime listen`
+    * `duetime listen --port 9001 --status 500` shows retries
+    """
+    try:
+        run(_listen(host, port, status, as_json))
+    except AddressUnavailable as error:
+        fail(error.message, ExitCode.FAILED)
+
+
+async def _listen(host: str, port: int, status: int, as_json: bool) -> None:
+    output = console()
+
+    def show(callback: ReceivedCallback) -> None:
+        if as_json:
+            print(json_line(callback), flush=True)
+        else:
+            output.print(readable_line(callback), soft_wrap=True)
+
+    stopped = stop_signal()
+    listener = bind(host, port)
+    take_connections(listener, backlog=128)
+    receiver = Receiver(SystemClock(), show, status)
+    await receiver.start(listener)
+    greeting = f"Listening on {url_of(listener)} (Ctrl-C stops)"
+    print(greeting, file=sys.stderr if as_json else sys.stdout, flush=True)
+    await stopped.wait()
+    await receiver.stop()

@@ -1,0 +1,121 @@
+"""`duetime serve`: run the service with settings from the environment."""
+
+import os
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from duetime.cli.commands.options import ConfigOption
+from duetime.cli.terminal import ExitCode, fail
+from duetime.domain.errors import DuetimeError, SettingsError
+from duetime.server.event_loop import run, stop_signal
+from duetime.server.listener import AddressUnavailable, bind
+from duetime.server.worker_link import WorkerLink, worker_link
+from duetime.settings import Settings, load_settings
+from duetime.settings.reference import PLACEHOLDER_API_KEY
+
+
+def serve(
+    config: ConfigOption = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default: HOST).")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to listen on (default: PORT).")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share the port (default: WORKERS).")
+    ] = None,
+) -> None:
+    """Run the service.
+
+    Settings come from the environment, `.env` and an optional TOML file. `API_KEY` is required;
+    everything else has a default. See docs/reference/configuration.md and `.env.example`.
+
+    Examples:
+
+    * `API_KEY=$(openssl rand -hex 32) duetime serve`
+    * `duetime serve --config duetime.toml --port 9090`
+    * `DATABASE_URL=postgresql://db.example/duetime duetime serve --workers 4`
+    """
+    link = worker_link(os.environ)
+    given = {"HOST": host, "PORT": link.port if link else port, "WORKERS": workers}
+    overrides = {name: str(value) for name, value in given.items() if value is not None}
+    try:
+        settings = load_settings(os.environ | overrides, toml_path=config)
+    except SettingsError as error:
+        _fail(link, error.message, ExitCode.USAGE)
+    try:
+        if link is None and settings.workers > 1:
+            _supervise(settings, _worker_options(config, host, workers))
+        else:
+            run(_serve(settings, link))
+    except AddressUnavailable as error:
+        _fail(link, error.message + (" or PORT" if error.in_use else ""), ExitCode.FAILED)
+    except SettingsError as error:
+        # Some settings can only be checked against the contents of the store.
+        _fail(link, error.message, ExitCode.USAGE)
+    except DuetimeError as error:
+        _fail(link, error.message, ExitCode.FAILED)
+
+
+def _fail(link: WorkerLink | None, message: str, code: ExitCode) -> NoReturn:
+    """End the command. A worker reports to its supervisor, which prints the message once."""
+    if link is None:
+        fail(message, code)
+    link.tell_error(message)
+    raise typer.Exit(code)
+
+
+def _worker_options(config: Path | None, host: str | None, workers: int | None) -> list[str]:
+    """The options of this process for its workers, without the port, which they inherit."""
+    given = {"--config": config, "--host": host, "--workers": workers}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
+
+
+def _supervise(settings: Settings, options: list[str]) -> None:
+    from duetime.server.supervisor import supervise
+    from duetime.server.worker_slot import WorkerFailed
+
+    _prepare_logs(settings)
+    try:
+        ended_by = run(supervise(settings, options))
+    except WorkerFailed as error:
+        fail(error.message, error.status)
+    if ended_by is not None:
+        raise typer.Exit(128 + ended_by)
+
+
+async def _serve(settings: Settings, link: WorkerLink | None) -> None:
+    # Imported here so that `duetime --help` starts quickly.
+    from structlog.contextvars import bind_contextvars
+
+    from duetime.composition import assemble
+    from duetime.server.server import serve_until
+
+    if link is not None:
+        bind_contextvars(worker=link.number)
+    _prepare_logs(settings, warns=link is None)
+    stopped = stop_signal()
+    if link is not None:
+        link.stop_when_told(stopped)
+    listener = link.listener if link else bind(settings.host, settings.port)
+    await serve_until(
+        stopped,
+        assemble(settings),
+        listener,
+        grace_seconds=settings.shutdown_grace_seconds,
+        on_started=link.tell_ready if link else lambda: None,
+        logs_start=link is None,
+    )
+
+
+def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:
+    import structlog
+
+    from duetime.logs import configure_logs
+
+    configure_logs(settings.log_level, settings.log_format)
+    if warns and settings.api_key in (None, PLACEHOLDER_API_KEY):
+        structlog.get_logger().warning(
+            "auth.open", advice="anyone can use this API: set API_KEY to a secret of your own"
+        )

@@ -1,0 +1,168 @@
+"""`duetime export`: write the timers of a namespace to a file that can be imported."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+
+from duetime.cli.client.export_lines import Page, create_line, full_line
+from duetime.cli.client.v1 import Query, V1Client
+from duetime.cli.commands.options import (
+    ApiKeyOption,
+    DueAfterOption,
+    DueBeforeOption,
+    QuietOption,
+    ServerOption,
+    read_due_range,
+)
+from duetime.cli.output.progress import Progress, progress_on_stderr
+from duetime.cli.output.wording import counted
+from duetime.cli.terminal import ExitCode, fail, printable, refuse
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+
+PAGE_SIZE = 1_000
+
+Write = Callable[[bytes], object]
+
+
+class ExportedStatus(StrEnum):
+    PENDING = "pending"
+    EXECUTING = "executing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    ALL = "all"
+
+
+class Exported(Struct):
+    """Counts of the timers that were written, and of those that could not be."""
+
+    written: int = 0
+    left_out: int = 0
+
+
+def export(
+    namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Namespace to export.")
+    ] = DEFAULT_NAMESPACE,
+    status: Annotated[
+        ExportedStatus, typer.Option(help="Only timers with this status.")
+    ] = ExportedStatus.PENDING,
+    due_after: DueAfterOption = None,
+    due_before: DueBeforeOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write to this file, all or nothing [stdout]."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Write every member of each timer; not for import.")
+    ] = False,
+    quiet: QuietOption = False,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Write timers as one JSON object per line, ordered by due instant.
+
+    `duetime import` accepts the lines. Timers whose callbacks are not made over HTTP cannot be
+    imported: they are left out and counted on standard error, and the exit status is 1. With
+    `--full` each line is the timer as the API shows it.
+
+    Examples:
+
+    * `duetime export --namespace orders --output orders.ndjson`
+    * `duetime export --status all --full | gzip > everything.ndjson.gz`
+    """
+    query: dict[str, str | int] = {"namespace": namespace, "limit": PAGE_SIZE}
+    query |= read_due_range(due_after, due_before)
+    if status is not ExportedStatus.ALL:
+        query["status"] = status.value
+    client = V1Client(server, api_key)
+    with (
+        _destination(output) as write,
+        progress_on_stderr("exported", total_bytes=None, quiet=quiet) as progress,
+        client.kept_open(),
+    ):
+        exported = _export(client, query, write, progress, full=full)
+    if not quiet:
+        print(f"exported {counted(exported.written, 'timer')}", file=sys.stderr)
+    if exported.left_out:
+        fail(
+            f"left out {counted(exported.left_out, 'timer')} whose callbacks are not made over "
+            "HTTP: they cannot be imported (--full writes them as well)",
+            ExitCode.FAILED,
+        )
+
+
+def _export(
+    client: V1Client, query: Query, write: Write, progress: Progress, *, full: bool
+) -> Exported:
+    to_line = full_line if full else create_line
+    exported = Exported()
+    cursor: str | None = ""
+    while cursor is not None:
+        page_query = {**query, "cursor": cursor} if cursor else query
+        page = client.read_as(Page, client.fetch("/timers", query=page_query))
+        lines = [line for timer in page.timers if (line := to_line(timer)) is not None]
+        written = b"".join(lines)
+        write(written)
+        exported.written += len(lines)
+        exported.left_out += len(page.timers) - len(lines)
+        progress.advance(len(written), exported.written)
+        cursor = page.next_cursor
+    return exported
+
+
+@contextmanager
+def _destination(output: Path | None) -> Iterator[Write]:
+    """The function that writes lines to the output. A file is created or replaced only once it is
+    complete; a failure before that leaves nothing behind."""
+    if output is None or str(output) == "-":
+        with _standard_output() as write:
+            yield write
+        return
+    target = output.resolve()
+    # A device or a pipe is written to directly: it cannot be replaced.
+    replaces = target.is_file() or not target.exists()
+    path = target.with_name(f".{target.name}.{os.getpid()}.partial") if replaces else target
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        refuse("--output", f"{printable(str(output))}: {error.strerror}")
+    try:
+        with file:
+            yield file.write
+            file.flush()
+            if replaces:
+                os.fsync(file.fileno())
+                path.replace(target)
+    except BaseException as error:
+        if replaces:
+            path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            fail(f"{printable(str(output))}: {error.strerror}", ExitCode.FAILED)
+        raise
+
+
+@contextmanager
+def _standard_output() -> Iterator[Write]:
+    try:
+        yield sys.stdout.buffer.write
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough.
+        _discard_standard_output()
+        raise typer.Exit(ExitCode.FAILED) from None
+    except OSError as error:
+        _discard_standard_output()
+        fail(f"standard output: {error.strerror}", ExitCode.FAILED)
+
+
+def _discard_standard_output() -> None:
+    """Point standard output at the null device, so that the flush at exit cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

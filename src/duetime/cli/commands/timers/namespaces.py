@@ -1,0 +1,169 @@
+"""`duetime namespaces`: list, show, create and change namespaces."""
+
+from typing import Annotated
+
+import typer
+
+from duetime.cli.client.answers import Namespace, NamespaceList
+from duetime.cli.client.field_names import in_v1_names
+from duetime.cli.client.v1 import V1Client, path_segment
+from duetime.cli.commands.options import (
+    ApiKeyOption,
+    BackoffMultiplierOption,
+    InitialIntervalOption,
+    JsonOption,
+    MaxDurationOption,
+    MaxIntervalOption,
+    MaxRetriesOption,
+    ServerOption,
+    read_duration,
+    read_retry_policy,
+)
+from duetime.cli.output.namespace_views import print_namespace, print_namespaces
+from duetime.cli.output.timer_views import print_json
+from duetime.cli.terminal import refuse
+from duetime.domain.limits import MAX_SHARDS
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
+
+namespaces = typer.Typer(
+    no_args_is_help=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@namespaces.callback(invoke_without_command=True)
+def list_namespaces(
+    context: typer.Context,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the namespaces, show one, or create and change them.
+
+    Examples:
+
+    * `duetime namespaces`
+    * `duetime namespaces show notifications`
+    * `duetime namespaces set notifications --shards 64 --retention 7d`
+    """
+    command = context.invoked_subcommand
+    if command is not None:
+        _refuse_options_before(command, context)
+        return
+    client = V1Client(server, api_key)
+    data = client.request("GET", "/namespaces")
+    if as_json:
+        print_json(data)
+    else:
+        print_namespaces(client.read_as(NamespaceList, data).namespaces)
+
+
+@namespaces.command()
+def show(
+    name: NameArgument,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one namespace, with the number of its timers by status."""
+    client = V1Client(server, api_key)
+    data = client.request("GET", _path(name))
+    if as_json:
+        print_json(data)
+    else:
+        print_namespace("", client.read_as(Namespace, data))
+
+
+@namespaces.command("set")
+def set_namespace(
+    name: NameArgument,
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_SHARDS, help="Number of shards of a new namespace [16]."),
+    ] = None,
+    retention: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION|forever|default",
+            help="How long finished timers are kept, e.g. 7d.",
+        ),
+    ] = None,
+    concurrency: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|none", help="Callbacks that may be under way at once."),
+    ] = None,
+    max_payload_bytes: Annotated[
+        str | None, typer.Option(metavar="NUMBER|default", help="Largest payload of a timer.")
+    ] = None,
+    max_retries: MaxRetriesOption = None,
+    initial_interval: InitialIntervalOption = None,
+    max_interval: MaxIntervalOption = None,
+    backoff_multiplier: BackoffMultiplierOption = None,
+    max_duration: MaxDurationOption = None,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a namespace, or change one. Options that are not given leave their part unchanged.
+
+    The retry options apply to timers of the v1 API that are created without a retry policy.
+
+    Examples:
+
+    * `duetime namespaces set notifications --shards 64`
+    * `duetime namespaces set notifications --retention forever --concurrency 100`
+    * `duetime namespaces set notifications --max-retries 5 --initial-interval 10s`
+    """
+    path = _path(name)
+    body: dict[str, object] = {}
+    if shards is not None:
+        body["numShards"] = shards
+    if retention is not None:
+        body["retention"] = _read_retention(retention)
+    if concurrency is not None:
+        body["concurrency"] = _read_number("--concurrency", concurrency, "none")
+    if max_payload_bytes is not None:
+        body["maxPayloadBytes"] = _read_number("--max-payload-bytes", max_payload_bytes, "default")
+    retry_policy = read_retry_policy(
+        max_retries=max_retries,
+        initial_interval=initial_interval,
+        max_interval=max_interval,
+        backoff_multiplier=backoff_multiplier,
+        max_duration=max_duration,
+    )
+    if retry_policy:
+        body |= in_v1_names({"retry_policy": retry_policy})
+    client = V1Client(server, api_key)
+    data = client.request("PUT", path, body=body)
+    if as_json:
+        print_json(data)
+    else:
+        print_namespace("Namespace set.", client.read_as(Namespace, data))
+
+
+def _path(name: str) -> str:
+    return f"/namespaces/{path_segment('NAME', name)}"
+
+
+def _refuse_options_before(command: str, context: typer.Context) -> None:
+    """Options before the subcommand would be ignored, because each subcommand has its own."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            refuse(parameter.opts[0], f"must come after `{command}`")
+
+
+def _read_retention(text: str) -> str | None:
+    if text == "default":
+        return None
+    return "0s" if text == "forever" else read_duration("--retention", text)
+
+
+def _read_number(option: str, text: str, for_none: str) -> int | None:
+    if text == for_none:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        refuse(option, f"must be a whole number or {for_none}")
+    return int(text)

@@ -1,0 +1,187 @@
+"""`duetime get`, `update` and `cancel`: one timer, by its id."""
+
+from typing import Annotated, cast
+
+import typer
+
+from duetime.cli.client.field_names import TimerData, in_platform_names, in_v1_names
+from duetime.cli.client.single_timer import SingleTimer
+from duetime.cli.commands.options import (
+    RETRY_OPTIONS,
+    ApiKeyOption,
+    AtOption,
+    BackoffMultiplierOption,
+    CallbackTimeoutOption,
+    HeaderOption,
+    IdArgument,
+    InitialIntervalOption,
+    InOption,
+    JsonOption,
+    MaxDurationOption,
+    MaxIntervalOption,
+    MaxRetriesOption,
+    MetadataOption,
+    NamespaceOption,
+    NoPayloadOption,
+    PayloadOption,
+    ServerOption,
+    default_payload,
+    read_duration,
+    read_headers,
+    read_instant,
+    read_json,
+    read_retry_policy,
+    refuse_both_payloads,
+    refuse_v1_options,
+)
+from duetime.cli.output.timer_views import show_timer
+from duetime.cli.terminal import refuse
+from duetime.domain.instants import Instant, format_instant
+
+CallbackData = dict[str, object]
+
+_CHANGES = (
+    *("--at", "--in", "--url", "--payload", "--no-payload", "--header", "--metadata"),
+    "--callback-timeout",
+    *RETRY_OPTIONS,
+)
+
+
+def get(
+    id: IdArgument,
+    namespace: NamespaceOption = None,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one timer with its callback, status, last error and latest attempts."""
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    show_timer("", timer.request("GET"), as_json=as_json)
+
+
+def cancel(
+    id: IdArgument,
+    namespace: NamespaceOption = None,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel a pending timer. Once this succeeds, the timer will never fire.
+
+    A timer that is canceled by namespace, or by an id that is not a UUID, is forgotten at once.
+    """
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)
+
+
+def update(
+    id: IdArgument,
+    at: AtOption = None,
+    after: InOption = None,
+    url: Annotated[str | None, typer.Option(help="URL that the callback is POSTed to.")] = None,
+    payload: PayloadOption = None,
+    no_payload: NoPayloadOption = False,
+    header: HeaderOption = None,
+    metadata: MetadataOption = None,
+    max_retries: MaxRetriesOption = None,
+    initial_interval: InitialIntervalOption = None,
+    max_interval: MaxIntervalOption = None,
+    backoff_multiplier: BackoffMultiplierOption = None,
+    max_duration: MaxDurationOption = None,
+    callback_timeout: CallbackTimeoutOption = None,
+    namespace: NamespaceOption = None,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a pending timer. Options that are not given leave their part of it unchanged.
+
+    A `--header` is added to the timer's headers, or replaces the one with the same name.
+
+    Examples:
+
+    * `duetime update ID --in 1h`
+    * `duetime update ID --url https://example.com/other --header "Authorization=Bearer abc"`
+    * `duetime update ID --max-retries 5`
+    """
+    refuse_both_payloads(payload, no_payload)
+    execute_at = read_instant(at, after)
+    changes: CallbackData = {}
+    if url is not None:
+        changes["url"] = url
+    if header:
+        changes["headers"] = read_headers(header)
+    if payload is not None:
+        changes["payload"] = read_json("--payload", payload)
+    body: dict[str, object] = {}
+    if execute_at is not None:
+        body["execute_at"] = format_instant(execute_at)
+    if metadata is not None:
+        body["metadata"] = read_json("--metadata", metadata)
+    if callback_timeout is not None:
+        body["callback_timeout"] = read_duration("--callback-timeout", callback_timeout)
+    retry_changes = read_retry_policy(
+        max_retries=max_retries,
+        initial_interval=initial_interval,
+        max_interval=max_interval,
+        backoff_multiplier=backoff_multiplier,
+        max_duration=max_duration,
+    )
+    if not (body or changes or no_payload or retry_changes):
+        refuse(" / ".join(_CHANGES), "give at least one of them")
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    if not timer.is_v1:
+        refuse_v1_options(body)
+    elif metadata is not None:
+        refuse("--metadata", "cannot be changed through the v1 API")
+    # The platform API replaces a callback or retry policy as a whole, so the old one is read first.
+    before = in_platform_names(cast(TimerData, timer.request("GET")))
+    callback = _changed_callback(before, changes, no_payload, execute_at)
+    if callback is not None:
+        body["callback"] = callback
+    if retry_changes:
+        body["retry_policy"] = cast(CallbackData, before["retry_policy"] or {}) | retry_changes
+    if timer.is_v1:
+        # The v1 API changes a callback in parts, so only the parts that were given are sent.
+        given = {*changes, *(["payload"] if no_payload else [])}
+        body = in_v1_names(body | {"callback": _changed_parts(callback, before, given)})
+    show_timer("Timer updated.", timer.request("PUT", body=body), as_json=as_json)
+
+
+def _changed_callback(
+    timer: dict[str, object],
+    changes: CallbackData,
+    no_payload: bool,
+    execute_at: Instant | None,
+) -> CallbackData | None:
+    """The complete new callback, or None if it is unchanged."""
+    old = cast(CallbackData, timer["callback_config"])
+    is_default = old.get("payload") == {"execute_at": timer["execute_at"]}
+    if is_default and execute_at is not None and "payload" not in changes and not no_payload:
+        # `create` made this payload from the instant, so it follows the new instant.
+        changes = {**changes, "payload": default_payload(execute_at)}
+    if not changes and not no_payload:
+        return None
+    kept = old
+    if "url" in changes and old.get("type") != "http":
+        kept = {"type": "http", **{n: old[n] for n in ("headers", "payload") if n in old}}
+    new = kept | changes
+    if "headers" in changes:
+        replaced = cast(dict[str, str], changes["headers"])
+        names = {name.lower() for name in replaced}
+        kept_headers = cast(dict[str, str], old.get("headers") or {}).items()
+        new["headers"] = {n: v for n, v in kept_headers if n.lower() not in names} | replaced
+    if no_payload and "type" in old:
+        new.pop("payload", None)
+    elif no_payload:
+        # The v1 API removes a payload that is null, and keeps one that is absent.
+        new["payload"] = None
+    return new
+
+
+def _changed_parts(
+    callback: CallbackData | None, before: TimerData, given: set[str]
+) -> CallbackData:
+    """The given parts, even if they are unchanged, and other parts that changed with them."""
+    old = cast(CallbackData, before["callback_config"])
+    return {n: v for n, v in (callback or {}).items() if n in given or v != old.get(n)}

@@ -1,0 +1,56 @@
+"""Namespaces as tables and fields for a person."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+from msgspec.structs import asdict
+from rich.text import Text
+
+from duetime.cli.client.answers import Namespace, RetryPolicy
+from duetime.cli.output.layout import print_fields, print_table
+from duetime.cli.terminal import console, printable
+
+
+def print_namespaces(namespaces: Sequence[Namespace]) -> None:
+    rows = [_fields(each) for each in namespaces]
+    if rows:
+        print_table(list(rows[0]), [list(fields.values()) for fields in rows])
+
+
+def print_namespace(headline: str, namespace: Namespace) -> None:
+    """The options of a namespace, and the number of its timers by status."""
+    fields = _fields(namespace)
+    if namespace.counts is not UNSET:
+        fields |= {status: Text(str(n)) for status, n in asdict(namespace.counts).items()}
+    if headline:
+        console().print(headline)
+    print_fields(list(fields.items()))
+
+
+def _fields(namespace: Namespace) -> dict[str, Text]:
+    limit = namespace.max_payload_bytes
+    return {
+        "name": Text(printable(namespace.name)),
+        "shards": Text(str(namespace.num_shards)),
+        "retention": (
+            Text("forever")
+            if namespace.retention == "0s"
+            else _text_or("as the service", namespace.retention)
+        ),
+        "concurrency": _text_or("no limit", namespace.concurrency),
+        "payload limit": _text_or("as the service", limit and f"{limit} bytes"),
+        "retries": Text(_retries(namespace.retry_policy)),
+    }
+
+
+def _retries(policy: RetryPolicy) -> str:
+    if policy.max_retries == 0:
+        return "none"
+    return printable(
+        f"{policy.max_retries} within {policy.max_retry_attempts_duration}, after "
+        f"{policy.initial_interval} x {policy.backoff_multiplier:g} up to {policy.max_interval}"
+    )
+
+
+def _text_or(otherwise: str, value: object) -> Text:
+    return Text(otherwise, style="dim") if value is None else Text(printable(str(value)))

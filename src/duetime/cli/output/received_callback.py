@@ -1,0 +1,165 @@
+"""A received callback, and its output as one line, for people or for programs."""
+
+from functools import cached_property
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from rich.text import Text
+
+from duetime.cli.output.wording import lateness
+from duetime.cli.terminal import printable
+from duetime.delivery.answer_protocol import CallbackRequest
+from duetime.domain.instants import (
+    MICROSECONDS_PER_MS,
+    Instant,
+    datetime_of,
+    format_instant,
+    parse_instant,
+)
+
+_MAX_TARGET = 60
+_MAX_NAME = 60
+_MAX_PAYLOAD = 100
+_ON_TIME_MS = 20
+_DUE_FIELDS = ("due", "execute_at", "executeAt")
+
+_decode_request = msgspec.json.Decoder(CallbackRequest).decode
+
+
+class ReceivedCallback:
+    """One request as it arrived, with header names in lower case."""
+
+    def __init__(self, arrived_at: Instant) -> None:
+        self.arrived_at = arrived_at
+        self.method = ""
+        self.target = ""
+        self.headers: dict[str, str] = {}
+        self.body = b""
+
+    @property
+    def webhook_id(self) -> str | None:
+        return self.headers.get("webhook-id")
+
+    @property
+    def attempt(self) -> str | None:
+        return self.headers.get("timer-attempt")
+
+    @cached_property
+    def request(self) -> CallbackRequest | None:
+        """The body of a v1 callback, which names its timer; None for any other body."""
+        try:
+            return _decode_request(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    @property
+    def payload_text(self) -> bytes:
+        """The payload as it was sent; empty if there is none."""
+        if self.request is None:
+            return self.body
+        text = bytes(self.request.payload)
+        return b"" if text == b"null" else text
+
+    @cached_property
+    def payload(self) -> object:
+        """The decoded payload; text if it is not JSON, None if there is none."""
+        text = self.payload_text
+        if not text:
+            return None
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return text.decode("utf-8", "replace")
+
+    @cached_property
+    def due_at(self) -> Instant | None:
+        """The instant at which the callback was due: `?due=` in the URL, `executeAt` of a v1
+        callback, or `due` or `execute_at` in the payload; None without any of them."""
+        try:
+            text: object = parse_qs(urlsplit(self.target).query).get("due", [None])[0]
+        except ValueError:
+            return None
+        if text is None and self.request is not None:
+            text = self.request.execute_at
+        if text is None and isinstance(self.payload, dict):
+            text = next((self.payload[name] for name in _DUE_FIELDS if name in self.payload), None)
+        if not isinstance(text, str):
+            return None
+        try:
+            return parse_instant(text)
+        except ValueError:
+            return None
+
+    @property
+    def lateness_ms(self) -> float | None:
+        if self.due_at is None:
+            return None
+        return (self.arrived_at - self.due_at) / MICROSECONDS_PER_MS
+
+
+def readable_line(callback: ReceivedCallback) -> Text:
+    """Time of arrival, request, timer (or delivery id if the callback does not name the timer),
+    attempt, lateness and payload."""
+    late_ms = callback.lateness_ms
+    on_time = late_ms is not None and 0 <= late_ms < _ON_TIME_MS
+    arrival = datetime_of(callback.arrived_at).strftime("%H:%M:%S.%f")[:-3] + "Z"
+    return Text.assemble(
+        (arrival, "dim"),
+        "  ",
+        (printable(f"{callback.method} {callback.target}", _MAX_TARGET), "bold"),
+        "  ",
+        (_name(callback), "cyan"),
+        "  ",
+        f"attempt {printable(_attempt(callback) or '-', 8)}",
+        "  ",
+        (lateness(late_ms), "green" if on_time else "yellow"),
+        "  ",
+        printable(_payload_text(callback), _MAX_PAYLOAD),
+    )
+
+
+def json_line(callback: ReceivedCallback) -> str:
+    request = callback.request
+    return msgspec.json.encode(
+        {
+            "arrived_at": format_instant(callback.arrived_at),
+            "method": callback.method,
+            "target": callback.target,
+            "webhook_id": callback.webhook_id,
+            "namespace": None if request is None else request.namespace,
+            "id": None if request is None else request.id,
+            "attempt": _attempt(callback),
+            "lateness_ms": callback.lateness_ms,
+            "headers": callback.headers,
+            "payload": callback.payload,
+        }
+    ).decode()
+
+
+def _name(callback: ReceivedCallback) -> str:
+    request = callback.request
+    if request is None:
+        return _short_id(callback.webhook_id)
+    return printable(f"{request.namespace}/{request.id}", _MAX_NAME)
+
+
+def _attempt(callback: ReceivedCallback) -> str | None:
+    """The header of both APIs' callbacks, else the number in the body; a request made by hand may
+    lack both."""
+    if callback.attempt is None and callback.request is not None:
+        return str(callback.request.attempt)
+    return callback.attempt
+
+
+def _short_id(webhook_id: str | None) -> str:
+    """The end of the id, because ids made at the same time begin alike."""
+    if webhook_id is None:
+        return "-"
+    return printable(webhook_id if len(webhook_id) <= 12 else "…" + webhook_id[-8:])
+
+
+def _payload_text(callback: ReceivedCallback) -> str:
+    text = callback.payload_text
+    if not text:
+        return "(no payload)"
+    return text[: 4 * _MAX_PAYLOAD].decode("utf-8", "replace")

@@ -1,0 +1,200 @@
+"""Timers and health as tables and fields for a person."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import msgspec
+from rich.text import Text
+
+from duetime.cli.client.field_names import TimerData, in_platform_names
+from duetime.cli.output.layout import print_fields, print_table
+from duetime.cli.output.wording import counted, lateness, relative, span
+from duetime.cli.terminal import console, printable
+from duetime.clock import SystemClock
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
+
+_STATUS_STYLES = {
+    "pending": "yellow",
+    "executing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "canceled": "dim",
+}
+_ATTEMPT_HEADINGS = ("attempt", "due", "lateness", "duration", "outcome")
+
+
+def print_json(data: object) -> None:
+    print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+
+
+def show_timer(headline: str, data: object, *, as_json: bool) -> None:
+    """Print the result of a command about one timer; `data` may be empty."""
+    if as_json:
+        print_json(data)
+    elif isinstance(data, dict):
+        print_timer(headline, data)
+    else:
+        print(headline)
+
+
+def print_timer(headline: str, data: object) -> None:
+    """A headline, every field that the server sent, and a table of attempts."""
+    timer = in_platform_names(cast(TimerData, data))
+    now = SystemClock().now()
+    if headline:
+        console().print(headline)
+    print_fields([row for name, value in timer.items() for row in _fields(name, value, now)])
+    attempts = cast(list[TimerData], timer.get("attempts") or [])
+    if attempts:
+        console().print()
+        print_table(_ATTEMPT_HEADINGS, [_attempt_row(attempt) for attempt in attempts])
+
+
+def print_health(headline: str, url: str, data: object) -> None:
+    """The server's URL, and every field of its answer."""
+    now = SystemClock().now()
+    fields = [("server", _plain(url))]
+    for name, value in cast(TimerData, data or {}).items():
+        if isinstance(value, dict):
+            fields += [(f"{name}.{inner}", _fact(inner, member)) for inner, member in value.items()]
+        else:
+            fields += _fields(name, value, now)
+    console().print(headline)
+    print_fields(fields)
+
+
+def print_timers(timers: Sequence[TimerData], total: object, offset: object) -> None:
+    """A page of a list with a known total."""
+    _print_rows(timers, ("type", "callback_type"))
+    first = int(str(offset)) + 1
+    shown = f"{first} to {first + len(timers) - 1} of " if timers else "0 of "
+    _print_note(f"{shown}{total} timers")
+
+
+def print_v1_timers(timers: Sequence[TimerData], next_cursor: object) -> None:
+    """A page of a list that continues at a cursor."""
+    _print_rows([in_platform_names(timer) for timer in timers], ("last_error", "last_error"))
+    more = "" if next_cursor is None else f"; more with --cursor {printable(str(next_cursor))}"
+    _print_note(counted(len(timers), "timer") + more)
+
+
+def _print_rows(timers: Sequence[TimerData], last: tuple[str, str]) -> None:
+    """A table of timers; `last` is the heading and the field of the last column."""
+    heading, field = last
+    now = SystemClock().now()
+    rows = [
+        [
+            _plain(timer.get("id")),
+            _status(timer.get("status")),
+            _relative(timer.get("execute_at"), now),
+            _plain(timer.get("execute_at")),
+            _plain(timer.get(field)),
+        ]
+        for timer in timers
+    ]
+    if rows:
+        print_table(["id", "status", "due", "execute_at", heading], rows)
+
+
+def _print_note(text: str) -> None:
+    console().print(Text(text, style="dim"), soft_wrap=True)
+
+
+def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]]:
+    """The rows of one field; a callback has a row for each of its parts."""
+    if name == "callback_config" and isinstance(value, dict):
+        for member, content in value.items():
+            if member == "headers" and isinstance(content, dict):
+                for header, text in content.items():
+                    yield "callback.headers", _plain(f"{header}: {text}")
+            elif member != "type":
+                yield (
+                    f"callback.{member}",
+                    _json(content) if member == "payload" else _plain(content),
+                )
+    elif name == "retry_policy":
+        yield name, _retry_policy(value)
+    elif name == "metadata":
+        yield name, Text("-") if value is None else _json(value)
+    elif name == "attempts":
+        if not value:
+            yield name, Text("none")
+    elif name == "status":
+        yield name, _status(value)
+    elif name.endswith("_at") and isinstance(value, str):
+        yield name, Text.assemble(_plain(value), "  ", (_relative(value, now).plain, "dim"))
+    else:
+        yield name, _plain(value)
+
+
+def _retry_policy(value: object) -> Text:
+    if not isinstance(value, dict):
+        return Text("none")
+    shown = {name: printable(str(member)) for name, member in value.items()}
+    multiplier = shown["backoff_multiplier"].removesuffix(".0")
+    return Text(
+        f"at most {shown['max_retries']} retries, the first after {shown['initial_interval']}, "
+        f"each wait {multiplier} times the last and at most {shown['max_interval']}, "
+        f"until {shown['max_retry_attempts_duration']} after the first attempt"
+    )
+
+
+def _attempt_row(attempt: TimerData) -> list[Text]:
+    """Lateness, duration and outcome of an attempt; "-" for values that the server did not send."""
+    due_at, sent_at, answered_at = (attempt.get(n) for n in ("due_at", "sent_at", "answered_at"))
+    duration_ms = _between_ms(sent_at, answered_at)
+    return [
+        Text(printable(str(attempt.get("number")))),
+        Text(printable(str(due_at))),
+        Text(lateness(_between_ms(due_at, sent_at))),
+        Text("-" if duration_ms is None else span(duration_ms)),
+        _outcome(attempt),
+    ]
+
+
+def _outcome(attempt: TimerData) -> Text:
+    """Outcome and error in one column: with two the table would be too wide for most terminals."""
+    outcome, error = attempt.get("outcome"), attempt.get("error")
+    if error is None:
+        return Text("-" if outcome is None else printable(str(outcome)))
+    # Some errors already begin with the outcome.
+    is_complete = outcome is None or str(error).startswith(f"{outcome}: ")
+    return Text(printable(str(error) if is_complete else f"{outcome}: {error}"), style="red")
+
+
+def _between_ms(start: object, end: object) -> float | None:
+    if start is None or end is None:
+        return None
+    try:
+        return (parse_instant(str(end)) - parse_instant(str(start))) / MICROSECONDS_PER_MS
+    except ValueError:
+        return None
+
+
+def _fact(name: str, value: object) -> Text:
+    text = _plain(value)
+    if name == "clock_skewed" and value is True:
+        text.stylize("red")
+    return text
+
+
+def _status(value: object) -> Text:
+    return Text(printable(str(value)), style=_STATUS_STYLES.get(str(value), ""))
+
+
+def _relative(value: object, now: Instant) -> Text:
+    try:
+        return Text(relative(parse_instant(str(value)), now))
+    except ValueError:
+        return Text("-")
+
+
+def _plain(value: object) -> Text:
+    if value is None:
+        return Text("-")
+    return Text(printable(value)) if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> Text:
+    """JSON on one line, with spaces at which it may wrap."""
+    return Text(printable(msgspec.json.format(msgspec.json.encode(value), indent=0).decode()))
