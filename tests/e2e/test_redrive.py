@@ -82,7 +82,8 @@ async def check_choosing(cli: Cli, server: ServerProcess, receiver: CallbackRece
 
 @pytest.mark.parametrize("id", ["a/b c?#100%ü", ".."])
 async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
-    create = ("create", "--id", id, "--url", "http://127.0.0.1:1/", "--at", "2090-01-01T00:00:00Z")
+    due_at = "2094-05-06T07:08:09Z"
+    create = ("create", "--id", id, "--url", "http://127.0.0.1:1/", "--at", due_at)
     created = await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s")
     assert (created["id"], created["callbackTimeout"]) == (id, "5s")
     again = await cli(*create, "--payload", "[1]", "--callback-timeout", "5s")
@@ -96,7 +97,7 @@ async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
     assert isinstance(policy, dict)
     assert (policy["maxRetries"], policy["initialInterval"]) == (7, "30s")
     assert (shown["payload"], shown["callbackTimeout"]) == (None, "5s")
-    listed = await cli("list", "--namespace", "default")
+    listed = await cli("list", "--namespace", "default", "--due-after", due_at)
     assert id in [line.split("\t")[0] for line in listed.output.splitlines()]
     assert await cli("cancel", id) == (0, "Timer canceled.\n", "")
     assert (await cli("cancel", id)).status == 1
