@@ -6,8 +6,8 @@ A timer expires each order, and a payment cancels the timer. If the cancel succe
 expires and the payment can be accepted. If the cancel is refused, the answer says why. There is no
 third case.
 
-This needs a running server (`make run` starts one) at DUETIME_URL. Without API_KEY, the key that
-`duetime dev` keeps in this directory is used. Only the standard library is needed.
+This needs a running server (`make run` starts one) at DUETIME_URL. Its key is API_KEY, or else the
+key that `duetime dev` keeps in this directory. Only the standard library is needed.
 """
 
 import argparse

@@ -5,8 +5,8 @@
 While the job is not done, the answer to the callback of a v1 timer says when to call again. The
 client chooses the timer's id, so starting the same check twice creates one timer.
 
-This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine.
-Without API_KEY, the key that `duetime dev` keeps in this directory is used. Only the standard
+This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine. Its
+key is API_KEY, or else the key that `duetime dev` keeps in this directory. Only the standard
 library is needed.
 """
 

@@ -2,8 +2,8 @@
 
     python examples/remind_me.py "Tea is ready" --seconds 10
 
-This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine.
-Without API_KEY, the key that `duetime dev` keeps in this directory is used. Only the standard
+This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine. Its
+key is API_KEY, or else the key that `duetime dev` keeps in this directory. Only the standard
 library is needed.
 """
 

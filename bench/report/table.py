@@ -22,7 +22,7 @@ from bench.report.store_rows import burst_rows, judged_burst, loaded_rows, store
 from bench.report.v1_rows import v1_rows
 from bench.results import Results
 
-TABLE_WIDTH = 150
+TABLE_WIDTH = 160
 NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
 
 
@@ -62,7 +62,7 @@ def rows_of(results: Results) -> list[Row]:
         rows.append(
             Row(
                 "lost, early, repeated",
-                f"{len(results.faults)} faults" if results.faults else "none",
+                f"faults: {len(results.faults)}" if results.faults else "none",
                 bound="none",
                 verdict=Verdict.BROKEN if results.faults else Verdict.HELD,
             )

@@ -64,7 +64,7 @@ def memory_row(what: str, memory_mb: float, bounds: Bounds) -> Row:
 
 def first_page_row(latency: Spread, bounds: Bounds) -> Row:
     return Row(
-        "  first page after the load p50 / p99 / max",
+        "  first page right after p50 / p99 / max",
         spread_text(latency),
         bound=f"p99 < {bounds.page_p99_ms:g} ms",
         verdict=judge(latency.p99_ms < bounds.page_p99_ms),

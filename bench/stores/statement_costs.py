@@ -9,6 +9,7 @@ SHOWN_CHARACTERS = 30
 # Names by a characteristic part of the statement; the first match counts.
 NAMES = {
     "create_timers(": "create",
+    "create_new_timers(": "create with a new id",
     "INSERT INTO executing_timers": "claim",
     "INSERT INTO finished_timers": "settle",
     "members": "heartbeat",
