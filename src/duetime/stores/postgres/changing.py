@@ -1,6 +1,6 @@
-"""Changing, canceling and removing single timers, if they are pending."""
+"""Reading single timers, changing, canceling and removing them if pending, redriving if failed."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -9,25 +9,25 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change, applies
+from duetime.domain.transitions import Change, Redrive, applies
 from duetime.ports.store import ConditionalResult
 from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.history import write_with_history
-from duetime.stores.postgres.reading import get_timer
-from duetime.stores.postgres.rows import (
+from duetime.stores.postgres.tables import (
     FINISHED_AS_TIMER,
     HAS_KEY,
     PENDING_AS_TIMER,
     SHARED_COLUMNS,
-    callback_text,
+    TIMER_COLUMNS,
     is_storable,
-    metadata_text,
-    retry_policy_text,
-    timer_of,
+    qualified,
 )
+from duetime.stores.timer_rows import callback_text, metadata_text, retry_policy_text, timer_of
 
 _MAX_TRIES = 10
-"""How often a timer may go away and come back while we look before we give up."""
+"""Times that a timer may become pending between a write and the read after it."""
+
+GET = f"SELECT {TIMER_COLUMNS} FROM timers WHERE {HAS_KEY}"
 
 # Each of $5, $7, $9, $11, $14 and $17 says whether the value after it replaces the stored one.
 CHANGE = f"""
@@ -68,6 +68,50 @@ REMOVE = f"""
     SELECT * FROM gone
 """
 
+_REDRIVEN_COLUMNS = (
+    SHARED_COLUMNS.replace("updated_at", "$4::bigint")
+    .replace("due_at", "greatest($4::bigint, execute_at)")
+    .replace("attempt,", "0,")
+    .replace("failures", "0")
+)
+
+# Values: $1 and $2 the keys, distinct and in order, $3 the ids of the new firings, $4 the instant,
+# $5 the number of keys. The planner assumes that an unknown limit leaves few rows, and therefore
+# fetches the timers by ctid. Adding zero to the status keeps the planner from the indexes of lists.
+#
+# The timers are locked in the history first and then, as keys of new pending timers, in the other
+# table, each time in the order of the keys. No transaction that waits for a row of the history
+# holds anything that a redrive waits for. Of two redrives of a key, or a redrive and a prune, the
+# second finds the timer gone. A create that has inserted the key is waited for; that create finds
+# the timer in the history, which it leaves only when this statement ends, and undoes its insert.
+REDRIVE = f"""
+    WITH found AS MATERIALIZED (
+        SELECT held.partition, held.place, redrive.delivery_id
+        FROM unnest($1::text[], $2::text[], $3::text[]) AS redrive (namespace, id, delivery_id)
+        CROSS JOIN LATERAL (
+            SELECT tableoid AS partition, ctid AS place FROM finished_timers AS timer
+            WHERE timer.namespace = redrive.namespace AND timer.id = redrive.id
+              AND timer.status + 0 = {int(TimerStatus.FAILED)}
+            OFFSET 0 FOR UPDATE
+        ) AS held
+    ), gone AS (
+        DELETE FROM finished_timers AS timer USING (SELECT * FROM found LIMIT $5) AS doomed
+        WHERE timer.tableoid = doomed.partition AND timer.ctid = doomed.place
+        RETURNING {qualified("timer").replace("timer.delivery_id", "doomed.delivery_id")}
+    )
+    INSERT INTO pending_timers ({SHARED_COLUMNS})
+    SELECT {_REDRIVEN_COLUMNS} FROM gone ORDER BY namespace, id
+    RETURNING {PENDING_AS_TIMER}
+"""
+
+
+async def get_timer(connections: Connections, key: TimerKey) -> Timer | None:
+    """The timer, whichever table holds it: one statement sees it in exactly one."""
+    if not is_storable(key):
+        return None
+    row = await connections.fetch_one(GET, *key)
+    return None if row is None else timer_of(row)
+
 
 async def change_if_pending(
     connections: Connections, key: TimerKey, change: Change
@@ -81,20 +125,17 @@ async def change_if_pending(
 
 
 def change_values(key: TimerKey, change: Change) -> list[Any]:
+    """Values for CHANGE."""
     values: list[Any] = [*key, change.updated_at, change.delivery_id]
     values += (False, None) if change.execute_at is UNSET else (True, change.execute_at)
     values += (False, None) if change.callback is UNSET else (True, callback_text(change.callback))
     values += (False, None) if change.metadata is UNSET else (True, metadata_text(change.metadata))
-    if change.retry_policy is UNSET:
-        values += (False, None)
-    else:
-        values += (True, retry_policy_text(change.retry_policy))
+    policy, order = change.retry_policy, change.command_order
+    values += (False, None) if policy is UNSET else (True, retry_policy_text(policy))
     values.append(change.only_firing)
-    new_correlation = change.correlation_id
-    values += (False, None) if new_correlation is UNSET else (True, new_correlation)
+    values += (False, None) if change.correlation_id is UNSET else (True, change.correlation_id)
     values.append(change.only_updated_at)
-    new_order = change.command_order
-    values += (False, None) if new_order is UNSET else (True, new_order)
+    values += (False, None) if order is UNSET else (True, order)
     return values
 
 
@@ -119,9 +160,9 @@ async def _apply(
     write: Callable[[], Awaitable[Row | None]],
     may_apply: Callable[[Timer], bool] = lambda timer: timer.status is TimerStatus.PENDING,
 ) -> ConditionalResult | None:
-    """Write, and if the timer was not pending say what it is.
+    """Write, and answer the timer as it is if the write did not apply.
 
-    It may have come back, by a retry, between the write and the look: then write again.
+    A retry may make the timer pending between the write and the read; then the write is repeated.
     """
     if not is_storable(key):
         return None
@@ -135,3 +176,30 @@ async def _apply(
         if not may_apply(timer):
             return ConditionalResult(False, timer)
     raise StoreUnavailable(f"timer {key.id!r} changes too fast to be written: try again")
+
+
+async def redrive_if_failed(
+    connections: Connections, redrives: Sequence[Redrive], now: Instant
+) -> list[Timer | None]:
+    first: dict[TimerKey, Redrive] = {}
+    for redrive in redrives:
+        if is_storable(redrive.key):
+            first.setdefault(redrive.key, redrive)
+    if not first:
+        return [None] * len(redrives)
+    rows = await connections.fetch(REDRIVE, *redrive_values(list(first.values()), now))
+    redriven = {timer.key: timer for timer in map(timer_of, rows)}
+    # The first redrive of a key takes the answer; later ones find none.
+    return [redriven.pop(redrive.key, None) for redrive in redrives]
+
+
+def redrive_values(redrives: Sequence[Redrive], now: Instant) -> list[Any]:
+    """Values for REDRIVE."""
+    in_order = sorted(redrives, key=lambda redrive: redrive.key)
+    return [
+        [redrive.key.namespace for redrive in in_order],
+        [redrive.key.id for redrive in in_order],
+        [redrive.delivery_id for redrive in in_order],
+        now,
+        len(redrives),
+    ]

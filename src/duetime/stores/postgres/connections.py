@@ -1,4 +1,4 @@
-"""Connections to the database, a few for each kind of work."""
+"""Connections to the database: settings, pools, and connections for one piece of work."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,19 +12,20 @@ from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
 from duetime.stores.postgres.options import PostgresOptions
 
 Row = Sequence[Any]
-"""A row as the driver hands it out, its values in the order of the statement's columns."""
+"""A row of the driver: values in the order of the statement's columns."""
 
 _ANSWER_GRACE_SECONDS = 2.0
-"""How much longer we wait for an answer than the server works on it: only a network that has
-swallowed the answer makes us give up first."""
+"""Time to wait for an answer beyond the server's own statement timeout. The client gives up first
+only if the network has swallowed the answer."""
 
 _IDLE_IN_TRANSACTION_MS = 5_000
-"""A node that is stopped in the middle of a transaction loses it, and with it its locks."""
+"""Idle time after which a transaction ends, so that a node stopped in the middle of one does not
+keep its locks."""
 
 PLANS_BY_INDEX: Mapping[str, str] = {
-    # Every statement of ours goes by an index, from a short list to a large table. The planner
-    # would find that too if it knew how large the tables are; but a plan is kept from when a
-    # table was empty, and a claim that reads a backlog from end to end is the end of the service.
+    # Every statement goes by an index, from a short list into a large table. The planner would
+    # choose that too if it knew the tables' sizes. But plans are kept from when a table was empty,
+    # and a claim that reads a whole backlog would bring the service to a stop.
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
@@ -35,33 +36,32 @@ PLANS_BY_INDEX: Mapping[str, str] = {
 
 LISTS_BY_INDEX: Mapping[str, str] = {
     **PLANS_BY_INDEX,
-    # Lists are read in the order of an index. Where the planner takes a table for empty, it would
-    # as soon read it by any other index, and sort.
+    # Lists are read in the order of an index. Where the planner takes a table for empty, it might
+    # read it by any other index, and sort.
     "enable_sort": "off",
 }
 
 ANY_PLAN: Mapping[str, str] = {}
-"""For statements that read large parts of tables on purpose."""
+"""Settings for statements that read large parts of tables on purpose."""
 
 PLANS_FOR_VALUES: Mapping[str, str] = {"plan_cache_mode": "force_custom_plan"}
-"""For statements whose values say which partitions of the history they need."""
+"""Settings for statements whose values decide which partitions of the history they read."""
 
 _USELESS_AFTER = (
-    # The server would have ended the statement before: nothing comes any more.
+    # The server would have ended the statement before: no answer will come.
     TimeoutError,
-    # The driver cannot tell any more what comes.
+    # The driver has lost track of the protocol.
     asyncpg.InternalClientError,
-    # Nobody wants to wait for it, and asking the server to stop would be one more thing to
-    # wait for.
+    # The caller waits no longer, neither for the answer nor for the server to stop.
     asyncio.CancelledError,
     # The server is no longer the primary; a new connection may lead to the one that is.
     asyncpg.ReadOnlySQLTransactionError,
 )
-"""After these a connection is not used again."""
+"""Errors after which a connection is not used again."""
 
 
 class Connection(Protocol):
-    """What we use of a driver's connection."""
+    """The part of the driver's connection that the store uses."""
 
     async def fetch(self, statement: str, *values: Any) -> list[Row]: ...
 
@@ -80,13 +80,13 @@ async def connect(
     *,
     statement_timeout_seconds: float | None = None,
 ) -> Any:
-    """A connection of the driver's own. Raises `StoreUnavailable`."""
+    """A connection of the driver, for listening and long reads. Raises `StoreUnavailable`."""
     try:
         return await asyncpg.connect(
             options.url, **_arguments(options, settings, statement_timeout_seconds)
         )
     except ValueError as error:
-        # What asyncpg says may repeat the URL, and with it the password.
+        # The driver's message may repeat the URL, and with it the password.
         raise StoreUnavailable(
             "the database URL cannot be read: it should look like"
             " postgresql://user:password@host:5432/database"
@@ -102,7 +102,7 @@ async def connected(
     *,
     statement_timeout_seconds: float | None = None,
 ) -> AsyncIterator[Connection]:
-    """A connection for one piece of work that is not done often. Raises `StoreUnavailable`."""
+    """A connection for one piece of rare work. Raises `StoreUnavailable`."""
     connection = await connect(
         options, settings, statement_timeout_seconds=statement_timeout_seconds
     )
@@ -116,10 +116,10 @@ async def connected(
 
 
 class Connections:
-    """A pool: connections are made when they are first needed, and again after they broke.
+    """A pool: connections are made when first needed, and again after they broke.
 
-    Whatever is away, a call ends: with an answer, or with `StoreUnavailable` after the time to
-    connect and the time for a statement.
+    Every call ends: with an answer, or with `StoreUnavailable` after at most the time to connect
+    and the time for a statement.
     """
 
     def __init__(self, options: PostgresOptions, settings: Mapping[str, str], size: int) -> None:
@@ -128,9 +128,9 @@ class Connections:
             options.url,
             min_size=0,
             max_size=size,
-            # The usual reset would be a round trip after each statement, and there is nothing
-            # to reset: settings and locks of ours end with their transaction.
-            reset=_leave_as_it_is,
+            # The usual reset is a round trip after each statement. There is nothing to reset:
+            # settings and locks end with their transaction.
+            reset=_reset_nothing,
             **_arguments(options, settings, None),
         )
 
@@ -138,14 +138,13 @@ class Connections:
         await self._pool
 
     async def close(self) -> None:
-        """Let statements that are under way finish, for as long as they may take."""
+        """Let running statements finish within their time, then close the connections."""
         try:
             async with asyncio.timeout(
                 self._options.statement_timeout_seconds + _ANSWER_GRACE_SECONDS
             ):
                 await self._pool.close()
         except DRIVER_ERRORS:
-            # What is left is not worth waiting for.
             self._pool.terminate()
 
     async def fetch(self, statement: str, *values: Any) -> list[Row]:
@@ -162,7 +161,7 @@ class Connections:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Connection]:
-        """A connection for several statements. Errors of the driver become ours."""
+        """A connection for several statements. Raises the driver's errors as `store_error`."""
         patience = self._options.connect_timeout_seconds
         try:
             async with asyncio.timeout(patience):
@@ -178,7 +177,7 @@ class Connections:
             raise store_error(error, self._options) from error
 
 
-async def _leave_as_it_is(connection: object) -> None:
+async def _reset_nothing(connection: object) -> None:
     pass
 
 
@@ -188,13 +187,13 @@ def _arguments(
     statement_timeout_seconds: float | None,
 ) -> dict[str, Any]:
     timeout_seconds = statement_timeout_seconds or options.statement_timeout_seconds
-    # Of several servers only one is the primary, wherever it is in the list.
+    # Only one of several servers is the primary, wherever it is in the list.
     primary = {"target_session_attrs": "read-write"} if options.has_several_hosts else {}
     return {
         **primary,
         "timeout": options.connect_timeout_seconds,
         "command_timeout": timeout_seconds + _ANSWER_GRACE_SECONDS,
-        # Our statements are few, some are long, and all are worth keeping prepared.
+        # There are few statements; long ones, too, are worth keeping prepared.
         "max_cacheable_statement_size": 0,
         "max_cached_statement_lifetime": 0,
         "server_settings": {
@@ -205,7 +204,7 @@ def _arguments(
             "jit": "off",
             # An answered create is on disk, whatever the role or the database is set to.
             "synchronous_commit": "on",
-            # Each statement has to see what was committed before it, locks alone are not enough.
+            # Each statement must see all commits before it; locks alone are not enough.
             "default_transaction_isolation": "read committed",
             **settings,
         },

@@ -1,7 +1,8 @@
 """Creating timers in batches."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import asyncpg
 from msgspec.structs import replace
@@ -12,34 +13,42 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres.connections import Connections
-from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
-from duetime.stores.postgres.rows import (
-    TIMER_COLUMNS,
-    callback_text,
-    command_orders_of,
-    metadata_text,
-    retry_policy_text,
-    storable_or_none,
-    timer_of,
-)
+from duetime.stores.postgres.tables import TIMER_COLUMNS, command_orders_of, storable_or_none
+from duetime.stores.timer_rows import callback_text, metadata_text, retry_policy_text, timer_of
+
+Value = TypeVar("Value")
 
 CREATE = f"""
     SELECT {TIMER_COLUMNS}
-    FROM create_timers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-        $17)
+    FROM create_timers(
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+"""
+
+CREATE_NEW = """
+    SELECT create_new_timers(
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+        $21)
 """
 
 _MAX_TRIES = 5
 
 _MANY = 64
-"""So many timers are worth a try whether they are all new. The try is in vain if one is not, and
-leaves dead rows behind."""
+"""Batch size from which CREATE_NEW is tried first. The try is wasted, and leaves dead rows, if a
+single timer exists already."""
 
-_MAX_CAUTION = 64
+_MAX_CAUTIOUS_BATCHES = 64
+
+_SEPARATOR = "\x1f"
+
+_FIXED_BYTES = 16
+"""Length of a timer's uuid, and of a fingerprint."""
+
+_by_id = attrgetter("key.id")
+_by_key = attrgetter("key")
 
 
 class Creating:
-    """Creates, and remembers whether timers that came in bulk existed already."""
+    """Creates, and remembers whether large batches contained timers that existed already."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -47,16 +56,16 @@ class Creating:
         self._cautious_batches = 0
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        """One write, whatever is in the batch."""
+        """Create a batch in one write."""
         if not requests:
             return []
-        wanted = _one_for_each_key(requests)
-        if len(wanted) == len(requests) and await self._created_as_new(wanted):
+        distinct = _one_for_each_key(requests)
+        if len(distinct) == len(requests) and await self._created_as_new(distinct):
             return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-        return await create_timers(self._connections, requests, wanted)
+        return await self._create_or_find(requests, distinct)
 
     async def _created_as_new(self, requests: Sequence[CreateRequest]) -> bool:
-        """Whether all of them were new, and are created now; otherwise nothing was done."""
+        """Create the timers if all of them are new; otherwise do nothing and answer False."""
         look = not all(request.id_is_new for request in requests)
         if look and (len(requests) < _MANY or self._is_cautious()):
             return False
@@ -66,7 +75,7 @@ class Creating:
         try:
             await self._connections.fetch_value(CREATE_NEW, *values)
         except asyncpg.UniqueViolationError:
-            self._caution = min(2 * self._caution, _MAX_CAUTION)
+            self._caution = min(2 * self._caution, _MAX_CAUTIOUS_BATCHES)
             self._cautious_batches = self._caution
             return False
         if look:
@@ -74,41 +83,40 @@ class Creating:
         return True
 
     def _is_cautious(self) -> bool:
-        """Somebody who sends timers once more does so with many of them."""
+        """A client that sends existing timers again usually sends many of them."""
         if self._cautious_batches == 0:
             return False
         self._cautious_batches -= 1
         return True
 
+    async def _create_or_find(
+        self, requests: Sequence[CreateRequest], distinct: Sequence[CreateRequest]
+    ) -> list[CreateResult]:
+        """Create the `distinct` requests, one for each key, and answer all `requests`.
 
-async def create_timers(
-    connections: Connections, requests: Sequence[CreateRequest], wanted: Sequence[CreateRequest]
-) -> list[CreateResult]:
-    """Create what is `wanted`, which is one request for each key.
-
-    A timer that exists when the new one is to be inserted, and no longer when it is to be
-    answered, fails the write: it is made again.
-    """
-    values = create_values(wanted)
-    for _ in range(_MAX_TRIES):
-        try:
-            rows = await connections.fetch(CREATE, *values)
-        except StoreUnavailable as error:
-            if not isinstance(error.__cause__, asyncpg.SerializationError):
-                raise
-        else:
-            if not rows and len(wanted) == len(requests):
-                return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-            met = map(timer_of, rows)
-            return _answers(requests, {timer.key: timer for timer in met})
-    raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
+        The write fails, and is repeated, if a timer exists when the new one is inserted and is
+        gone when it is read.
+        """
+        values = create_values(distinct)
+        for _ in range(_MAX_TRIES):
+            try:
+                rows = await self._connections.fetch(CREATE, *values)
+            except StoreUnavailable as error:
+                if not isinstance(error.__cause__, asyncpg.SerializationError):
+                    raise
+            else:
+                if not rows and len(distinct) == len(requests):
+                    return [CreateResult(Existence.CREATED, request.timer) for request in requests]
+                existing = map(timer_of, rows)
+                return _answers(requests, {timer.key: timer for timer in existing})
+        raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
 
 
 def _one_for_each_key(requests: Sequence[CreateRequest]) -> Sequence[CreateRequest]:
-    """Requests for the same key as one that leaves the same behind.
+    """Merge requests for the same key into one with the same effect: the last replacement, with
+    the creation of the first.
 
-    That is what the last one left that replaces, with the creation of the first. They must not
-    be written one after the other: then keys would be locked in no order.
+    Writing them one after the other would lock keys out of order.
     """
     if len({request.timer.key for request in requests}) == len(requests):
         return requests
@@ -123,7 +131,7 @@ def _one_for_each_key(requests: Sequence[CreateRequest]) -> Sequence[CreateReque
 
 
 def _answers(requests: Iterable[CreateRequest], held: dict[TimerKey, Timer]) -> list[CreateResult]:
-    """What became of each request, given the timers that were there before."""
+    """The result of each request, given the timers that existed before."""
     results = []
     for request in requests:
         key = request.timer.key
@@ -140,6 +148,7 @@ def _answers(requests: Iterable[CreateRequest], held: dict[TimerKey, Timer]) -> 
 
 
 def create_values(requests: Sequence[CreateRequest]) -> list[Any]:
+    """Values for CREATE."""
     timers = [request.timer for request in requests]
     return [
         not all(request.id_is_new for request in requests),
@@ -160,3 +169,67 @@ def create_values(requests: Sequence[CreateRequest]) -> list[Any]:
         command_orders_of(timers),
         [request.on_existing is OnExisting.REPLACE for request in requests],
     ]
+
+
+def new_timer_values(timers: Sequence[Timer], *, look: bool) -> list[Any] | None:
+    """Values for CREATE_NEW, with the timers in the order of their keys; None if the timers cannot
+    be sent in this form. `look` says whether to search the tables of executing and finished timers.
+
+    The driver spends more time on arrays than on anything else here, so there are few of them.
+    """
+    namespace, namespaces = _shared_or_each([timer.key.namespace for timer in timers])
+    timers = sorted(timers, key=_by_key if namespaces else _by_id)
+    if namespaces:
+        namespaces = [timer.key.namespace for timer in timers]
+    ids = _joined([timer.key.id for timer in timers])
+    delivery_ids = _joined([timer.delivery_id for timer in timers])
+    callbacks = _joined([callback_text(timer.callback) for timer in timers])
+    uuids = b"".join([timer.timer_uuid for timer in timers])
+    fingerprints = b"".join([timer.fingerprint or b"" for timer in timers])
+    whole = _FIXED_BYTES * len(timers)
+    if ids is None or delivery_ids is None or callbacks is None:
+        return None
+    if len(uuids) != whole or len(fingerprints) not in (0, whole):
+        return None
+    execute_ats = [timer.execute_at for timer in timers]
+    due_ats = [timer.due_at for timer in timers]
+    policy, policies = _shared_or_each([timer.retry_policy for timer in timers])
+    correlation_ids = _each_or_nothing([timer.correlation_id for timer in timers])
+    return [
+        look,
+        _SEPARATOR,
+        ids,
+        delivery_ids,
+        callbacks,
+        uuids,
+        fingerprints or None,
+        [timer.shard for timer in timers],
+        execute_ats,
+        due_ats if due_ats != execute_ats else [],
+        namespace,
+        namespaces,
+        *_shared_or_each([timer.created_at for timer in timers]),
+        *_shared_or_each([timer.updated_at for timer in timers]),
+        retry_policy_text(policy),
+        [retry_policy_text(each) for each in policies],
+        [metadata_text(each) for each in _each_or_nothing([timer.metadata for timer in timers])],
+        [storable_or_none(each) for each in correlation_ids],
+        command_orders_of(timers),
+    ]
+
+
+def _joined(texts: list[str]) -> str | None:
+    """The texts with separators, or None if they could not be split again."""
+    joined = _SEPARATOR.join(texts)
+    return joined if joined and joined.count(_SEPARATOR) == len(texts) - 1 else None
+
+
+def _shared_or_each(values: list[Value]) -> tuple[Value | None, list[Value]]:
+    """The value that all share and no list, or None and the list."""
+    first = values[0]
+    return (first, []) if values.count(first) == len(values) else (None, values)
+
+
+def _each_or_nothing(values: list[Value | None]) -> list[Value | None]:
+    """The values, or no list if all are None."""
+    return [] if values.count(None) == len(values) else values

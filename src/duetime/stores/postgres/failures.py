@@ -1,12 +1,12 @@
-"""What the driver raises, in our words."""
+"""Errors of the driver as errors of the store."""
 
 import asyncpg
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.postgres.options import PostgresOptions
 
-# Classes of SQLSTATE, and single ones, that say nothing about our statement: the connection, the
-# server or the person who runs it is what keeps it from being done now.
+# SQLSTATEs, and classes of them, for which the statement is not at fault: the connection, the server
+# or its operator keeps it from being executed now.
 _CONNECTION_LOST = "08"
 _REFUSED_ENTRY = "28"
 _CONFLICT = "40"
@@ -30,7 +30,7 @@ _NOT_NOW_EITHER = {
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
-    # What the driver says of a connection that the server ended while nobody was using it.
+    # Raised for a connection that the server ended while it was idle.
     asyncpg.InternalClientError,
     OSError,
     TimeoutError,
@@ -38,8 +38,8 @@ DRIVER_ERRORS = (
 
 
 def store_error(error: Exception, options: PostgresOptions) -> Exception:
-    """The error as ours if trying again can help, or somebody can help; a fault in our own code
-    stays what it is, also if PostgreSQL found it."""
+    """`StoreUnavailable` if a retry or an operator can help; otherwise the error itself, which is a
+    fault in Duetime's code, even if PostgreSQL found it."""
     problem = _problem(error)
     if problem is None:
         return error
@@ -53,7 +53,7 @@ def _problem(error: Exception) -> str | None:
     if isinstance(error, asyncpg.PostgresError):
         return _postgres_problem(str(error), error.sqlstate or "")
     if isinstance(error, asyncpg.InterfaceError):
-        # Values that cannot be sent are InterfaceErrors too, and they are our fault.
+        # Values that cannot be sent are InterfaceErrors too, and a fault in the code.
         return None if isinstance(error, ValueError) else str(error)
     if isinstance(error, asyncpg.InternalClientError):
         return "the connection was lost"
@@ -67,7 +67,7 @@ def _problem(error: Exception) -> str | None:
 def _postgres_problem(text: str, state: str) -> str | None:
     if not (state.startswith(_NOT_NOW) or state in _NOT_NOW_EITHER):
         return None
-    # Messages may have details in further lines; ours has one.
+    # Messages may have details in further lines; this one has a single line.
     message = text.partition("\n")[0]
     if state.startswith(_REFUSED_ENTRY):
         return f"{message}; check the user name and the password in the database URL"

@@ -1,4 +1,4 @@
-"""Looking into the database beside the nodes that use it."""
+"""Looking into the database beside the nodes that use it: the cluster, states, and the audit."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -8,18 +8,30 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
-from duetime.ports.inspection import AuditReport, ClusterFacts
-from duetime.stores.postgres.audit import audit
+from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
+from duetime.stores.audit_checks import (
+    ABANDONED,
+    DUE_TOO_EARLY,
+    MAX_EXAMPLES,
+    OVERDUE_TOO_LONG,
+    UNKNOWN_EPOCH,
+    UNKNOWN_NAMESPACE,
+    UNREADABLE,
+    Check,
+    finding,
+)
+from duetime.stores.claim_rows import unreadable_claims
+from duetime.stores.postgres.claiming import CLAIM_AS_TEXT
+from duetime.stores.postgres.cluster import read_view
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connect
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
-from duetime.stores.postgres.membership import read_view
 from duetime.stores.postgres.options import PostgresOptions
-from duetime.stores.postgres.rows import is_storable
 from duetime.stores.postgres.schema import check_server, newest_version, stored_version
+from duetime.stores.postgres.tables import is_storable
 
 _AUDIT_TIMEOUT_SECONDS = 3_600.0
 
-# An index probe per shard, whatever the planner thinks of the table.
+# One index probe per shard, whatever the planner thinks of the table.
 _FIRST_DUE = """
     SELECT shards.shard, first.due_at
     FROM shards CROSS JOIN LATERAL (
@@ -29,17 +41,72 @@ _FIRST_DUE = """
 """
 
 _STATES = """
-    SELECT wanted.position, timer.status
-    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted (namespace, id, position)
+    SELECT asked.position, timer.status
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (namespace, id, position)
     CROSS JOIN LATERAL (
         SELECT status FROM timers
-        WHERE timers.namespace = wanted.namespace AND timers.id = wanted.id OFFSET 0
+        WHERE timers.namespace = asked.namespace AND timers.id = asked.id OFFSET 0
     ) AS timer
 """
 
+_EXECUTING_IN_SHARD = "executing_timers AS timers JOIN shards ON shards.shard = timers.shard"
+
+_CHECKS = (
+    Check(
+        "timers that are in more than one place",
+        "(SELECT namespace, id FROM timers GROUP BY namespace, id HAVING count(*) > 1) AS timers",
+    ),
+    Check(
+        UNKNOWN_NAMESPACE,
+        """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
+        WHERE namespaces.name IS NULL""",
+    ),
+    Check(
+        "timers in a shard that their namespace does not have",
+        """timers JOIN namespaces ON namespaces.name = timers.namespace
+        WHERE timers.shard NOT BETWEEN 0 AND namespaces.num_shards - 1""",
+    ),
+    Check(
+        "namespaces that lack shards: some of their timers never fire",
+        "namespaces WHERE (SELECT count(*) FROM shards WHERE shard < num_shards) < num_shards",
+        "name",
+    ),
+    Check(
+        "shards whose fences do not follow their epoch: writes of their owner are refused",
+        """(SELECT shards.shard FROM shards LEFT JOIN shard_fences AS fence
+            ON fence.shard = shards.shard AND fence.epoch = shards.epoch
+            GROUP BY shards.shard HAVING count(fence.epoch) <> 2) AS broken""",
+        "'shard ' || shard",
+    ),
+    Check(DUE_TOO_EARLY, "timers WHERE status < 2 AND due_at < execute_at"),
+    Check(ABANDONED, f"{_EXECUTING_IN_SHARD} WHERE timers.epoch < shards.epoch"),
+    Check(UNKNOWN_EPOCH, f"{_EXECUTING_IN_SHARD} WHERE timers.epoch > shards.epoch"),
+    Check(
+        "timers in the history that are not finished",
+        "finished_timers AS timers WHERE status NOT IN (2, 3, 4)",
+    ),
+    Check(
+        "overdue timers of shards that no member owns: is the service running?",
+        """pending_timers AS timers JOIN shards ON shards.shard = timers.shard
+        LEFT JOIN members ON members.node = shards.owner
+        WHERE timers.due_at < $1 AND members.node IS NULL""",
+    ),
+)
+
+_COUNTS = "SELECT status, count(*) FROM timers WHERE status BETWEEN 0 AND 4 GROUP BY status"
+
+_OVERDUE = "SELECT count(*) FROM pending_timers WHERE due_at < $1"
+
+_LEDGER = "SELECT sum(accepted)::bigint, sum(removed)::bigint, sum(pruned)::bigint FROM ledger"
+
+_ROWS = "SELECT count(*) FROM timers"
+
+# Executing timers are few; a pending timer that cannot be read becomes one once it is claimed.
+_EXECUTING = f"SELECT {CLAIM_AS_TEXT} FROM executing_timers"
+
 
 class PostgresInspector:
-    """Implements the inspector port, on a connection that can only read."""
+    """Implements the inspector port, on a read-only connection."""
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
@@ -75,23 +142,22 @@ class PostgresInspector:
 
     async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
         states: list[list[TimerStatus]] = [[] for _ in keys]
-        positions = [n for n, key in enumerate(keys) if is_storable(key)]
-        wanted = [keys[position] for position in positions]
+        indexes = [n for n, key in enumerate(keys) if is_storable(key)]
         async with self._snapshot() as connection:
             rows = await connection.fetch(
-                _STATES, [key.namespace for key in wanted], [key.id for key in wanted]
+                _STATES, [keys[n].namespace for n in indexes], [keys[n].id for n in indexes]
             )
         for position, status in rows:
-            states[positions[position - 1]].append(TimerStatus(status))
+            states[indexes[position - 1]].append(TimerStatus(status))
         return states
 
     async def audit(self, now: Instant) -> AuditReport:
         async with self._snapshot() as connection:
-            return await audit(connection, now)
+            return await _audit(connection, now)
 
     @asynccontextmanager
     async def _snapshot(self) -> AsyncIterator[Connection]:
-        """Everything that is read within is of one moment."""
+        """A transaction whose reads are all of one moment."""
         if self._connection is None:
             raise StoreUnavailable("the store is closed")
         try:
@@ -111,6 +177,50 @@ def _require_newest(stored: int | None, options: PostgresOptions) -> None:
     if stored != newest:
         raise StoreUnavailable(
             f"PostgreSQL ({options.place}) has schema version {stored}, but this release of"
-            f" duetime reads version {newest}: "
+            f" Duetime reads version {newest}: "
             + ("use a newer release" if stored > newest else "run duetime migrate first")
         )
+
+
+async def _audit(connection: Connection, now: Instant) -> AuditReport:
+    counts = dict.fromkeys(TimerStatus, 0)
+    for status, timers in await connection.fetch(_COUNTS):
+        counts[TimerStatus(status)] = timers
+    ledger = await connection.fetchrow(_LEDGER)
+    assert ledger is not None
+    accepted, removed, pruned = ledger
+    findings = []
+    for check in _CHECKS:
+        findings += await _findings(connection, check, Instant(now - OVERDUE_TOO_LONG))
+    executing = await connection.fetch(_EXECUTING)
+    findings += finding(UNREADABLE, list(unreadable_claims(text for (text,) in executing)))
+    findings += _imbalance(accepted, removed, pruned, await connection.fetchval(_ROWS))
+    return AuditReport(
+        accepted=accepted,
+        forgotten=removed + pruned,
+        counts=counts,
+        overdue=await connection.fetchval(_OVERDUE, now),
+        findings=findings,
+    )
+
+
+async def _findings(
+    connection: Connection, check: Check, overdue_since: Instant
+) -> list[AuditFinding]:
+    values = (overdue_since,) if "$1" in check.found else ()
+    examples = await connection.fetch(
+        f"SELECT {check.example} FROM {check.found} LIMIT {MAX_EXAMPLES}", *values
+    )
+    if not examples:
+        return []
+    count = await connection.fetchval(f"SELECT count(*) FROM {check.found}", *values)
+    return [AuditFinding(check.problem, count, [example for (example,) in examples])]
+
+
+def _imbalance(accepted: int, removed: int, pruned: int, stored: int) -> list[AuditFinding]:
+    missing = accepted - removed - pruned - stored
+    if missing == 0:
+        return []
+    line = f"accepted {accepted}, but stored {stored} + removed {removed} + pruned {pruned}"
+    problem = "timers that got lost" if missing > 0 else "timers that nobody accepted"
+    return [AuditFinding(f"{problem}: the books do not balance", abs(missing), [line])]

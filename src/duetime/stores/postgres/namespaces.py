@@ -1,4 +1,4 @@
-"""Namespaces and what is set for them."""
+"""Namespaces and their options."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.stores.postgres.connections import Connections, Row
-from duetime.stores.postgres.rows import storable
+from duetime.stores.postgres.tables import storable
 
 _ADD = """
     INSERT INTO namespaces (name, num_shards, options) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING

@@ -7,19 +7,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
 
 MAX_SCHEMA_CHARACTERS = 48
-"""Names that are made from the schema's have to fit into PostgreSQL's 63 bytes."""
+"""Longest name of a schema. Names derived from it must fit into PostgreSQL's 63 bytes."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresOptions:
-    """`url` is a `postgresql://` URL; it may carry a password, so it is never shown.
+    """`url` is a `postgresql://` URL. It may carry a password, so it is never shown.
 
-    Everything lives in one PostgreSQL schema, `schema`, which is made if it is absent.
-    `pool_size` is how many connections reads and changes may use; creates and the engine have
-    their own. `history_partition_seconds` is the stretch of time whose finished timers are
-    kept, and forgotten, together.
+    All tables are in one PostgreSQL schema, `schema`, which is created if it is absent.
+    `pool_size` is the number of connections for reads and changes; creates and the engine have
+    others. `history_partition_seconds` is the width of a partition of the history: timers that
+    finished within it are kept, and forgotten, together.
     """
 
     url: str = field(repr=False)
@@ -49,7 +49,7 @@ class PostgresOptions:
 
     @property
     def has_several_hosts(self) -> bool:
-        """Whether the URL names several servers, and does not say which of them to use."""
+        """Whether the URL names several servers without saying which of them to use."""
         parts = urlsplit(self.url)
         query = parse_qs(parts.query)
         hosts = parts.netloc.rpartition("@")[2] + "".join(query.get("host", []))

@@ -1,10 +1,9 @@
 """The schema's migrations, applied in order, by one node at a time."""
 
-from importlib import resources
-
 import asyncpg
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.stores.migrations import Migration, read_migrations, refuse_newer
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
 from duetime.stores.postgres.options import PostgresOptions
 
@@ -36,14 +35,8 @@ _LET_OTHERS_WORK = "SELECT pg_sleep(0.05)"
 _SET_LOCK_TIMEOUT = f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_MS}ms'"
 
 
-def migrations() -> list[tuple[int, str]]:
-    """Number and script of each migration, in order."""
-    folder = resources.files("duetime.stores.postgres") / "migrations"
-    scripts = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    return [(int(script.name.split("_")[0]), script.read_text()) for script in scripts]
+def migrations() -> list[Migration]:
+    return read_migrations("duetime.stores.postgres")
 
 
 def newest_version() -> int:
@@ -71,7 +64,7 @@ async def migrate(options: PostgresOptions) -> list[int]:
     ) as connection:
         await check_server(connection, options)
         stored = await stored_version(connection, options)
-        refuse_newer(stored)
+        refuse_newer(stored, newest_version())
         if stored == newest_version():
             return []
         for _ in range(_MAX_TRIES):
@@ -93,7 +86,7 @@ async def _apply(connection: Connection, options: PostgresOptions) -> list[int]:
     if not await connection.fetchval(_FIND_SCHEMA, options.schema):
         await connection.execute(f'CREATE SCHEMA "{options.schema}"')
     stored = await stored_version(connection, options)
-    refuse_newer(stored)
+    refuse_newer(stored, newest_version())
     await connection.execute(_CREATE_VERSIONS)
     applied = []
     for number, script in migrations():
@@ -136,12 +129,3 @@ async def stored_version(connection: Connection, options: PostgresOptions) -> in
         return None
     version: int | None = await connection.fetchval(_NEWEST_APPLIED)
     return version
-
-
-def refuse_newer(stored: int | None) -> None:
-    newest = newest_version()
-    if stored is not None and stored > newest:
-        raise StoreUnavailable(
-            f"the database has schema version {stored}, but this release of Duetime knows only"
-            f" version {newest}: start a newer release"
-        )

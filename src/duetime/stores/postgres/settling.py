@@ -1,23 +1,34 @@
-"""Settling attempts in batches: moving timers out of those that execute."""
+"""Settling attempts in batches, and recovering timers that a former owner left executing."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+import structlog
+
+from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
-from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import Settlement
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Settlement, recovered
+from duetime.ports.store import Leases
+from duetime.stores.claim_rows import MAX_BATCH_BYTES
+from duetime.stores.postgres.claiming import CLAIMING_ROLE
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.history import write_with_history
-from duetime.stores.postgres.rows import (
+from duetime.stores.postgres.tables import (
     SHARED_COLUMNS,
-    attempts_text,
+    TIMER_COLUMNS,
     qualified,
     storable_or_none,
 )
+from duetime.stores.timer_rows import attempts_text, timer_of
+
+_log = structlog.get_logger()
 
 SETTLING_ROLE = 1
+"""Role of the fences that settlements lock."""
 
-# The state that a timer leaves with; everything else it keeps.
+# Columns that a settlement writes; a timer keeps all others.
 _NEW_COLUMNS = (
     "execute_at, due_at, delivery_id, attempt, failures, attempts, last_error, updated_at"
 )
@@ -26,13 +37,13 @@ _KEPT_COLUMNS = ", ".join(
 )
 
 
-# Values: $1 the role of the fences; then arrays with an element for each timer: $2 and $3 its
-# key, $4 to $6 its creation and the claim number and epoch it executes under, $7 the epoch its
-# shard must have, and then the state it gets.
+# Values: $1 the role of the fences; then arrays with an element for each timer: $2 and $3 its key,
+# $4 to $6 its creation and the claim number and epoch that it executes under, $7 the epoch that its
+# shard must have, and then its new state.
 #
-# As in a claim, what was found in a snapshot is checked again under the locks of the fences, and
-# deleted from there. A row in this table is never updated, so it is still what was found, or it
-# is gone. Inserts among the pending timers are in the order of their keys, as all their locks.
+# As in a claim, rows found in the snapshot are checked again under the locks of the fences, and
+# deleted by ctid. A row of this table is never updated, so it is unchanged or gone. Inserts into
+# `pending_timers` are in the order of the keys, as all locks of that table.
 SETTLE = f"""
     WITH found AS MATERIALIZED (
         SELECT DISTINCT ON (place) place, shard, status, {_NEW_COLUMNS}, executed_at, position
@@ -81,6 +92,34 @@ SETTLE = f"""
     SELECT array_agg(position) FROM gone
 """
 
+# Every claim of the former owner is visible here: taking its shards waited for it. The client's
+# content does not change and may be large, so it is not read.
+#
+# Values: $1 and $2 the leased shards and their epochs, $3 the limit.
+LEFT_BEHIND = f"""
+    WITH pile AS MATERIALIZED (
+        SELECT leased.epoch AS shard_epoch, timer.*
+        FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
+        CROSS JOIN LATERAL (
+            SELECT created_at, updated_at, execute_at, due_at, epoch, command_order, shard,
+                   attempt, failures, claim_number, timer_uuid, namespace, id, delivery_id,
+                   '{{"type":"bus"}}' AS callback, NULL AS retry_policy, NULL AS metadata,
+                   NULL AS correlation_id, NULL::bytea AS fingerprint, attempts, last_error,
+                   1::smallint AS status, claimed_at, NULL::bigint AS executed_at,
+                   octet_length(callback) AS bytes
+            FROM executing_timers
+            WHERE executing_timers.shard = leased.shard AND executing_timers.epoch < leased.epoch
+            OFFSET 0
+        ) AS timer
+        LIMIT $3
+    ), measured AS (
+        SELECT *, sum(bytes) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+        FROM pile
+    )
+    SELECT shard_epoch, {TIMER_COLUMNS} FROM measured
+    WHERE coalesce(bytes_before, 0) < {MAX_BATCH_BYTES}
+"""
+
 
 async def settle(
     connections: Connections,
@@ -90,8 +129,7 @@ async def settle(
     role: int = SETTLING_ROLE,
     shard_epochs: Sequence[Epoch] | None = None,
 ) -> list[bool]:
-    """Apply those whose timer is the one they mean and executes under their claim number and
-    epoch.
+    """Apply each settlement whose timer executes under its claim number and epoch.
 
     The timer's shard must have the same epoch, or the one in `shard_epochs` if that is given.
     """
@@ -118,6 +156,7 @@ async def settle(
 def settlement_values(
     settlements: Sequence[Settlement], shard_epochs: Sequence[Epoch] | None = None
 ) -> list[list[Any]]:
+    """Values for SETTLE after the role."""
     epochs = [settlement.epoch for settlement in settlements]
     return [
         [settlement.namespace for settlement in settlements],
@@ -137,3 +176,50 @@ def settlement_values(
         [settlement.updated_at for settlement in settlements],
         [settlement.executed_at for settlement in settlements],
     ]
+
+
+async def recover(
+    connections: Connections, leases: Leases, limit: int, history_step: int
+) -> list[Instant]:
+    """Settle timers that are left behind as lost, under the new epochs.
+
+    Because of the fences, only another recovery can have settled them meanwhile. A timer that
+    cannot be read is logged and left executing; the audit shows it.
+    """
+    rows = await connections.fetch(LEFT_BEHIND, list(leases), list(leases.values()), limit)
+    shard_epochs, settlements = [], []
+    for shard_epoch, *row in rows:
+        try:
+            settlements.append(_settlement_as_lost(timer_of(row)))
+            shard_epochs.append(Epoch(shard_epoch))
+        except msgspec.DecodeError as error:
+            _log.error("timer.unreadable", error=str(error), timer=str(row)[:200])
+    applied = await settle(
+        connections, settlements, history_step, role=CLAIMING_ROLE, shard_epochs=shard_epochs
+    )
+    return [
+        settlement.due_at
+        for settlement, was_applied in zip(settlements, applied, strict=True)
+        if was_applied
+    ]
+
+
+def _settlement_as_lost(executing: Timer) -> Settlement:
+    timer = recovered(executing)
+    return Settlement(
+        namespace=timer.key.namespace,
+        id=timer.key.id,
+        created_at=executing.created_at,
+        claim_number=executing.claim_number,
+        epoch=executing.epoch,
+        status=timer.status,
+        execute_at=timer.execute_at,
+        due_at=timer.due_at,
+        delivery_id=timer.delivery_id,
+        attempt=timer.attempt,
+        failures=timer.failures,
+        attempts=timer.attempts,
+        last_error=timer.last_error,
+        executed_at=timer.executed_at,
+        updated_at=timer.updated_at,
+    )

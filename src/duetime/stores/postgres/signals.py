@@ -1,7 +1,7 @@
-"""Signals between nodes, by PostgreSQL's notifications."""
+"""Signals between nodes, as PostgreSQL notifications."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,26 +14,32 @@ from duetime.ports.signals import SignalReceiver
 from duetime.stores.postgres.connections import ANY_PLAN, Connections, connect
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
 from duetime.stores.postgres.options import PostgresOptions
-from duetime.stores.postgres.signal_payload import SHARDS_CHANGED, due_of, due_payloads
 
 _log = structlog.get_logger()
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
-"""How long to wait before the next try to connect; the pause grows with each that fails."""
+"""Pause before the next try to connect, at first and at most; each failure doubles it."""
 
 PROBE_SECONDS = 15.0
-"""A connection that says nothing for so long is asked whether it still works: a network that
-swallows everything would otherwise look like nodes that have nothing to say."""
+"""Silence after which the connection is probed: a network that swallows everything would otherwise
+look like nodes that have nothing to say."""
+
+_SHARDS_CHANGED = "shards"
+
+MAX_PAYLOAD_CHARACTERS = 7_999
+"""Longest payload of a notification: PostgreSQL takes fewer than 8000 bytes."""
+
+_DUE = "due "
 
 _NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
 
-# What is announced is in the store already. A hint need not be on disk, too.
+# The announced timers are in the store already; the hint need not be on disk, too.
 _HINTS: Mapping[str, str] = {"synchronous_commit": "off"}
 
 
 class PostgresSignals:
-    """Implements the node signals port: one connection listens, another one sends."""
+    """Implements the node signals port: one connection listens, another sends."""
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
@@ -60,7 +66,7 @@ class PostgresSignals:
             await self._send(list(due_payloads(due)))
 
     async def announce_shards_changed(self) -> None:
-        await self._send([SHARDS_CHANGED])
+        await self._send([_SHARDS_CHANGED])
 
     async def _send(self, payloads: Sequence[str]) -> None:
         if self._senders is None:
@@ -69,7 +75,7 @@ class PostgresSignals:
 
 
 class _Listener:
-    """Keeps a connection that listens, for as long as it is not stopped."""
+    """Keeps a listening connection until it is stopped."""
 
     def __init__(self, options: PostgresOptions, channel: str, receiver: SignalReceiver) -> None:
         self._options = options
@@ -81,7 +87,7 @@ class _Listener:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Return when it listens, or when it turned out that it has to try again."""
+        """Return once the first connection listens, or the first try has failed."""
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._listen_until_stopped(), name="postgres-signals")
         await self._tried.wait()
@@ -102,7 +108,7 @@ class _Listener:
             except StoreUnavailable as error:
                 _log.warning("signals.unavailable", error=error.message)
             except Exception:
-                # Whatever it is: without signals timers of other nodes would be late for ever.
+                # Without signals, timers from other nodes would be late for ever, whatever the error.
                 _log.exception("signals.failed")
             self._tried.set()
             await _set_within(self._stop_asked, pause_seconds)
@@ -120,7 +126,7 @@ class _Listener:
         return connection
 
     async def _listen(self, connection: Any) -> None:
-        """Until the connection is lost, or until it is to stop."""
+        """Listen until the connection is lost or `stop` is called."""
         if self._tried.is_set():
             self._receiver.signals_missed()
         self._tried.set()
@@ -139,12 +145,12 @@ class _Listener:
         self._lost.set()
 
     def _on_notification(self, connection: object, pid: int, channel: str, payload: str) -> None:
-        if payload == SHARDS_CHANGED:
+        if payload == _SHARDS_CHANGED:
             self._receiver.shards_changed()
         elif (due := due_of(payload)) is not None:
             self._receiver.due_announced(due)
         else:
-            # A newer release may have more to say. Looking at everything is always right.
+            # A newer release may send other signals. Looking at everything is always right.
             self._receiver.signals_missed()
 
 
@@ -153,3 +159,29 @@ async def _set_within(event: asyncio.Event, seconds: float) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+def due_payloads(due: Mapping[ShardNumber, Instant]) -> Iterator[str]:
+    """The due instants as text, in as many notifications as necessary."""
+    payload = _DUE
+    for shard, due_at in due.items():
+        pair = f"{shard}:{due_at}"
+        if len(payload) + len(pair) + 1 > MAX_PAYLOAD_CHARACTERS:
+            yield payload
+            payload = _DUE
+        payload += pair if payload is _DUE else f",{pair}"
+    if payload is not _DUE:
+        yield payload
+
+
+def due_of(payload: str) -> dict[ShardNumber, Instant] | None:
+    """The due instants of a payload, or None if the payload says something else."""
+    if not payload.startswith(_DUE):
+        return None
+    due = {}
+    for pair in payload.removeprefix(_DUE).split(","):
+        shard, _, due_at = pair.partition(":")
+        if not (shard.isdecimal() and due_at.removeprefix("-").isdecimal()):
+            return None
+        due[ShardNumber(int(shard))] = Instant(int(due_at))
+    return due

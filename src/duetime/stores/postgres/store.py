@@ -1,4 +1,4 @@
-"""The PostgreSQL store: the ports' methods, each handed to the connections it may use."""
+"""The PostgreSQL store: the methods of the ports, each with the connection pool it uses."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,16 +26,10 @@ from duetime.ports.store import (
 )
 from duetime.stores.postgres import (
     changing,
-    counting,
-    leasing,
-    membership,
+    cluster,
+    history,
+    lists,
     namespaces,
-    paging,
-    pruning,
-    reading,
-    recovering,
-    redriving,
-    scanning,
     schema,
     settling,
 )
@@ -56,7 +50,7 @@ class PostgresStore:
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
-        self._opened: _Opened | None = None
+        self._opened: _Pools | None = None
         self.capabilities = Capabilities(
             name="postgresql",
             durable=True,
@@ -67,7 +61,7 @@ class PostgresStore:
     async def open(self) -> None:
         for version in await schema.migrate(self._options):
             _log.info("store.migrated", version=version, schema=self._options.schema)
-        opened = _Opened(self._options)
+        opened = _Pools(self._options)
         await opened.open()
         self._opened = opened
         await self._warn_if_not_durable()
@@ -78,49 +72,48 @@ class PostgresStore:
             await opened.close()
 
     async def ping(self) -> None:
-        """Every way has to answer: one alone would not notice another that hangs. Lists may be
-        at work for long, and that is no fault."""
-        for connections in (self._ways.creates, self._ways.engine, self._ways.reads):
+        """Every pool must answer, since one may hang alone; but lists may rightly take long."""
+        for connections in (self._pools.creates, self._pools.engine, self._pools.reads):
             await connections.fetch_value("SELECT 1")
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
-        return await namespaces.add_namespace(self._ways.reads, namespace)
+        return await namespaces.add_namespace(self._pools.reads, namespace)
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
-        return await namespaces.change_namespace(self._ways.reads, name, options)
+        return await namespaces.change_namespace(self._pools.reads, name, options)
 
     async def namespaces(self) -> Sequence[Namespace]:
-        return await namespaces.read_namespaces(self._ways.reads)
+        return await namespaces.read_namespaces(self._pools.reads)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        return await self._ways.creating.create(requests)
+        return await self._pools.creating.create(requests)
 
     async def get(self, key: TimerKey) -> Timer | None:
-        return await reading.get_timer(self._ways.reads, key)
+        return await changing.get_timer(self._pools.reads, key)
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
-        return await changing.change_if_pending(self._ways.reads, key, change)
+        return await changing.change_if_pending(self._pools.reads, key, change)
 
     async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
         step = self._options.history_step
-        return await changing.cancel_if_pending(self._ways.reads, key, now, step)
+        return await changing.cancel_if_pending(self._pools.reads, key, now, step)
 
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
-        return await changing.remove_if_pending(self._ways.reads, key)
+        return await changing.remove_if_pending(self._pools.reads, key)
 
     async def redrive_if_failed(
         self, redrives: Sequence[Redrive], now: Instant
     ) -> list[Timer | None]:
-        return await redriving.redrive_if_failed(self._ways.reads, redrives, now)
+        return await changing.redrive_if_failed(self._pools.reads, redrives, now)
 
     async def page(self, query: PageQuery) -> Page:
-        return await paging.read_page(self._ways.lists, query)
+        return await lists.read_page(self._pools.lists, query)
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
-        return await scanning.scan(self._ways.lists, query)
+        return await lists.scan(self._pools.lists, query)
 
     async def count_scan(self, query: ScanQuery) -> int:
-        return await scanning.count_scan(self._ways.lists, query)
+        return await lists.count_scan(self._pools.lists, query)
 
     async def claim_due(
         self,
@@ -131,56 +124,56 @@ class PostgresStore:
         limit: int,
         since_inclusive: Instant | None = None,
     ) -> ClaimBatch:
-        return await self._ways.claiming.claim_due(
+        return await self._pools.claiming.claim_due(
             leases, now, until_inclusive, limit, since_inclusive
         )
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
-        return await self._ways.claiming.executing(leases)
+        return await self._pools.claiming.executing(leases)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        return await settling.settle(self._ways.engine, settlements, self._options.history_step)
+        return await settling.settle(self._pools.engine, settlements, self._options.history_step)
 
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         step = self._options.history_step
-        return await recovering.recover(self._ways.engine, leases, limit, step)
+        return await settling.recover(self._pools.engine, leases, limit, step)
 
     async def prune(
         self, *, finished_before: Instant, limit: int, namespace: str | None = None
     ) -> int:
         self._require_opened()
         if namespace is None:
-            return await pruning.prune(self._options, finished_before, limit)
-        return await pruning.prune_namespace(self._options, namespace, finished_before, limit)
+            return await history.prune(self._options, finished_before, limit)
+        return await history.prune_namespace(self._options, namespace, finished_before, limit)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        async with self._ways.lists.borrow() as connection:
-            counts = await counting.count(connection, namespace, TimerStatus)
+        async with self._pools.lists.borrow() as connection:
+            counts = await lists.count(connection, namespace, list(TimerStatus))
         return {status: counted.timers for status, counted in counts.items()}
 
     async def shards(self) -> Sequence[ShardState]:
-        return await leasing.read_shards(self._ways.engine)
+        return await cluster.read_shards(self._pools.engine)
 
     async def claim_shards(
         self, seen: Mapping[ShardNumber, Epoch], *, owner: str
     ) -> dict[ShardNumber, Epoch]:
-        return await leasing.claim_shards(self._ways.engine, seen, owner)
+        return await cluster.claim_shards(self._pools.engine, seen, owner)
 
     async def release_shards(self, leases: Leases) -> set[ShardNumber]:
-        return await leasing.release_shards(self._ways.engine, leases)
+        return await cluster.release_shards(self._pools.engine, leases)
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
-        return await membership.heartbeat(self._ways.engine, node, facts, join=join)
+        return await cluster.heartbeat(self._pools.engine, node, facts, join=join)
 
     async def leave(self, node: str) -> None:
-        await membership.leave(self._ways.engine, node)
+        await cluster.leave(self._pools.engine, node)
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
-        return await membership.forget_member(self._ways.engine, node, seen_beat)
+        return await cluster.forget_member(self._pools.engine, node, seen_beat)
 
     async def _warn_if_not_durable(self) -> None:
         for setting in ("fsync", "full_page_writes"):
-            if await self._ways.reads.fetch_value("SELECT current_setting($1)", setting) == "off":
+            if await self._pools.reads.fetch_value("SELECT current_setting($1)", setting) == "off":
                 _log.warning(
                     "store.not_durable",
                     setting=setting,
@@ -188,18 +181,18 @@ class PostgresStore:
                 )
 
     @property
-    def _ways(self) -> "_Opened":
+    def _pools(self) -> "_Pools":
         return self._require_opened()
 
-    def _require_opened(self) -> "_Opened":
+    def _require_opened(self) -> "_Pools":
         if self._opened is None:
             raise StoreUnavailable("the store is closed")
         return self._opened
 
 
-class _Opened:
-    """The ways to the database, apart from each other so that no kind of work starves another:
-    lists that skip far may keep all of theirs busy, and timers still fire."""
+class _Pools:
+    """A connection pool for each kind of work, so that none starves another: timers still fire
+    while lists with large offsets keep all their connections busy."""
 
     def __init__(self, options: PostgresOptions) -> None:
         self.creates = Connections(options, PLANS_BY_INDEX, _CREATE_CONNECTIONS)

@@ -1,4 +1,6 @@
-"""The members and their heartbeats."""
+"""Shards with their leases, and members with their heartbeats."""
+
+from collections.abc import Mapping
 
 import msgspec
 
@@ -6,7 +8,68 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, Member, NodeFacts
+from duetime.ports.store import Leases
 from duetime.stores.postgres.connections import Connection, Connections, Row
+
+_SHARDS = "SELECT shard, epoch, owner FROM shards ORDER BY shard"
+
+# Values: $1 the shards, $2 the epochs they were seen with, indexed by shard number.
+#
+# Locks the shards in their order, and then the fences in theirs, as all statements do. A write of
+# the former owner holds fences: this statement waits for it, and later writes find the new epoch.
+CLAIM_SHARDS = """
+    WITH locked AS MATERIALIZED (
+        SELECT shard, epoch FROM shards
+        WHERE shard = ANY ($1::integer[]) ORDER BY shard FOR NO KEY UPDATE
+    ), free AS MATERIALIZED (
+        SELECT shard FROM locked WHERE epoch = ($2::bigint[])[shard + 1]
+    ), fence AS MATERIALIZED (
+        SELECT shard FROM shard_fences
+        WHERE shard = ANY (ARRAY(SELECT shard FROM free)) AND role = ANY ('{0,1}')
+        ORDER BY role, shard FOR NO KEY UPDATE
+    ), raised AS (
+        UPDATE shard_fences SET epoch = ($2::bigint[])[shard + 1] + 1
+        WHERE shard = ANY (ARRAY(SELECT DISTINCT shard FROM fence)) AND role = ANY ('{0,1}')
+    )
+    UPDATE shards SET epoch = epoch + 1, owner = $3
+    WHERE shard = ANY (ARRAY(SELECT DISTINCT shard FROM fence))
+    RETURNING shard, epoch
+"""
+
+_RELEASE_SHARDS = """
+    WITH mine AS MATERIALIZED (
+        SELECT shard, epoch FROM shards
+        WHERE shard = ANY ($1::integer[]) ORDER BY shard FOR NO KEY UPDATE
+    )
+    UPDATE shards SET owner = NULL
+    WHERE shard = ANY (ARRAY(SELECT shard FROM mine WHERE epoch = ($2::bigint[])[shard + 1]))
+    RETURNING shard
+"""
+
+
+async def read_shards(connections: Connections) -> list[ShardState]:
+    return [
+        ShardState(ShardNumber(shard), Epoch(epoch), owner)
+        for shard, epoch, owner in await connections.fetch(_SHARDS)
+    ]
+
+
+async def claim_shards(
+    connections: Connections, seen: Mapping[ShardNumber, Epoch], owner: str
+) -> dict[ShardNumber, Epoch]:
+    rows = await connections.fetch(CLAIM_SHARDS, list(seen), epochs_by_number(seen), owner)
+    return {ShardNumber(shard): Epoch(epoch) for shard, epoch in rows}
+
+
+async def release_shards(connections: Connections, leases: Leases) -> set[ShardNumber]:
+    rows = await connections.fetch(_RELEASE_SHARDS, list(leases), epochs_by_number(leases))
+    return {ShardNumber(shard) for (shard,) in rows}
+
+
+def epochs_by_number(leases: Leases) -> list[int]:
+    """The epochs indexed by shard number; -1, which is no epoch, for all other shards."""
+    return [leases.get(ShardNumber(number), -1) for number in range(max(leases, default=-1) + 1)]
+
 
 _VIEW_COLUMNS = """
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -26,7 +89,7 @@ _BEAT = "UPDATE members SET beat = beat + 1, facts = $2 WHERE node = $1 RETURNIN
 
 
 def _view_after(beat: str) -> str:
-    """The snapshot knows only the beat before; the node's own row is put in its place."""
+    """The cluster after `beat`. The snapshot has the node's row from before, so it is replaced."""
     return f"""
         WITH beaten AS ({beat}), listed AS MATERIALIZED (
             SELECT node, beat, facts FROM members WHERE node <> $1

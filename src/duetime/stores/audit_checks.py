@@ -1,0 +1,34 @@
+"""Checks of an audit: what each looks for, and how its findings are reported."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from duetime.ports.inspection import AuditFinding
+
+MAX_EXAMPLES = 5
+
+OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
+"""Time that a shard may be without an owner while nodes come and go."""
+
+DUE_TOO_EARLY = "timers that are due before the instant that was asked for"
+UNKNOWN_NAMESPACE = "timers of a namespace that does not exist"
+ABANDONED = "executing timers whose owner is gone and that its successor did not take over"
+UNKNOWN_EPOCH = "executing timers of an epoch that their shard never had"
+UNREADABLE = "executing timers that this release cannot read: they are set aside and do not fire"
+
+
+class Check(Struct, frozen=True):
+    """A problem that no row may have: `found` is the FROM clause of the rows that have it, and
+    `example` the SQL expression that names one. The first parameter, if `found` has one, is the
+    instant before which a due timer counts as overdue."""
+
+    problem: str
+    found: str
+    example: str = "timers.namespace || '/' || timers.id"
+
+
+def finding(problem: str, examples: Sequence[str]) -> list[AuditFinding]:
+    """A finding that counts all its examples and shows some, or none without examples."""
+    return [AuditFinding(problem, len(examples), examples[:MAX_EXAMPLES])] if examples else []

@@ -1,0 +1,71 @@
+"""Claims as JSON text: a database writes a batch as one text, which is decoded in one go."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import structlog
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from duetime.domain.callback import BusCallback
+from duetime.domain.timer import Claim
+
+_log = structlog.get_logger()
+
+MAX_BATCH_BYTES = 16 * 2**20
+"""Size of the callbacks in a batch at which the batch ends: bytes bound its memory, not timers."""
+
+MAX_SHARED_BYTES = 2**20
+"""Size up to which the payloads of a batch are views of its text. In a larger batch each payload is
+a copy, so that a single claim that is held for long does not keep the whole text."""
+
+
+class _ClaimRow(Claim, frozen=True, array_like=True):
+    """A claim as an array in the order of its fields."""
+
+
+_decode_claim = msgspec.json.Decoder(_ClaimRow).decode
+_decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
+_decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def readable_claims(texts: Iterable[str]) -> Iterator[Claim]:
+    """The claims of JSON arrays in the order of a claim's fields, each decoded on its own.
+
+    A claim that this release cannot read, perhaps one of a later release, is logged and left
+    executing. It does not keep the others from firing, and the audit shows it.
+    """
+    for text in texts:
+        try:
+            yield _decode_claim(text)
+        except msgspec.DecodeError as error:
+            _log.error("claim.unreadable", error=str(error), claim=text[:200])
+
+
+def claims_of(text: str | None) -> list[Claim]:
+    """The readable claims of a JSON array of claims; none for None."""
+    if text is None:
+        return []
+    try:
+        claims = _decode_claims(text)
+    except msgspec.DecodeError:
+        return list(readable_claims(bytes(raw).decode() for raw in _decode_rows(text)))
+    if len(text) > MAX_SHARED_BYTES:
+        return [_with_own_payload(claim) for claim in claims]
+    return list(claims)
+
+
+def unreadable_claims(texts: Iterable[str]) -> Iterator[str]:
+    """Each claim that cannot be read, shortened, with the reason."""
+    for text in texts:
+        try:
+            _decode_claim(text)
+        except msgspec.DecodeError as error:
+            yield f"{text[:100]}: {error}"
+
+
+def _with_own_payload(claim: _ClaimRow) -> _ClaimRow:
+    callback = claim.callback
+    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+        return claim
+    return replace(claim, callback=replace(callback, payload=callback.payload.copy()))

@@ -1,0 +1,93 @@
+"""Timers as rows of a database: the columns, and structured values as JSON text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from duetime.domain.callback import Callback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import Attempt, Timer, TimerStatus
+
+COLUMNS = (
+    "created_at", "updated_at", "execute_at", "due_at", "epoch", "command_order", "shard",
+    "attempt", "failures", "claim_number", "timer_uuid", "namespace", "id", "delivery_id",
+    "callback", "retry_policy", "metadata", "correlation_id", "fingerprint", "attempts",
+    "last_error", "status", "claimed_at", "executed_at",
+)  # fmt: skip
+"""Columns of a timer, in the order that `timer_of` reads them."""
+
+_encode = msgspec.json.Encoder().encode
+_decode_callback = msgspec.json.Decoder(Callback).decode
+_decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
+_decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
+
+
+def timer_of(row: Sequence[Any]) -> Timer:
+    """The timer of a row with COLUMNS."""
+    (
+        created_at, updated_at, execute_at, due_at, epoch, command_order, shard, attempt, failures,
+        claim_number, timer_uuid, namespace, id, delivery_id, callback, retry_policy, metadata,
+        correlation_id, fingerprint, attempts, last_error, status, claimed_at, executed_at,
+    ) = row  # fmt: skip
+    return Timer(
+        key=TimerKey(namespace, id),
+        shard=ShardNumber(shard),
+        timer_uuid=timer_uuid,
+        delivery_id=delivery_id,
+        status=TimerStatus(status),
+        execute_at=Instant(execute_at),
+        due_at=Instant(due_at),
+        created_at=Instant(created_at),
+        updated_at=Instant(updated_at),
+        attempt=attempt,
+        failures=failures,
+        claim_number=claim_number,
+        epoch=Epoch(epoch),
+        callback=_decode_callback(callback),
+        retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),
+        metadata=None if metadata is None else Raw(metadata.encode()),
+        correlation_id=correlation_id,
+        command_order=command_order,
+        fingerprint=fingerprint,
+        attempts=() if attempts is None else _decode_attempts(attempts),
+        last_error=last_error,
+        claimed_at=claimed_at,
+        executed_at=executed_at,
+    )
+
+
+def callback_text(callback: Callback) -> str:
+    return _encode(callback).decode()
+
+
+def retry_policy_text(policy: RetryPolicy | None) -> str | None:
+    return None if policy is None else _encode(policy).decode()
+
+
+def metadata_text(metadata: Raw | None) -> str | None:
+    return None if metadata is None else bytes(metadata).decode()
+
+
+def attempts_text(attempts: Sequence[Attempt]) -> str | None:
+    if not attempts:
+        return None
+    try:
+        return _encode(attempts).decode()
+    except UnicodeEncodeError:
+        # An endpoint's error text may hold lone surrogates, which JSON cannot carry.
+        return _encode([_without_surrogates(attempt) for attempt in attempts]).decode()
+
+
+def _without_surrogates(attempt: Attempt) -> Attempt:
+    error = attempt.error
+    return replace(attempt, error=None if error is None else replace_surrogates(error))
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with a question mark for each lone surrogate."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
