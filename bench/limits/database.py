@@ -22,7 +22,7 @@ from bench.stores.postgres_preload import DAY_US, attempt_at, encoded
 from bench.stores.sqlite_preload import CALLBACK
 from duetime.domain.namespace import DEFAULT_NAMESPACE, DEFAULT_SHARDS
 from duetime.stores.postgres.connections import PLANS_BY_INDEX
-from duetime.stores.postgres.rows import SHARED_COLUMNS
+from duetime.stores.postgres.tables import SHARED_COLUMNS
 
 SCHEMA = "bench_limit"
 # The most creates that can share a commit, and the most timers of a claim.

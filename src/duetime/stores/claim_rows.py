@@ -1,6 +1,6 @@
 """Claims as JSON text: a database writes a batch as one text, which is decoded in one go."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import structlog
@@ -26,11 +26,21 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
 
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
-_decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def claims_of(text: str | None) -> list[Claim]:
+    """The claims of a JSON array of claims; none for None. Raises `msgspec.DecodeError` if one of
+    them cannot be read; then `readable_claims` sorts it out."""
+    if text is None:
+        return []
+    claims = _decode_claims(text)
+    if len(text) > MAX_SHARED_BYTES:
+        return [_with_own_payload(claim) for claim in claims]
+    return list(claims)
 
 
 def readable_claims(texts: Iterable[str]) -> Iterator[Claim]:
-    """The claims of JSON arrays in the order of a claim's fields, each decoded on its own.
+    """The claims of JSON texts, each decoded on its own.
 
     A claim that this release cannot read, perhaps one of a later release, is logged and left
     executing. It does not keep the others from firing, and the audit shows it.
@@ -42,26 +52,13 @@ def readable_claims(texts: Iterable[str]) -> Iterator[Claim]:
             _log.error("claim.unreadable", error=str(error), claim=text[:200])
 
 
-def claims_of(text: str | None) -> list[Claim]:
-    """The readable claims of a JSON array of claims; none for None."""
-    if text is None:
-        return []
-    try:
-        claims = _decode_claims(text)
-    except msgspec.DecodeError:
-        return list(readable_claims(bytes(raw).decode() for raw in _decode_rows(text)))
-    if len(text) > MAX_SHARED_BYTES:
-        return [_with_own_payload(claim) for claim in claims]
-    return list(claims)
-
-
-def unreadable_claims(texts: Iterable[str]) -> Iterator[str]:
-    """Each claim that cannot be read, shortened, with the reason."""
-    for text in texts:
+def unreadable_claims(named: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The name of each claim whose JSON text cannot be read, with the reason."""
+    for name, text in named:
         try:
             _decode_claim(text)
         except msgspec.DecodeError as error:
-            yield f"{text[:100]}: {error}"
+            yield f"{name}: {error}"
 
 
 def _with_own_payload(claim: _ClaimRow) -> _ClaimRow:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import cache
 
+import msgspec
+
 from duetime.domain.instants import Instant
 from duetime.domain.timer import Claim
 from duetime.ports.store import ClaimBatch, Leases
@@ -65,7 +67,7 @@ class Claiming:
             if lost is None:
                 more_is_due = next_due_at is not None and next_due_at <= until_inclusive
                 self._learn(found, limit, more_is_due=more_is_due)
-                return ClaimBatch(claims_of(text), next_due_at)
+                return ClaimBatch(await self._claims_of(text, valid), next_due_at)
             for shard in lost:
                 del valid[shard]
         return ClaimBatch([], None)
@@ -73,6 +75,15 @@ class Claiming:
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
         return list(readable_claims(text for (text,) in rows))
+
+    async def _claims_of(self, text: str | None, leases: Leases) -> Sequence[Claim]:
+        try:
+            return claims_of(text)
+        except msgspec.DecodeError:
+            assert text is not None
+            rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
+            claimed = sorted((each for (each,) in rows if each in text), key=text.index)
+            return list(readable_claims(claimed))
 
     def _depth(self, shards: int, limit: int) -> int:
         """Timers to read in each of many shards."""

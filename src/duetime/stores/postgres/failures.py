@@ -5,8 +5,8 @@ import asyncpg
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.postgres.options import PostgresOptions
 
-# SQLSTATEs, and classes of them, for which the statement is not at fault: the connection, the server
-# or its operator keeps it from being executed now.
+# SQLSTATEs, and classes of them, for which the statement is not at fault: the connection, the
+# server or its operator keeps it from being executed now.
 _CONNECTION_LOST = "08"
 _REFUSED_ENTRY = "28"
 _CONFLICT = "40"

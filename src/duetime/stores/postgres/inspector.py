@@ -102,7 +102,7 @@ _LEDGER = "SELECT sum(accepted)::bigint, sum(removed)::bigint, sum(pruned)::bigi
 _ROWS = "SELECT count(*) FROM timers"
 
 # Executing timers are few; a pending timer that cannot be read becomes one once it is claimed.
-_EXECUTING = f"SELECT {CLAIM_AS_TEXT} FROM executing_timers"
+_EXECUTING = f"SELECT namespace || '/' || id, {CLAIM_AS_TEXT} FROM executing_timers"
 
 
 class PostgresInspector:
@@ -192,8 +192,8 @@ async def _audit(connection: Connection, now: Instant) -> AuditReport:
     findings = []
     for check in _CHECKS:
         findings += await _findings(connection, check, Instant(now - OVERDUE_TOO_LONG))
-    executing = await connection.fetch(_EXECUTING)
-    findings += finding(UNREADABLE, list(unreadable_claims(text for (text,) in executing)))
+    unreadable = unreadable_claims(await connection.fetch(_EXECUTING))
+    findings += finding(UNREADABLE, list(unreadable))
     findings += _imbalance(accepted, removed, pruned, await connection.fetchval(_ROWS))
     return AuditReport(
         accepted=accepted,

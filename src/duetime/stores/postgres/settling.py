@@ -193,7 +193,7 @@ async def recover(
             settlements.append(_settlement_as_lost(timer_of(row)))
             shard_epochs.append(Epoch(shard_epoch))
         except msgspec.DecodeError as error:
-            _log.error("timer.unreadable", error=str(error), timer=str(row)[:200])
+            _log.error("claim.unreadable", error=str(error), claim=str(row)[:200])
     applied = await settle(
         connections, settlements, history_step, role=CLAIMING_ROLE, shard_epochs=shard_epochs
     )

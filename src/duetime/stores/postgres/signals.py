@@ -108,7 +108,7 @@ class _Listener:
             except StoreUnavailable as error:
                 _log.warning("signals.unavailable", error=error.message)
             except Exception:
-                # Without signals, timers from other nodes would be late for ever, whatever the error.
+                # Without signals, timers from other nodes would be late for ever.
                 _log.exception("signals.failed")
             self._tried.set()
             await _set_within(self._stop_asked, pause_seconds)

@@ -13,9 +13,9 @@ from duetime.domain.timer import Claim
 from duetime.domain.transitions import Redrive
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.changing import REDRIVE, redrive_values
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
-from duetime.stores.postgres.redriving import REDRIVE, redrive_values
 from duetime.testing.store_contract.steps import (
     at,
     claim,
@@ -26,7 +26,7 @@ from duetime.testing.store_contract.steps import (
     own_shards,
 )
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import held
+from tests.integration.postgres.held import held
 
 FIRST = make_timer("a", execute_at=at(2))
 SECOND = make_timer("b", execute_at=at(1))

@@ -13,7 +13,7 @@ from duetime.stores.postgres import PostgresInspector, PostgresOptions, Postgres
 from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import held
+from tests.integration.postgres.held import held
 
 HOUR = 3_600 * MICROSECONDS_PER_SECOND
 

@@ -15,7 +15,7 @@ from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.testing.store_contract.steps import at, create, ids_of, own_shards, stored
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import held
+from tests.integration.postgres.held import held
 
 TIMER = make_timer("same", execute_at=at(5))
 OTHER = make_timer("zz-other", execute_at=at(6))

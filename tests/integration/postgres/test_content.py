@@ -2,12 +2,14 @@
 
 import pytest
 from msgspec import Raw
+from structlog.testing import capture_logs
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Change
 from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import (
     at,
     claim,
@@ -76,3 +78,26 @@ async def test_a_batch_of_large_timers_is_bounded_by_their_size(store: PostgresS
     assert batch.next_due_at == at(16)
     assert all(claimed.callback == callback for claimed in batch.claims)
     assert len(await claim(store, leases)) == 4
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["callback = 'damaged'", """callback = '{"type":"pigeon"}'""", "attempts = '[{}]'"],
+)
+async def test_a_timer_that_cannot_be_read_is_set_aside_and_the_rest_fires(
+    store: PostgresStore, database: Connection, damage: str
+) -> None:
+    timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(5)]
+    await create(store, *timers)
+    await database.execute(f"UPDATE pending_timers SET {damage} WHERE id = 't2'")
+    leases = await own_shards(store)
+    readable = ["t0", "t1", "t3", "t4"]
+    with capture_logs() as logs:
+        assert ids_of(await claim(store, leases)) == readable
+    assert [line["event"] for line in logs] == ["claim.unreadable"]
+    assert sorted(ids_of(await store.executing(leases))) == readable
+    assert await claim(store, leases) == []
+    successors = await own_shards(store)
+    assert set(await store.recover(successors)) >= {at(0), at(1), at(3), at(4)}
+    assert ids_of(await claim(store, successors)) == readable
+    assert len(await database.fetch("SELECT FROM executing_timers WHERE id = 't2'")) == 1

@@ -14,13 +14,13 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.membership import NodeFacts
 from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.cluster import CLAIM_SHARDS, epochs_by_number
 from duetime.stores.postgres.connections import Connection
-from duetime.stores.postgres.leasing import CLAIM_SHARDS, epochs_by_number
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
+from tests.integration.postgres.held import held
 from tests.postgres.fixtures import MakePostgres
 from tests.postgres.relay import Relay
-from tests.postgres_store.held import held
 
 PATIENCE_SECONDS = 30
 

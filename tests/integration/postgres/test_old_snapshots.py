@@ -2,12 +2,11 @@
 
 from duetime.domain.instants import Instant
 from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres.claim_statement import claim_statement
-from duetime.stores.postgres.claiming import BEFORE_EVERYTHING
+from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
-from tests.postgres_store.plans import run_explained
+from tests.integration.postgres.plans import run_explained
 
 
 async def test_what_was_claimed_long_ago_is_not_read_again(

@@ -11,11 +11,17 @@ from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE, change_values
-from duetime.stores.postgres.claim_statement import claim_statement
+from duetime.stores.postgres.changing import (
+    CANCEL,
+    CHANGE,
+    REDRIVE,
+    REMOVE,
+    change_values,
+    redrive_values,
+)
+from duetime.stores.postgres.claiming import claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
-from duetime.stores.postgres.redriving import REDRIVE, redrive_values
 from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
 from duetime.testing.store_contract.steps import (
     at,
@@ -28,7 +34,7 @@ from duetime.testing.store_contract.steps import (
     stored,
 )
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import held
+from tests.integration.postgres.held import held
 
 TIMER = make_timer("same", execute_at=at(5), retry_policy=RetryPolicy())
 NEWCOMER = make_timer("same", execute_at=at(50), delivery_id="newcomer", created_at=at(3))

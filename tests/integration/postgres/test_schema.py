@@ -21,7 +21,7 @@ from duetime.testing.store_contract.steps import (
     stored,
 )
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import held
+from tests.integration.postgres.held import held
 
 
 async def test_a_new_database_is_migrated_once(options: PostgresOptions) -> None:

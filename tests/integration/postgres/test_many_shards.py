@@ -4,7 +4,7 @@ import pytest
 
 from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresStore
-from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS
+from duetime.stores.postgres.claiming import MAX_MERGED_SHARDS
 from duetime.testing.store_contract.steps import at, claim, create, ids_of, own_shards
 from duetime.testing.timers import make_timer
 

@@ -4,8 +4,8 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.store import PageQuery
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres.connections import Connection
-from duetime.stores.postgres.counting import COUNTED_EXACTLY
-from tests.postgres_store import table_states
+from duetime.stores.postgres.lists import COUNTED_EXACTLY
+from tests.integration.postgres import table_states
 
 
 async def test_a_small_total_is_exact(store: PostgresStore, database: Connection) -> None:

@@ -8,9 +8,9 @@ from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.store import Leases
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.claim_statement import claim_statement
+from duetime.stores.postgres.claiming import claim_statement
+from duetime.stores.postgres.cluster import CLAIM_SHARDS, epochs_by_number
 from duetime.stores.postgres.connections import Connection
-from duetime.stores.postgres.leasing import CLAIM_SHARDS, epochs_by_number
 from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
 from duetime.testing.store_contract.steps import (
     at,
@@ -22,7 +22,7 @@ from duetime.testing.store_contract.steps import (
     stored,
 )
 from duetime.testing.timers import make_timer
-from tests.postgres_store.held import PATIENCE_SECONDS, held
+from tests.integration.postgres.held import PATIENCE_SECONDS, held
 
 TIMERS = [make_timer(f"t{n}", execute_at=at(n)) for n in range(20)]
 

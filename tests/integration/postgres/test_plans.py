@@ -22,23 +22,27 @@ from duetime.ports.store import (
     SortField,
 )
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.changing import CANCEL, CHANGE, REMOVE, change_values
-from duetime.stores.postgres.claim_statement import MAX_MERGED_SHARDS, claim_statement
-from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, EXECUTING
+from duetime.stores.postgres.changing import CANCEL, CHANGE, GET, REDRIVE, REMOVE, change_values
+from duetime.stores.postgres.claiming import (
+    BEFORE_EVERYTHING,
+    EXECUTING,
+    MAX_MERGED_SHARDS,
+    claim_statement,
+)
 from duetime.stores.postgres.connections import PLANS_FOR_VALUES, Connection, connected
-from duetime.stores.postgres.counting import count_statement
-from duetime.stores.postgres.creating import CREATE, create_values
-from duetime.stores.postgres.new_timers import CREATE_NEW, new_timer_values
-from duetime.stores.postgres.paging import page_statement
-from duetime.stores.postgres.pruning import DELETE_FROM_PARTITION
-from duetime.stores.postgres.reading import GET
-from duetime.stores.postgres.recovering import LEFT_BEHIND
-from duetime.stores.postgres.redriving import REDRIVE
-from duetime.stores.postgres.scanning import count_scan_statement, scan_statement, scan_values
-from duetime.stores.postgres.settling import SETTLE, settlement_values
+from duetime.stores.postgres.creating import CREATE, CREATE_NEW, create_values, new_timer_values
+from duetime.stores.postgres.history import DELETE_FROM_PARTITION
+from duetime.stores.postgres.lists import (
+    count_scan_statement,
+    count_statement,
+    page_statement,
+    scan_statement,
+    scan_values,
+)
+from duetime.stores.postgres.settling import LEFT_BEHIND, SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
 from duetime.testing.timers import make_timer
-from tests.postgres_store.plans import (
+from tests.integration.postgres.plans import (
     explain,
     first_columns,
     misguided,
@@ -48,7 +52,13 @@ from tests.postgres_store.plans import (
     scans_of_timers,
     unordered,
 )
-from tests.postgres_store.table_states import ALL, FULL, PARTITIONS, State, filled_and_analysed
+from tests.integration.postgres.table_states import (
+    ALL,
+    FULL,
+    PARTITIONS,
+    State,
+    filled_and_analysed,
+)
 
 LIMIT = 100
 ANY_STATUS = (None, *TimerStatus)

@@ -101,6 +101,10 @@ DAMAGE = {
         "UPDATE executing_timers SET epoch = 9",
         ["default/executing"],
     ),
+    "executing timers that this release cannot read: they are set aside and do not fire": (
+        """UPDATE executing_timers SET callback = '{"type":"pigeon"}'""",
+        ["default/executing: Invalid value 'pigeon' - at `$[12].type`"],
+    ),
     "timers in the history that are not finished": (
         "UPDATE finished_timers SET status = 0 WHERE id = 'completed'",
         ["default/completed"],
@@ -111,11 +115,11 @@ DAMAGE = {
     ),
     "timers that got lost: the books do not balance": (
         "DELETE FROM pending_timers",
-        ["accepted 7, but there 4 + removed 1 + pruned 1"],
+        ["accepted 7, but stored 4 + removed 1 + pruned 1"],
     ),
     "timers that nobody accepted: the books do not balance": (
         "UPDATE ledger SET accepted = 0",
-        ["accepted 0, but there 5 + removed 1 + pruned 1"],
+        ["accepted 0, but stored 5 + removed 1 + pruned 1"],
     ),
 }
 
