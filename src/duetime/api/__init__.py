@@ -1,1 +1,1 @@
-"""The HTTP front doors."""
+"""The HTTP APIs."""

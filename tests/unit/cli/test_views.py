@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from duetime.api.openapi.platform_examples import DETAIL
+from duetime.api.platform.examples import DETAIL
 from duetime.cli.client.server_lookup import find_key
 from duetime.cli.commands.options import read_headers
 from duetime.cli.output import layout, timer_views

@@ -1,4 +1,4 @@
-"""The tables of the docs page: a row for each parameter or member, with what it means."""
+"""The tables of the docs page: one row for each parameter or member."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def parameter_table(parameters: list[Json]) -> str:
 
 
 def body_table(body: Json, *, given_by_client: bool = True) -> str:
-    """What a body is, and its members if it has any."""
+    """The description of a body, and a table of its members if it has any."""
     schema = next(iter(body["content"].values()))["schema"]
     described = f"<p>{prose(_resolved(schema).get('description', ''))}</p>"
     if "properties" not in _resolved(schema):
@@ -26,8 +26,7 @@ def body_table(body: Json, *, given_by_client: bool = True) -> str:
 
 
 def answer_table(answers: Json) -> str:
-    """The members of the answer when all goes well; every such answer of an operation has them.
-    An envelope is not worth a row each time."""
+    """The members of the answer to a successful request. Those of an envelope get no rows."""
     success = next(answer for status, answer in answers.items() if status < "3")
     if "content" not in success:
         return ""
@@ -41,7 +40,7 @@ def answer_table(answers: Json) -> str:
 
 
 def _header_table(answer: Json) -> str:
-    """Those that an answer always has; nothing when it has none of its own."""
+    """The headers of the answer, if the document describes any."""
     if "headers" not in answer:
         return ""
     rows = [
@@ -57,7 +56,7 @@ def prose(text: str) -> str:
 
 
 def _member_rows(schema: Json, prefix: str, given_by_client: bool = True) -> str:
-    """A row per member; those of objects inside follow their owner under a dotted name."""
+    """A row per member. Members of inner objects follow their owner under a dotted name."""
     rows = []
     resolved = _resolved(schema)
     for name, member in resolved["properties"].items():
@@ -73,7 +72,7 @@ def _member_rows(schema: Json, prefix: str, given_by_client: bool = True) -> str
 
 
 def _heading_row(name: str, schema: Json) -> str:
-    """What the object that follows is, or nothing if there is nothing to tell."""
+    """A heading that describes the object that follows, if there is a description."""
     types = schema["properties"].get("type", {}).get("enum")
     parts = [f"{escape(name)} of type {escape(types[0])}"] if types else []
     if "description" in schema:

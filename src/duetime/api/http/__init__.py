@@ -1,1 +1,1 @@
-"""What both APIs share: bodies, queries, answers, errors and authentication."""
+"""The parts that both APIs share: operations, bodies, queries, answers, errors, authentication."""

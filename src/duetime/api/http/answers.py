@@ -1,4 +1,4 @@
-"""A complete HTTP answer, made before the first byte of it is sent."""
+"""A complete HTTP answer, made before its first byte is sent."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ _encode = json.Encoder().encode
 
 
 class Answer(NamedTuple):
-    """`headers` are complete but for the length of the content."""
+    """`headers` lack only the length of the content."""
 
     status: int
     content: bytes

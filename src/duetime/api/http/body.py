@@ -1,22 +1,23 @@
-"""Reading a request's body, never more of it than is allowed."""
+"""Reading a request's body within its size limit, and answering the request."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from duetime.api.http.answers import CLOSE, Answer
+from duetime.api.http.operations import Handler
 from duetime.domain.errors import TooLarge
 
 
 class ClientGone(Exception):
-    """The client hung up before its request was complete. Nobody is left to answer."""
+    """The client disconnected before its request was complete, so nobody can be answered."""
 
 
 class BodyWatch:
-    """Hands out a request's messages, and knows whether all of its body was read.
+    """Passes on a request's messages and notes whether the whole body was read.
 
-    What is left of a body when the answer is sent is read to its end, to find the next request.
-    Where that may take long, a body of 100,000 bytes or more, it is better to end the connection.
+    The server reads an unread rest of a body to find the next request. For a body of 100,000
+    bytes or more that may take long, so the answer closes the connection instead.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -33,18 +34,40 @@ class BodyWatch:
         return message
 
     def ending(self, answer: Answer) -> Answer:
-        """The answer, which ends the connection if it must."""
+        """The answer, with a header that closes the connection if the body was not read."""
         if self._is_read:
             return answer
         return answer._replace(headers=(*answer.headers, CLOSE))
 
 
+async def answer_request(
+    handle: Handler,
+    explain: Callable[[Exception, Scope], Answer],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Send the handler's answer, or the one that explains its error.
+
+    A handler returns a whole answer before any byte is sent, so an error never leaves an answer
+    half sent, and no traceback leaves the process.
+    """
+    watch = BodyWatch(scope, receive)
+    try:
+        answer = await handle(scope, watch.receive)
+    except ClientGone:
+        return
+    except Exception as error:
+        answer = explain(error, scope)
+    await watch.ending(answer).send(send)
+
+
 async def read_body(
     headers: Iterable[tuple[bytes, bytes]], receive: Receive, max_bytes: int
 ) -> bytes:
-    """Raises `TooLarge` as soon as it is certain, without reading on, and `ClientGone`."""
+    """Raises `ClientGone`, and `TooLarge` as soon as the size is certain, without reading on."""
     for name, value in headers:
-        # Digits only, as the server has checked; a length of 20 digits is too large anyway.
+        # The server has checked that these are digits; 20 of them are too many in any case.
         if name == b"content-length" and (len(value) > 19 or int(value) > max_bytes):
             raise _too_large(max_bytes)
     message = await receive()

@@ -1,19 +1,19 @@
 """From the bytes of a request to its typed body, with errors that name the field.
 
-`msgspec.Raw` members keep the client's JSON text as it came. msgspec checks their grammar while
-it skips over them, but neither their UTF-8 nor their depth; that is checked here, on the whole
-body, so that whatever is stored is valid JSON in valid UTF-8.
+`msgspec.Raw` members keep the client's JSON text. msgspec checks their grammar, but neither their
+UTF-8 nor their depth. Both are checked here, so that the store holds only valid JSON.
 """
 
+import re
 from typing import Generic, TypeVar
 
 from msgspec import DecodeError, Raw, ValidationError, json
 
-from duetime.api.http.nesting import is_deeper_than
 from duetime.domain.errors import InvalidInput
+from duetime.domain.limits import MAX_JSON_DEPTH
 
-MAX_DEPTH = 64
 MAX_ECHO_CHARACTERS = 60
+"""Characters of a client's name for something that an error message repeats."""
 
 _IN_WORDS = {
     "array": "an array",
@@ -31,13 +31,13 @@ _decode_members = json.Decoder(dict[str, Raw]).decode
 
 
 class InvalidRequest(InvalidInput):
-    """What cannot be read. The field is named as the client wrote it."""
+    """A request that cannot be read. `field` is spelled as the client wrote it."""
 
 
 class BodyDecoder(Generic[T]):
     """Decodes bodies of one type.
 
-    `choices` says for a field with a closed set of values what they are, as in
+    `choices` lists the values of fields with a closed set, as in
     `{"callback.type": '"http" or "nats"'}`. Without `limits_depth` the caller checks the depth
     of the `Raw` members.
     """
@@ -50,8 +50,8 @@ class BodyDecoder(Generic[T]):
         self._limits_depth = limits_depth
 
     def decode(self, body: bytes, whole: str = "body") -> T:
-        """Raises `InvalidInput`, whatever the bytes are. `whole` is the name of all of them, where
-        they are a part of what the client has sent."""
+        """Raises `InvalidInput`, whatever the bytes are. `whole` is the name that errors give to
+        `body`, such as "line"."""
         if not body:
             raise InvalidRequest(whole, "is empty: send a JSON object")
         try:
@@ -66,23 +66,22 @@ class BodyDecoder(Generic[T]):
             raise InvalidRequest(whole, f"is not valid UTF-8 (byte {error.start})") from None
         except RecursionError:
             raise _too_deep(whole) from None
-        if self._limits_depth and is_deeper_than(body, MAX_DEPTH):
+        if self._limits_depth and is_deeper_than(body, MAX_JSON_DEPTH):
             raise _too_deep(whole)
         return decoded
 
     def _explained(self, message: str, body: bytes, whole: str) -> InvalidRequest:
-        """msgspec's "Expected `str`, got `int` - at `$.callback.url`" in our words.
+        """Rewords msgspec's "Expected `str`, got `int` - at `$.callback.url`".
 
-        Text that the client chose can be part of the problem, never of the place, which
-        comes last.
+        The client's own text may be part of the problem, but not of the path, which comes last.
         """
-        problem, _, place = message.rpartition(" - at `$")
+        problem, _, path = message.rpartition(" - at `$")
         if not problem:
-            problem, place = message, ""
-        field = place.removesuffix("`").removeprefix(".")
+            problem, path = message, ""
+        field = path.removesuffix("`").removeprefix(".")
         if field.endswith("[...]"):
             owner = field.removesuffix("[...]")
-            name = _name_of_no_text(body, owner)
+            name = _first_member_not_text(body, owner)
             if name is None:
                 return InvalidRequest(owner, f"values {_in_words(problem)}")
             return InvalidRequest(_member(owner, name), _in_words(problem))
@@ -96,16 +95,18 @@ class BodyDecoder(Generic[T]):
 
 
 def _too_deep(whole: str) -> InvalidRequest:
-    return InvalidRequest(whole, f"is nested deeper than {MAX_DEPTH} levels")
+    return InvalidRequest(whole, f"is nested deeper than {MAX_JSON_DEPTH} levels")
 
 
 def _name_in(problem: str) -> str:
     return problem.partition("`")[2].removesuffix("`")
 
 
-def _name_of_no_text(body: bytes, owner: str) -> str | None:
-    """The first member of the owner that is no string, which msgspec does not name. None when it
-    cannot be found: nobody has looked at what follows it in the body."""
+def _first_member_not_text(body: bytes, owner: str) -> str | None:
+    """The name of the owner's first member that is not a string, which msgspec does not report.
+
+    None if the name cannot be found: msgspec has not checked the rest of the body.
+    """
     members = Raw(body)
     try:
         for part in owner.split("."):
@@ -136,3 +137,30 @@ def _syntax_problem(error: DecodeError) -> str:
     if problem == "Input data was truncated":
         return "it is cut off, or an escape in it is"
     return problem
+
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_WITHOUT_EFFECT = bytes(byte for byte in range(256) if byte not in b'[]{}"\\')
+
+
+def is_deeper_than(text: bytes, max_depth: int) -> bool:
+    """Whether arrays and objects are nested deeper in valid JSON, or in several texts in a row.
+
+    Most texts shrink to brackets and pairs of quotes. A string with brackets in it leaves a
+    quote behind when the pairs are removed. Then, and if the text has escapes, strings are
+    removed one by one, which takes ten times as long.
+    """
+    if text.count(b"[") + text.count(b"{") <= max_depth:
+        return False
+    rest = text.translate(_TO_SQUARE, _WITHOUT_EFFECT)
+    if b"\\" not in rest:
+        rest = rest.replace(b'""', b"")
+    if b'"' in rest:
+        rest = _STRING.sub(b"", text).translate(_TO_SQUARE, _WITHOUT_EFFECT)
+    # Each round removes the innermost level everywhere, at the speed of `bytes.replace`.
+    depth = 0
+    while rest and depth <= max_depth:
+        rest = rest.replace(b"[]", b"")
+        depth += 1
+    return depth > max_depth

@@ -32,9 +32,12 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.UNAVAILABLE: (500, Code.UNEXPECTED),
 }
 
+_METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
+
 
 def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
-    """What the client is told. What it did not cause is logged, and told without details."""
+    """The answer that explains an error. Errors that the client did not cause are logged, and
+    answered without details."""
     if isinstance(error, DuetimeError):
         status, code = STATUS_AND_CODE[error.kind]
         if status >= 500:
@@ -54,6 +57,6 @@ def no_such_path() -> Answer:
 
 
 def method_not_allowed(allowed: Iterable[str]) -> Answer:
-    methods = ", ".join(allowed)
+    methods = ", ".join(sorted(allowed, key=_METHODS.index))
     message = f"method not allowed: this path takes {methods}"
     return answer(405, Code.VALIDATION, message, None, ((b"allow", methods.encode()),))

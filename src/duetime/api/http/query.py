@@ -5,18 +5,22 @@ from urllib.parse import parse_qsl
 
 from duetime.api.http.decoding import MAX_ECHO_CHARACTERS, InvalidRequest
 from duetime.domain.errors import InvalidInput
+from duetime.domain.limits import MAX_QUERY_PARAMETERS
 
 T = TypeVar("T")
 
 
 def parameters(query_string: bytes, known: frozenset[str]) -> dict[str, str]:
-    """Each known parameter once. Raises `InvalidInput` that names the parameter."""
+    """The values by name. Raises `InvalidInput` for a name that is not known or given twice."""
     try:
         pairs = parse_qsl(
-            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+            query_string.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
-        # Bytes that are no UTF-8, or a flood of parameters.
+        # The query is not UTF-8, or has too many parameters.
         raise InvalidRequest("query", "cannot be read") from None
     given: dict[str, str] = {}
     for name, value in pairs:

@@ -1,1 +1,1 @@
-"""The OpenAPI document of both APIs."""
+"""The OpenAPI document of both APIs, made from their operations."""

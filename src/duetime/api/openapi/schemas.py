@@ -1,33 +1,74 @@
-"""From the types of a door to the schemas of its part of the OpenAPI document."""
+"""From the types of bodies to the schemas of the OpenAPI document."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from msgspec import json
 
+from duetime.api.openapi.descriptions import describe
+from duetime.api.v1.errors import ERRORS
+
 Schemas = dict[str, Any]
 
 
-def schemas_of(types: Iterable[type], prefix: str = "") -> Schemas:
-    """The schemas of the types and of all they refer to, by name. The prefix tells the types of
-    one door from those of another that have the same name."""
-    template = f"#/components/schemas/{prefix}{{name}}"
-    _, found = json.schema_components(types, ref_template=template)
-    return {
-        prefix + name: _tidy(schema) | {"title": prefix + name} for name, schema in found.items()
-    }
+def schema_name(body: type[Any]) -> str:
+    """The prefix tells types of v1 from those of the platform API that have the same name."""
+    return _prefix(body) + body.__name__
 
 
-def refuse_together(schema: Schemas, *pairs: tuple[str, str]) -> None:
-    """Say of members that mean the same that only one of them may be given."""
+def schemas_of(types: Iterable[type[Any]]) -> Schemas:
+    """The schemas of the types and of all types they refer to, by name."""
+    by_prefix: dict[str, list[type[Any]]] = {}
+    for each in types:
+        by_prefix.setdefault(_prefix(each), []).append(each)
+    schemas: Schemas = {}
+    for prefix, group in by_prefix.items():
+        template = f"#/components/schemas/{prefix}{{name}}"
+        _, found = json.schema_components(group, ref_template=template)
+        for name, schema in found.items():
+            schemas[prefix + name] = _tidy(schema) | {"title": prefix + name}
+    describe(schemas)
+    _constrain(schemas)
+    return schemas
+
+
+def _prefix(body: type[Any]) -> str:
+    return "V1" if body.__module__.startswith("duetime.api.v1.") else ""
+
+
+def _constrain(schemas: Schemas) -> None:
+    """Add the rules that types cannot express."""
+    for name, count in (
+        ("UpdateTimerBody", 1),
+        ("V1UpdateBody", 1),
+        ("V1SelectedUpdateBody", 2),
+        ("V1RedriveBody", 1),
+    ):
+        schemas[name]["minProperties"] = count
+    for name in ("V1ErrorAnswer", "V1ItemError", "V1LineError"):
+        schemas[name]["properties"]["error"]["enum"] = list(ERRORS)
+    _refuse_together(
+        schemas["RetryPolicyBody"],
+        ("max_retries", "max_attempts"),
+        ("max_retry_attempts_duration", "max_attempts_duration"),
+    )
+    _refuse_together(
+        schemas["V1RetryPolicyBody"],
+        ("maxRetries", "maxAttempts"),
+        ("maxRetryAttemptsDuration", "maxAttemptsDuration"),
+    )
+
+
+def _refuse_together(schema: Schemas, *pairs: tuple[str, str]) -> None:
+    """Allow only one member of each pair, since both mean the same."""
     schema["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
 
 
 def _tidy(schema: Any) -> Any:
-    """The same schema, in the words that generators of clients understand best.
+    """The same schema in a form that client generators understand best.
 
-    Choices say that they are strings, and "anything, or null" is anything. A default of null
-    goes: null is what absence means, and a client need not send it.
+    Choices state that they are strings, and "anything, or null" becomes anything. A default of
+    null goes: it means the same as absence, and clients need not send it.
     """
     if isinstance(schema, list):
         return [_tidy(each) for each in schema]

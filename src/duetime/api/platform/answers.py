@@ -4,6 +4,7 @@ from typing import assert_never
 
 from msgspec import UNSET
 
+from duetime.api.http.values import instant_or_none
 from duetime.api.platform.types import (
     AttemptAnswer,
     BusCallbackConfig,
@@ -16,7 +17,7 @@ from duetime.api.platform.types import (
     TimerSummary,
 )
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
-from duetime.domain.instants import Instant, format_duration, format_instant
+from duetime.domain.instants import format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 
@@ -35,7 +36,7 @@ def summary_of(timer: Timer) -> TimerSummary:
         format_instant(timer.execute_at),
         _TYPES[type(timer.callback)],
         _LABELS[timer.status],
-        _instant_or_none(timer.executed_at),
+        instant_or_none(timer.executed_at),
     )
 
 
@@ -47,7 +48,7 @@ def changed_timer_of(timer: Timer) -> ChangedTimer:
         execute_at=format_instant(timer.execute_at),
         callback_type=_TYPES[type(timer.callback)],
         status=_LABELS[timer.status],
-        executed_at=_instant_or_none(timer.executed_at),
+        executed_at=instant_or_none(timer.executed_at),
     )
 
 
@@ -61,7 +62,7 @@ def detail_of(timer: Timer) -> TimerDetail:
         callback_config=callback_config_of(timer.callback),
         status=_LABELS[timer.status],
         last_error=timer.last_error,
-        executed_at=_instant_or_none(timer.executed_at),
+        executed_at=instant_or_none(timer.executed_at),
         metadata=timer.metadata,
         retry_policy=_retry_policy_or_none(timer.retry_policy),
         due_at=format_instant(timer.due_at),
@@ -72,7 +73,7 @@ def detail_of(timer: Timer) -> TimerDetail:
 
 
 def callback_config_of(callback: Callback) -> CallbackConfig:
-    """The callback as it was given: what was absent is absent again."""
+    """The callback as the client gave it, without the members that were absent."""
     match callback:
         case HttpCallback():
             return HttpCallbackConfig(
@@ -111,12 +112,8 @@ def _attempt_of(attempt: Attempt) -> AttemptAnswer:
         number=attempt.number,
         due_at=format_instant(attempt.due_at),
         claimed_at=format_instant(attempt.claimed_at),
-        sent_at=_instant_or_none(attempt.sent_at),
-        answered_at=_instant_or_none(attempt.answered_at),
+        sent_at=instant_or_none(attempt.sent_at),
+        answered_at=instant_or_none(attempt.answered_at),
         outcome=attempt.outcome.value,
         error=attempt.error,
     )
-
-
-def _instant_or_none(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)

@@ -1,6 +1,6 @@
-"""Plain creates, handled without a coroutine each.
+"""Plain creates without a coroutine per request.
 
-The server may take this way instead of the ASGI one; what it does is the same.
+The server may call this instead of the ASGI application. The answers are the same.
 """
 
 import asyncio
@@ -10,8 +10,9 @@ from functools import partial
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.errors import error_answer
+from duetime.api.platform.operations import CREATE_TIMER
 from duetime.api.platform.requests import decode_create, new_timer_of
-from duetime.api.platform.router import created_answer
+from duetime.api.platform.timers import created_answer
 from duetime.domain.errors import Unauthorized
 from duetime.ports.store import CreateResult
 from duetime.service.create_requests import NewTimer
@@ -19,16 +20,16 @@ from duetime.service.timer_service import TimerService
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-_METHOD = b"POST"
-_TARGET = b"/timers"
+_METHOD = CREATE_TIMER.method.encode()
+_TARGET = CREATE_TIMER.path.encode()
 _NOT_PLAIN = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 _LARGEST_PLAIN_BODY = 65_536
 
-_WHERE = {"method": "POST", "path": "/timers"}
+_LOGGED_AS = {"method": CREATE_TIMER.method, "path": CREATE_TIMER.path}
 
 
-class ExpressCreate:
-    """`POST /timers` with a right key and a body of known, moderate length."""
+class FastCreate:
+    """Handles `POST /timers` with the right key and a body of known, moderate length."""
 
     def __init__(self, service: TimerService, guard: ApiKeyGuard, *, max_body_bytes: int) -> None:
         self._service = service
@@ -57,7 +58,7 @@ class ExpressCreate:
         try:
             created = self._begin(new_timer_of(decode_create(body)))
         except Exception as error:
-            respond(error_answer(error, _WHERE))
+            respond(error_answer(error, _LOGGED_AS))
         else:
             created.add_done_callback(partial(_respond, respond))
 
@@ -74,7 +75,7 @@ def _respond(respond: Callable[[Answer], None], created: "asyncio.Future[CreateR
     try:
         answer = created_answer(created.result())
     except asyncio.CancelledError:
-        answer = error_answer(RuntimeError("the create was cancelled"), _WHERE)
+        answer = error_answer(RuntimeError("the create was cancelled"), _LOGGED_AS)
     except Exception as error:
-        answer = error_answer(error, _WHERE)
+        answer = error_answer(error, _LOGGED_AS)
     respond(answer)

@@ -1,10 +1,11 @@
-"""Whether the service does its job."""
+"""The health of the service."""
 
 import asyncio
 from collections.abc import Callable
 
 import structlog
 from msgspec import UNSET, Struct
+from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer, answer
 from duetime.api.http.errors import Code
@@ -22,22 +23,22 @@ from duetime.ports.store import TimerStore
 
 
 class EngineHealth(Struct, frozen=True, kw_only=True):
-    """What the engine says of itself. `lateness_ms` is None when nothing was due lately."""
+    """The engine's own report. `lateness_ms` is None if nothing was due in the last minute."""
 
     running: bool
     shards_owned: int
     lateness_ms: float | None
     in_flight: int
     cluster: ClusterStatus | None = None
-    """None when the store serves this process alone."""
+    """None if no other node can share the store."""
     bus: BusStatus | None = None
-    """None when no broker is configured."""
+    """None if no broker is configured."""
     nats: NatsStatus | None = None
-    """None when no NATS server is configured."""
+    """None if no NATS server is configured."""
 
 
 class Health:
-    """Answers `/healthz`: 200 when the store answers in time and the engine runs."""
+    """Healthy means that the store answers in time and the engine runs."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Health:
         self._engine = engine
         self._ping_timeout_seconds = ping_timeout_seconds
 
-    async def check(self) -> Answer:
+    async def check(self, scope: Scope, receive: Receive) -> Answer:
         connected = await self._store_answers()
         engine = self._engine()
         healthy = connected and engine.running

@@ -1,19 +1,24 @@
 """The query parameters of the list of timers."""
 
+from duetime.api.http.operations import choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
+from duetime.api.http.values import ORDERS, STATUSES
+from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_PAGE_OFFSET, MAX_PLATFORM_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.domain.timer import TimerStatus
 from duetime.ports.store import PageQuery, SortField
 
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 200
-MAX_OFFSET = 2**63 - 1
+_SORT_FIELDS = {field.value: field for field in SortField}
 
-STATUSES = {status.label: status for status in TimerStatus}
-SORT_FIELDS = {field.value: field for field in SortField}
-ORDERS = {"asc": False, "desc": True}
-
-_KNOWN = frozenset({"status", "limit", "offset", "sort", "order"})
+PARAMETERS = (
+    choice_parameter("status", "Only timers with this status.", STATUSES),
+    number_parameter(
+        "limit", "Timers on a page.", 1, MAX_PLATFORM_PAGE_TIMERS, DEFAULT_PAGE_TIMERS
+    ),
+    number_parameter("offset", "Timers to skip.", 0, MAX_PAGE_OFFSET, 0),
+    choice_parameter("sort", "Member to sort by.", _SORT_FIELDS, "created_at"),
+    choice_parameter("order", "Ascending or descending.", ORDERS, "desc"),
+)
+_KNOWN = frozenset(parameter.name for parameter in PARAMETERS)
 
 
 def parse_query(query_string: bytes) -> PageQuery:
@@ -23,8 +28,8 @@ def parse_query(query_string: bytes) -> PageQuery:
     return PageQuery(
         namespace=DEFAULT_NAMESPACE,
         status=None if status is None else choice("status", status, STATUSES),
-        sort=choice("sort", given.get("sort", "created_at"), SORT_FIELDS),
+        sort=choice("sort", given.get("sort", "created_at"), _SORT_FIELDS),
         descending=choice("order", given.get("order", "desc"), ORDERS),
-        limit=number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT),
-        offset=number("offset", given.get("offset"), 0, 0, MAX_OFFSET),
+        limit=number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_PLATFORM_PAGE_TIMERS),
+        offset=number("offset", given.get("offset"), 0, 0, MAX_PAGE_OFFSET),
     )

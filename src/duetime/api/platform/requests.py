@@ -1,12 +1,9 @@
-"""From the bodies of the platform API to what the service takes."""
+"""From the bodies of the platform API to the arguments of the service."""
 
 from typing import assert_never
 
-from msgspec import UNSET, Raw, UnsetType
-
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.instant_text import parse_instant
-from duetime.api.http.retry_policies import retry_policy_of
+from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
 from duetime.api.platform.types import (
     CallbackBody,
     CreateTimerBody,
@@ -48,10 +45,3 @@ def callback_of(body: CallbackBody) -> Callback:
             )
         case _ as unreachable:
             assert_never(unreachable)
-
-
-def metadata_of(metadata: Raw | UnsetType) -> Raw | None:
-    """JSON's null is no metadata."""
-    if metadata is UNSET or bytes(metadata) == b"null":
-        return None
-    return metadata

@@ -1,62 +1,53 @@
-"""The bodies of the platform API, as they are read and written.
+"""The bodies that the platform API reads and writes.
 
-Unknown members are refused: a misspelt `retry_policy` or `headers` would be noticed only when the
-timer has fired without it.
+Unknown members are refused: otherwise a misspelled `retry_policy` would be noticed only after the
+timer had fired without it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
-from duetime.api.http.constraints import (
-    BACKOFF_MULTIPLIER,
-    DURATION,
-    HEADER_VALUE,
+from duetime.api.http.types import (
     HEADERS,
     HTTP_URL,
     INSTANT,
     KEY_TEXT,
-    MAX_ATTEMPTS,
-    MAX_RETRIES,
+    AttemptOutcomeText,
+    BackoffMultiplier,
+    DurationText,
+    HeaderValue,
+    InitialInterval,
+    InstantText,
+    MaxAttempts,
+    MaxAttemptsDuration,
+    MaxInterval,
+    MaxRetries,
+    MaxRetryDuration,
 )
+from duetime.api.http.values import STATUSES
 
 ExecuteAt = Annotated[
     str,
     Meta(
-        description="When to make the callback: ISO 8601 with a UTC offset.",
+        description="Instant of the callback: ISO 8601 with a UTC offset.",
         examples=["2030-01-01T12:00:00Z"],
         extra_json_schema=INSTANT,
     ),
 ]
-InstantText = Annotated[
-    str, Meta(description="ISO 8601 in UTC.", extra_json_schema={"format": "date-time"})
-]
-DurationText = Annotated[
-    str,
-    Meta(
-        description='A duration such as "500ms", "30s", "10m" or "1h30m".',
-        extra_json_schema=DURATION,
-    ),
-]
-AttemptOutcomeText = Annotated[
-    Literal["completed", "rescheduled", "failed", "interrupted"],
-    Meta(
-        description="How it ended. `rescheduled`: the answer asked for another instant. "
-        "`interrupted`: no answer was recorded, as the service stopped meanwhile or the connection "
-        "was gone; it is repeated and does not count as a failure.",
-    ),
-]
+Status = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
+CallbackType = Annotated[str, Meta(extra_json_schema={"enum": ["http", "nats", "bus"]})]
 CallbackHeaders = Annotated[
-    dict[str, Annotated[str, Meta(extra_json_schema=HEADER_VALUE)]] | None,
+    dict[str, HeaderValue] | None,
     Meta(
-        description="Headers to send along.",
+        description="Headers to send with the callback.",
         examples=[{"Authorization": "Bearer token123"}],
         extra_json_schema=HEADERS,
     ),
 ]
 Payload = Annotated[
     Raw | UnsetType,
-    Meta(description="Any JSON value, sent exactly as written here; absent: no body."),
+    Meta(description="Any JSON value, sent exactly as written. Without one the body is empty."),
 ]
 Metadata = Annotated[
     Raw | UnsetType,
@@ -84,13 +75,13 @@ class HttpCallbackBody(
 class NatsCallbackBody(
     Struct, frozen=True, tag="nats", tag_field="type", forbid_unknown_fields=True
 ):
-    """A message published on a NATS subject. The timer is completed once the server has it. A 400
-    if the service is set to no NATS server."""
+    """A message published on a NATS subject. The timer is completed once the NATS server has it.
+    Refused with 400 if no NATS server is configured."""
 
     topic: Annotated[
         str,
         Meta(
-            description="The subject: words with dots between them, no spaces and no wildcards.",
+            description="The subject: words separated by dots, without spaces and wildcards.",
             examples=["events.timer.triggered"],
         ),
     ]
@@ -103,8 +94,8 @@ class NatsCallbackBody(
     ack: Annotated[
         bool,
         Meta(
-            description="Whether a JetStream stream must have stored the message: if none does, "
-            "the attempt failed. False unless given."
+            description="Whether the attempt succeeds only when a JetStream stream has stored the "
+            "message. Defaults to false."
         ),
     ] = False
 
@@ -113,59 +104,16 @@ CallbackBody = HttpCallbackBody | NatsCallbackBody
 
 
 class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a failing callback is tried again. Every member has a default."""
+    """How a failed callback is retried. Defaults: 3 retries within 24h, the first after 30s, each
+    wait twice as long as the last, up to 10m."""
 
-    max_retries: Annotated[
-        int | UnsetType,
-        Meta(
-            description="Retries after the first attempt, 3 unless given.",
-            extra_json_schema=MAX_RETRIES,
-        ),
-    ] = UNSET
-    max_attempts: Annotated[
-        int | UnsetType,
-        Meta(
-            description="Instead of `max_retries`: one more than it.",
-            extra_json_schema=MAX_ATTEMPTS,
-        ),
-    ] = UNSET
-    max_retry_attempts_duration: Annotated[
-        str | UnsetType,
-        Meta(
-            description="No retry is planned later than this after the first attempt: 24h "
-            "unless given, up to 365 days.",
-            extra_json_schema=DURATION,
-        ),
-    ] = UNSET
-    max_attempts_duration: Annotated[
-        str | UnsetType,
-        Meta(
-            description="Instead of `max_retry_attempts_duration`: the same.",
-            extra_json_schema=DURATION,
-        ),
-    ] = UNSET
-    initial_interval: Annotated[
-        str | UnsetType,
-        Meta(
-            description='The wait before the first retry, such as "500ms" or "1h30m"; 30s '
-            "unless given.",
-            extra_json_schema=DURATION,
-        ),
-    ] = UNSET
-    backoff_multiplier: Annotated[
-        float | UnsetType,
-        Meta(
-            description="What each further wait is multiplied by, 2 unless given.",
-            extra_json_schema=BACKOFF_MULTIPLIER,
-        ),
-    ] = UNSET
-    max_interval: Annotated[
-        str | UnsetType,
-        Meta(
-            description="The longest wait: 10m unless given, up to 30 days.",
-            extra_json_schema=DURATION,
-        ),
-    ] = UNSET
+    max_retries: MaxRetries = UNSET
+    max_attempts: MaxAttempts = UNSET
+    max_retry_attempts_duration: MaxRetryDuration = UNSET
+    max_attempts_duration: MaxAttemptsDuration = UNSET
+    initial_interval: InitialInterval = UNSET
+    backoff_multiplier: BackoffMultiplier = UNSET
+    max_interval: MaxInterval = UNSET
 
 
 class CreateTimerBody(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -176,31 +124,31 @@ class CreateTimerBody(Struct, frozen=True, gc=False, forbid_unknown_fields=True)
     metadata: Metadata = UNSET
     retry_policy: Annotated[
         RetryPolicyBody | None,
-        Meta(description="Without one, a failed callback is not tried again."),
+        Meta(description="Without one, a failed callback is not retried."),
     ] = None
     idempotency_key: Annotated[
         str | None,
         Meta(
-            description="A second request with the same key and the same content is answered "
-            "with the first one's timer; with other content it is refused.",
+            description="A second request with the same key and content returns the timer of the "
+            "first. With other content it is refused.",
             extra_json_schema=KEY_TEXT,
         ),
     ] = None
 
 
 class UpdateTimerBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to change. A member that is absent stays as it is."""
+    """Changes to a timer. Absent members stay as they are."""
 
     execute_at: ExecuteAt | UnsetType = UNSET
     callback: Annotated[
-        CallbackBody | UnsetType, Meta(description="The complete new callback.")
+        CallbackBody | UnsetType, Meta(description="The new callback, complete.")
     ] = UNSET
     metadata: Annotated[
         Raw | UnsetType, Meta(description="Any JSON value; null removes the metadata.")
     ] = UNSET
     retry_policy: Annotated[
         RetryPolicyBody | UnsetType | None,
-        Meta(description="The complete new policy; null removes it."),
+        Meta(description="The new policy, complete; null removes the policy."),
     ] = UNSET
 
 
@@ -210,8 +158,8 @@ class TimerSummary(Struct, frozen=True, gc=False):
     id: str
     created_at: InstantText
     execute_at: InstantText
-    callback_type: str
-    status: str
+    callback_type: CallbackType
+    status: Status
     executed_at: InstantText | None
 
 
@@ -222,18 +170,18 @@ class ChangedTimer(Struct, frozen=True):
     created_at: InstantText
     updated_at: InstantText
     execute_at: InstantText
-    callback_type: str
-    status: str
+    callback_type: CallbackType
+    status: Status
     executed_at: InstantText | None
 
 
 class CanceledTimer(Struct, frozen=True):
     id: str
-    status: str
+    status: Status
 
 
 class TimerList(Struct, frozen=True):
-    """A page of timers. `total` counts all that match."""
+    """A page of timers."""
 
     timers: list[TimerSummary]
     total: int
@@ -241,7 +189,7 @@ class TimerList(Struct, frozen=True):
     offset: int
     total_is_estimated: Annotated[
         bool | UnsetType,
-        Meta(description="There, and true, when `total` is large and was estimated."),
+        Meta(description="Present and true when `total` is large and was estimated."),
     ] = UNSET
 
 
@@ -252,7 +200,7 @@ class HttpCallbackConfig(Struct, frozen=True, tag="http", tag_field="type"):
 
 
 class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
-    """A message at NATS, on `topic`, or on `topic.key`."""
+    """A NATS message on `topic`, or on `topic.key` with a key."""
 
     topic: str
     key: str | UnsetType = UNSET
@@ -260,12 +208,12 @@ class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
     payload: Raw | UnsetType = UNSET
     ack: Annotated[
         bool | UnsetType,
-        Meta(description="There, and true, when a JetStream stream must store the message."),
+        Meta(description="Present and true when a JetStream stream must store the message."),
     ] = UNSET
 
 
 class BusCallbackConfig(Struct, frozen=True, tag="bus", tag_field="type"):
-    """The timer was registered over the bus and is announced there."""
+    """An event on the message bus: the timer was registered there."""
 
 
 CallbackConfig = HttpCallbackConfig | NatsCallbackConfig | BusCallbackConfig
@@ -280,8 +228,8 @@ class RetryPolicyAnswer(Struct, frozen=True):
 
 
 class AttemptAnswer(Struct, frozen=True):
-    """One try to deliver. An attempt that the service did not live to see answered has neither
-    `sent_at` nor `answered_at`."""
+    """One attempt to deliver. If Duetime stopped before the answer, `sent_at` and `answered_at`
+    are null."""
 
     number: int
     due_at: InstantText
@@ -299,20 +247,20 @@ class TimerDetail(Struct, frozen=True):
     created_at: InstantText
     updated_at: InstantText
     execute_at: InstantText
-    callback_type: str
+    callback_type: CallbackType
     callback_config: CallbackConfig
-    status: str
+    status: Status
     last_error: str | None
     executed_at: InstantText | None
-    metadata: Annotated[Raw | None, Meta(description="As it was given, or null.")]
+    metadata: Annotated[Raw | None, Meta(description="The metadata as given, or null.")]
     retry_policy: RetryPolicyAnswer | None
     due_at: Annotated[
         InstantText,
-        Meta(description="When the next attempt is due; `execute_at` unless a retry is planned."),
+        Meta(description="Instant of the next attempt: `execute_at` unless a retry is planned."),
     ]
     attempt: Annotated[int, Meta(description="Attempts made in the current firing.")]
     delivery_id: Annotated[
-        str, Meta(description="The `webhook-id` of the current firing, the same in its retries.")
+        str, Meta(description="The `webhook-id` of the current firing. Its retries share it.")
     ]
     attempts: Annotated[list[AttemptAnswer], Meta(description="The latest attempts, oldest first.")]
 
@@ -322,41 +270,41 @@ class EngineStatus(Struct, frozen=True):
     shards_owned: int
     lateness_ms: Annotated[
         float | None,
-        Meta(description="The 99th percentile of the last minute; null when nothing was due."),
+        Meta(description="99th percentile over the last minute; null if nothing was due."),
     ]
-    in_flight: Annotated[int, Meta(description="Attempts being made at this moment.")]
+    in_flight: Annotated[int, Meta(description="Attempts under way.")]
 
 
 class ClusterStatus(Struct, frozen=True):
-    """This process among those that share its database."""
+    """This node and the others that share its database."""
 
     node: str
     members: int
     shards: int
     clock_offset_ms: Annotated[
-        float | None, Meta(description="How far the database's clock is ahead of this one.")
+        float | None, Meta(description="How far the database's clock is ahead of this node's.")
     ]
     clock_skewed: bool
 
 
 class BusStatus(Struct, frozen=True):
-    """The message bus, as this process sees it. Counts are since its start."""
+    """The message bus as this node sees it. Counts start with the process."""
 
     broker: str
     connected: bool
     consuming: Annotated[
-        bool, Meta(description="False when commands could not be taken for ten seconds or more.")
+        bool, Meta(description="False when no commands could be read for ten seconds or more.")
     ]
     commands_received: int
     commands_rejected: int
     commands_ignored: Annotated[
-        int, Meta(description="Commands for timers that had fired or were canceled.")
+        int, Meta(description="Commands for timers that had fired or been canceled.")
     ]
     events_published: int
 
 
 class NatsStatus(Struct, frozen=True):
-    """The NATS server of callbacks, as this process sees it."""
+    """The NATS server for callbacks, as this node sees it."""
 
     server: str
     connected: bool
@@ -370,3 +318,18 @@ class HealthStatus(Struct, frozen=True):
     cluster: ClusterStatus | UnsetType = UNSET
     bus: BusStatus | UnsetType = UNSET
     nats: NatsStatus | UnsetType = UNSET
+
+
+def _envelope(name: str, data: Any, codes: dict[str, object]) -> type[Struct]:
+    """The type of an answer `{code, message, data}`, for its schema."""
+    code = Annotated[int, Meta(extra_json_schema=codes)]
+    return defstruct(name, [("code", code), ("message", str), ("data", data)])
+
+
+TimerSummaryEnvelope = _envelope("TimerSummaryEnvelope", TimerSummary, {"const": 0})
+ChangedTimerEnvelope = _envelope("ChangedTimerEnvelope", ChangedTimer, {"const": 0})
+CanceledTimerEnvelope = _envelope("CanceledTimerEnvelope", CanceledTimer, {"const": 0})
+TimerDetailEnvelope = _envelope("TimerDetailEnvelope", TimerDetail, {"const": 0})
+TimerListEnvelope = _envelope("TimerListEnvelope", TimerList, {"const": 0})
+HealthStatusEnvelope = _envelope("HealthStatusEnvelope", HealthStatus, {"enum": [0, 1]})
+Error = _envelope("Error", None, {"enum": [1, 2, 3, 4]})

@@ -1,1 +1,1 @@
-"""The Timer API v1: namespaces, ids of the client's own, retries, rescheduling, batches."""
+"""The Timer API v1: namespaces, client-chosen ids, retries, rescheduling, batches."""

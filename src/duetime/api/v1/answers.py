@@ -6,9 +6,10 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, json
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
-from duetime.api.v1.types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
+from duetime.api.http.values import instant_or_none
+from duetime.api.v1.answer_types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
-from duetime.domain.instants import Instant, format_duration, format_instant
+from duetime.domain.instants import format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 
@@ -31,7 +32,7 @@ NO_CONTENT = Answer(204, b"", ())
 
 
 def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
-    """`default_timeout_ms` is for timers that have no timeout of their own."""
+    """`default_timeout_ms` applies to timers without a timeout of their own."""
     callback = timer.callback
     timeout_ms = callback.timeout_ms or default_timeout_ms
     http = callback if isinstance(callback, HttpCallback) else None
@@ -98,7 +99,3 @@ def _attempt_answer(attempt: Attempt) -> AttemptAnswer:
         attempt.outcome.value,
         attempt.error,
     )
-
-
-def instant_or_none(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)

@@ -1,11 +1,11 @@
-"""One timer among many, as an entry of a batch or a line of an import asks for it."""
+"""The entries of a batch and the lines of an import: each is one timer among many."""
 
 from typing import NamedTuple
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, json
 
+from duetime.api.v1.request_types import CreateBody
 from duetime.api.v1.requests import decode_create
-from duetime.api.v1.types import CreateBody
 from duetime.domain.errors import InvalidInput
 from duetime.domain.limits import MAX_KEY_CHARACTERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -13,18 +13,18 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 TextIfKnown = str | UnsetType
 
 
-class Unreadable(Struct, frozen=True):
-    """A text that is no timer, and what is wrong with it."""
+class UnreadableEntry(Struct, frozen=True):
+    """A text that is not a timer, and why."""
 
     text: bytes
     error: InvalidInput
 
 
-Wanted = CreateBody | Unreadable
+BatchEntry = CreateBody | UnreadableEntry
 
 
-class KeyTold(NamedTuple):
-    """As much as is known of the key of a timer that was refused, for whoever looks for it."""
+class EntryKey(NamedTuple):
+    """The key of a refused timer, as far as it is known."""
 
     namespace: TextIfKnown
     id: TextIfKnown
@@ -40,28 +40,28 @@ _decode_members = json.Decoder(_KeyMembers).decode
 _decode_text = json.Decoder(str).decode
 
 
-def decode_wanted(text: bytes, whole: str) -> Wanted:
-    """`whole` is the name of the text, for what is wrong with all of it."""
+def decode_entry(text: bytes, whole: str) -> BatchEntry:
+    """`whole` is the name that errors give to the text."""
     try:
         return decode_create(text, whole)
     except InvalidInput as error:
-        return Unreadable(text, error)
+        return UnreadableEntry(text, error)
 
 
-def key_told(wanted: Wanted, default_namespace: str = DEFAULT_NAMESPACE) -> KeyTold:
-    """Whatever of the key can be read beyond doubt, also in a text that is no timer."""
-    if isinstance(wanted, CreateBody):
-        named = wanted.group_id if wanted.namespace is UNSET else wanted.namespace
-        return KeyTold(_short(default_namespace if named is UNSET else named), _short(wanted.id))
+def entry_key(entry: BatchEntry, default_namespace: str = DEFAULT_NAMESPACE) -> EntryKey:
+    """The parts of the key that can be read beyond doubt, even if the entry is unreadable."""
+    if isinstance(entry, CreateBody):
+        named = entry.group_id if entry.namespace is UNSET else entry.namespace
+        return EntryKey(_short(default_namespace if named is UNSET else named), _short(entry.id))
     try:
-        members = _decode_members(wanted.text)
+        members = _decode_members(entry.text)
     except (DecodeError, UnicodeDecodeError, RecursionError):
-        return KeyTold(UNSET, UNSET)
+        return EntryKey(UNSET, UNSET)
     id = _text_in(members.id)
     given = members.group_id if members.namespace is UNSET else members.namespace
     if given is UNSET and id is not UNSET:
-        return KeyTold(default_namespace, id)
-    return KeyTold(_text_in(given), id)
+        return EntryKey(default_namespace, id)
+    return EntryKey(_text_in(given), id)
 
 
 def _text_in(member: Raw | UnsetType) -> TextIfKnown:
@@ -74,5 +74,5 @@ def _text_in(member: Raw | UnsetType) -> TextIfKnown:
 
 
 def _short(text: str) -> TextIfKnown:
-    """What is longer is no part of a key, and the answer to an import would grow with it."""
+    """A longer text is no part of a key, and would make the answer to an import grow."""
     return text if len(text) <= MAX_KEY_CHARACTERS else UNSET

@@ -1,22 +1,18 @@
-"""Many timers in one request."""
+"""Creating many timers in one request."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
 
-from duetime.api.http.decoding import MAX_DEPTH, BodyDecoder
-from duetime.api.http.nesting import is_deeper_than
-from duetime.api.v1.batch_entries import Wanted, decode_wanted, key_told
+from duetime.api.http.decoding import BodyDecoder, is_deeper_than
+from duetime.api.v1.answer_types import BatchResult
+from duetime.api.v1.batch_entries import BatchEntry, decode_entry, entry_key
 from duetime.api.v1.errors import item_error
-from duetime.api.v1.requests import (
-    CHOICES,
-    PolicyOf,
-    new_timer_of,
-    retry_policy_in,
-)
-from duetime.api.v1.types import MAX_BATCH, BatchBody, BatchResult, CreateBody
+from duetime.api.v1.request_types import BatchBody, CreateBody
+from duetime.api.v1.requests import CHOICES, PolicyOf, new_timer_of, retry_policy_in
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
+from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_JSON_DEPTH
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.create_requests import NewTimer
@@ -25,7 +21,7 @@ from duetime.service.timer_service import TimerService
 
 Outcome = CreateResult | DuetimeError
 
-# A member of an enum takes longer to look up than a global.
+# A global is faster to look up than a member of an enum.
 _CREATED = Existence.CREATED
 
 
@@ -34,8 +30,8 @@ class _LooseBatch(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # The timer itself is one level.
-_MAX_MEMBER_DEPTH = MAX_DEPTH - 1
-# What each level takes at least.
+_MAX_MEMBER_DEPTH = MAX_JSON_DEPTH - 1
+# The fewest bytes that a level takes.
 _ARRAY_BYTES = len("[]")
 _OBJECT_BYTES = len('{"":}')
 
@@ -43,18 +39,18 @@ _decode_strictly = json.Decoder(BatchBody).decode
 _decode_loosely = BodyDecoder(_LooseBatch, CHOICES, limits_depth=False).decode
 
 
-def decode_batch(body: bytes) -> Sequence[Wanted]:
-    """The timers of a batch, or what is wrong with each. Raises `InvalidInput` when it is not a
-    batch at all.
+def decode_batch(body: bytes) -> Sequence[BatchEntry]:
+    """The entries of a batch, readable or not. Raises `InvalidInput` if the body is not a batch.
 
-    Most batches are faultless and decoded in one go; only in others each timer is looked at.
+    Most batches have no fault and are decoded in one go. Only the others are decoded one entry at
+    a time.
     """
-    wanted: Sequence[Wanted] | None = decode_faultless(_decode_timers, body, arrays_around=1)
-    if wanted is None:
-        wanted = [decode_wanted(bytes(timer), "timer") for timer in _decode_loosely(body).timers]
-    if not 1 <= len(wanted) <= MAX_BATCH:
-        raise InvalidInput("timers", f"must have 1 to {MAX_BATCH} entries")
-    return wanted
+    entries: Sequence[BatchEntry] | None = decode_faultless(_decode_timers, body, arrays_around=1)
+    if entries is None:
+        entries = [decode_entry(bytes(timer), "timer") for timer in _decode_loosely(body).timers]
+    if not 1 <= len(entries) <= MAX_BATCH_TIMERS:
+        raise InvalidInput("timers", f"must have 1 to {MAX_BATCH_TIMERS} entries")
+    return entries
 
 
 def _decode_timers(body: bytes) -> list[CreateBody]:
@@ -64,7 +60,7 @@ def _decode_timers(body: bytes) -> list[CreateBody]:
 def decode_faultless(
     decode: Callable[[bytes], list[CreateBody]], text: bytes, *, arrays_around: int = 0
 ) -> list[CreateBody] | None:
-    """All the timers of a text at once; None when anything is wrong with any of them."""
+    """All timers of a text at once, or None if anything is wrong with any of them."""
     try:
         if not text.isascii():
             text.decode()
@@ -76,8 +72,10 @@ def decode_faultless(
 
 
 def _has_arrays(text: bytes, around: int) -> bool:
-    """Whether there may be more than those around the timers. Mostly there are none, and to look
-    for the next one takes a fraction of the time that counting does."""
+    """Whether the text may have arrays besides those around the timers.
+
+    Most texts have none, and searching for the next one is much faster than counting them all.
+    """
     found = -1
     for _ in range(around + 1):
         found = text.find(b"[", found + 1)
@@ -87,9 +85,9 @@ def _has_arrays(text: bytes, around: int) -> bool:
 
 
 def _any_is_deep(timers: Iterable[CreateBody], never_deep_bytes: int) -> bool:
-    """Whether one is nested deeper than allowed, which only what is the client's own can be.
+    """Whether a payload or metadata is nested deeper than allowed; nothing else can be.
 
-    Most of that is so short that it need not be looked at, and asking here saves a call.
+    Most are too short for that. Comparing the length here saves a call for each.
     """
     for timer in timers:
         payload, metadata = timer.payload, timer.metadata
@@ -105,14 +103,14 @@ def _is_deep(member: Raw) -> bool:
 
 
 class BatchCreation:
-    """Creates what can be created of many timers."""
+    """Creates those of many timers that can be created."""
 
     def __init__(self, service: TimerService, namespaces: Namespaces) -> None:
         self._service = service
         self._namespaces = namespaces
 
-    async def create(self, wanted: Sequence[Wanted]) -> list[Outcome]:
-        """One outcome for each, in order. Raises `StoreUnavailable`."""
+    async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
+        """One outcome for each entry, in order. Raises `StoreUnavailable`."""
         unknown: set[str] = set()
 
         def policy_of(name: str) -> RetryPolicy:
@@ -120,27 +118,29 @@ class BatchCreation:
                 unknown.add(name)
             return retry_policy_in(self._namespaces, name)
 
-        news = _news_of(wanted, policy_of)
+        timers = _new_timers_of(entries, policy_of)
         if unknown:
-            # What a policy leaves out is the namespace's, which may be new to this node.
+            # Members absent from a policy are the namespace's, which may be new to this node.
             await self._namespaces.refresh()
-            news = _news_of(wanted, policy_of)
-        return await self._service.create_many(news)
+            timers = _new_timers_of(entries, policy_of)
+        return await self._service.create_many(timers)
 
 
-def _news_of(wanted: Iterable[Wanted], policy_of: PolicyOf) -> list[NewTimer | DuetimeError]:
-    news: list[NewTimer | DuetimeError] = []
-    for body in wanted:
+def _new_timers_of(
+    entries: Iterable[BatchEntry], policy_of: PolicyOf
+) -> list[NewTimer | DuetimeError]:
+    timers: list[NewTimer | DuetimeError] = []
+    for entry in entries:
         try:
-            news.append(
-                new_timer_of(body, policy_of) if isinstance(body, CreateBody) else body.error
+            timers.append(
+                new_timer_of(entry, policy_of) if isinstance(entry, CreateBody) else entry.error
             )
         except InvalidInput as error:
-            news.append(error)
-    return news
+            timers.append(error)
+    return timers
 
 
-def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
+def batch_result(entry: BatchEntry, outcome: Outcome) -> BatchResult:
     if isinstance(outcome, CreateResult):
         namespace, id = outcome.timer.key
         return BatchResult(
@@ -149,4 +149,4 @@ def batch_result(wanted: Wanted, outcome: Outcome) -> BatchResult:
     status: Literal["conflict", "invalid"] = (
         "conflict" if isinstance(outcome, TimerConflict) else "invalid"
     )
-    return BatchResult(status, *key_told(wanted), item_error(outcome))
+    return BatchResult(status, *entry_key(entry), item_error(outcome))

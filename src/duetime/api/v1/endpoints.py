@@ -1,4 +1,4 @@
-"""The handler of the v1 API that shows endpoints and their circuit breakers."""
+"""The handler of the v1 API that lists endpoints and the state of their circuit breakers."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -7,8 +7,9 @@ from msgspec import Struct
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
-from duetime.api.v1.answers import instant_or_none, ok
-from duetime.api.v1.endpoint_types import EndpointAnswer, EndpointListAnswer
+from duetime.api.http.values import instant_or_none
+from duetime.api.v1.answer_types import EndpointAnswer, EndpointListAnswer
+from duetime.api.v1.answers import ok
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 
 _STATES: dict[EndpointState, Literal["closed", "open", "halfOpen"]] = {

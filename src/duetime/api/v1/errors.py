@@ -9,7 +9,7 @@ from msgspec import json
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.decoding import InvalidRequest
-from duetime.api.v1.types import Details, ErrorAnswer, ItemError
+from duetime.api.v1.answer_types import Details, ErrorAnswer, ItemError
 from duetime.domain.errors import (
     DuetimeError,
     ErrorKind,
@@ -38,8 +38,8 @@ ERRORS = dict.fromkeys(
 
 _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
-# What the service calls otherwise. Here a callback is made over HTTP, and that of a timer which has
-# another type has no URL.
+# The service's names for fields, and this API's. Here all callbacks are made over HTTP, and a timer
+# with a callback of another type has no URL.
 _FIELDS = (
     ("callback.type", "callbackUrl"),
     ("callback.url", "callbackUrl"),
@@ -51,7 +51,8 @@ _FIELDS = (
 
 
 def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> Answer:
-    """What the client is told. What it did not cause is logged, and told without details."""
+    """The answer that explains an error. Errors that the client did not cause are logged, and
+    answered without details."""
     if not isinstance(error, DuetimeError):
         structlog.get_logger().error(
             "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
@@ -60,8 +61,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     status, _ = STATUS_AND_ERROR[error.kind]
     if status >= 500:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
-    told = item_error(error)
-    return refusal(status, told.error, told.message, now, told.details)
+    item = item_error(error)
+    return refusal(status, item.error, item.message, now, item.details)
 
 
 def refusal(
@@ -79,7 +80,7 @@ def refusal(
 
 
 def item_error(error: DuetimeError) -> ItemError:
-    """The error without its instant, as it stands in a list of results."""
+    """The error without a timestamp, for a list of results."""
     _, code = STATUS_AND_ERROR[error.kind]
     message, details = _message_and_details(error)
     return ItemError(error=code, message=message, details=details)
@@ -113,7 +114,7 @@ def method_not_allowed(allowed: Collection[str], now: Instant) -> Answer:
 
 
 def _field_and_problem(error: InvalidInput) -> tuple[str, str]:
-    """In the spelling of this API."""
+    """The error's field and problem in the spelling of this API."""
     renamed = _renamed(error.field)
     if renamed is not None:
         return renamed, error.problem

@@ -1,33 +1,99 @@
-"""Streams of timers of any length, one JSON object a line."""
+"""Imports: streams of timers of any length, one JSON object per line."""
 
 import asyncio
 from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from math import ceil
 
-from msgspec import UNSET, json
+from msgspec import UNSET, Struct, json
 from msgspec.structs import replace
 
-from duetime.api.v1.batch_entries import Unreadable, Wanted, decode_wanted, key_told
+from duetime.api.v1.answer_types import ImportAnswer, LineError
+from duetime.api.v1.batch_entries import BatchEntry, UnreadableEntry, decode_entry, entry_key
 from duetime.api.v1.batches import BatchCreation, Outcome, decode_faultless
 from duetime.api.v1.errors import item_error
-from duetime.api.v1.line_blocks import Block, LineBlocks
-from duetime.api.v1.types import MAX_BATCH, CreateBody, ImportAnswer, LineError
+from duetime.api.v1.request_types import CreateBody
 from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
+from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_IMPORT_ERRORS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence
 
 BLOCK_BYTES = 400 * 1024
-"""Lines are created in blocks of about this size, so that memory does not grow with the file. Of
-timers with small payloads it is as many as are written at once."""
+"""Size of the blocks in which lines are created, so that memory does not grow with the stream. With
+small payloads a block is as many timers as the store writes at once."""
 
 WRITES_AT_ONCE = 5
-"""While some blocks are written, as stores can, and another one is made ready to be, the next is
-read."""
-
-MAX_ERRORS_TOLD = 100
+"""Blocks that the store writes at the same time, while others are decoded and read."""
 
 _decode_lines = json.Decoder(CreateBody).decode_lines
+
+
+class Block(Struct, frozen=True):
+    """Whole lines from number `first_line` on. Without content the block is one line that was
+    dropped because it is longer than allowed."""
+
+    first_line: int
+    lines: int
+    content: bytes | None
+
+
+class LineBlocks:
+    """Cuts the chunks of a stream into blocks of complete lines."""
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._ready: deque[Block] = deque()
+        self._complete: list[bytes] = []
+        self._tail: list[bytes] = []
+        self._tail_bytes = 0
+        self._is_skipping = False
+        self._next_line = 1
+        self.complete_bytes = 0
+        """Size of the complete lines that have not been taken."""
+
+    def feed(self, chunk: bytes) -> None:
+        if self._is_skipping:
+            _, newline, chunk = chunk.partition(b"\n")
+            self._is_skipping = not newline
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            self._complete += [*self._tail, chunk[:end]]
+            self.complete_bytes += self._tail_bytes + end
+            self._tail, self._tail_bytes = [], 0
+        self._tail.append(chunk[end:])
+        self._tail_bytes += len(chunk) - end
+        if self._tail_bytes > self._max_line_bytes:
+            self._close_block()
+            self._ready.append(self._numbered(None))
+            self._tail, self._tail_bytes = [], 0
+            self._is_skipping = True
+
+    def end(self) -> None:
+        """The stream has ended, so the last line is complete."""
+        self._complete += self._tail
+        self.complete_bytes += self._tail_bytes
+        self._tail, self._tail_bytes = [], 0
+
+    def take(self) -> Block | None:
+        """The next complete lines, if there are any."""
+        if not self._ready:
+            self._close_block()
+        return self._ready.popleft() if self._ready else None
+
+    def _close_block(self) -> None:
+        content = b"".join(self._complete)
+        self._complete, self.complete_bytes = [], 0
+        if content:
+            self._ready.append(self._numbered(content))
+
+    def _numbered(self, content: bytes | None) -> Block:
+        first_line = self._next_line
+        lines = 1
+        if content is not None:
+            lines = content.count(b"\n") + (not content.endswith(b"\n"))
+        self._next_line += lines
+        return Block(first_line, lines, content)
 
 
 class Import:
@@ -48,11 +114,11 @@ class Import:
         self._errors: list[LineError] = []
 
     async def run(self, chunks: AsyncIterator[bytes]) -> ImportAnswer:
-        """Create the timers of all lines. Raises what the store raises; then what was read
-        before may have been created, and the whole may be sent again.
+        """Create the timers of all lines. Raises what the store raises; then earlier lines may
+        have been created, and the whole stream may be sent again.
 
-        What has come is written as soon as nothing else is: a slow stream is not kept waiting,
-        and of a fast one large blocks are made while others are being written.
+        Lines are written as soon as no other write is under way, so a slow stream does not wait.
+        A fast one fills large blocks while others are being written.
         """
         blocks = LineBlocks(self._max_line_bytes)
         async with asyncio.TaskGroup() as writes:
@@ -67,7 +133,7 @@ class Import:
         return self.answer()
 
     async def _write_next(self, blocks: LineBlocks, writes: asyncio.TaskGroup) -> bool:
-        """Begin to write a block, when there is room for it. False when there is no block."""
+        """Begin to write a block as soon as there is room for it. False if there is no block."""
         block = blocks.take()
         if block is None:
             return False
@@ -92,48 +158,48 @@ class Import:
     async def _create(self, block: Block) -> None:
         if block.content is None:
             error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
-            # Nothing was kept of its text.
-            self._count_refused(block.first_line, Unreadable(b"", error), error)
+            self._count_refused(block.first_line, UnreadableEntry(b"", error), error)
             return
-        wanted, numbers = self._decode(block, block.content)
-        # Parts of one size: a small one left over would cost as much to write as a large one.
-        parts = ceil(len(wanted) / MAX_BATCH)
+        entries, numbers = self._decode(block, block.content)
+        # Parts have the same size: a small remainder would cost as much to write as a large part.
+        parts = ceil(len(entries) / MAX_BATCH_TIMERS)
         for part in range(parts):
-            among = slice(len(wanted) * part // parts, len(wanted) * (part + 1) // parts)
-            outcomes = await self._batches.create(wanted[among])
-            self._count(numbers[among], wanted[among], outcomes)
+            among = slice(len(entries) * part // parts, len(entries) * (part + 1) // parts)
+            outcomes = await self._batches.create(entries[among])
+            self._count(numbers[among], entries[among], outcomes)
 
-    def _decode(self, block: Block, content: bytes) -> tuple[Sequence[Wanted], Sequence[int]]:
-        """The timers of a block and their lines. Blocks without a fault are decoded in one go."""
+    def _decode(self, block: Block, content: bytes) -> tuple[Sequence[BatchEntry], Sequence[int]]:
+        """The entries of a block and their line numbers. Blocks without a fault are decoded in one
+        go."""
         if block.first_line == 1:
             content = content.removeprefix(BOM_UTF8)
         numbers: Sequence[int] = range(block.first_line, block.first_line + block.lines)
-        wanted: Sequence[Wanted] | None = decode_faultless(_decode_lines, content)
-        if wanted is None or len(wanted) != block.lines:
+        entries: Sequence[BatchEntry] | None = decode_faultless(_decode_lines, content)
+        if entries is None or len(entries) != block.lines:
             lines = [
-                (block.first_line + place, line)
-                for place, line in enumerate(content.split(b"\n"))
+                (number, line)
+                for number, line in enumerate(content.split(b"\n"), block.first_line)
                 if line.strip()
             ]
             numbers = [number for number, _ in lines]
-            wanted = [decode_wanted(line, "line") for _, line in lines]
+            entries = [decode_entry(line, "line") for _, line in lines]
         if self._default_namespace is not None:
-            wanted = [self._with_namespace(body) for body in wanted]
-        return wanted, numbers
+            entries = [self._with_namespace(entry) for entry in entries]
+        return entries, numbers
 
-    def _with_namespace(self, body: Wanted) -> Wanted:
-        if isinstance(body, CreateBody) and body.namespace is UNSET and body.group_id is UNSET:
-            return replace(body, namespace=self._default_namespace)
-        return body
+    def _with_namespace(self, entry: BatchEntry) -> BatchEntry:
+        if isinstance(entry, CreateBody) and entry.namespace is UNSET and entry.group_id is UNSET:
+            return replace(entry, namespace=self._default_namespace)
+        return entry
 
     def _count(
-        self, lines: Sequence[int], wanted: Sequence[Wanted], outcomes: Sequence[Outcome]
+        self, lines: Sequence[int], entries: Sequence[BatchEntry], outcomes: Sequence[Outcome]
     ) -> None:
         created = existing = 0
         new = Existence.CREATED
-        for line, body, outcome in zip(lines, wanted, outcomes, strict=True):
+        for line, entry, outcome in zip(lines, entries, outcomes, strict=True):
             if not isinstance(outcome, CreateResult):
-                self._count_refused(line, body, outcome)
+                self._count_refused(line, entry, outcome)
             elif outcome.existence is new:
                 created += 1
             else:
@@ -141,17 +207,17 @@ class Import:
         self._created += created
         self._existing += existing
 
-    def _count_refused(self, line: int, wanted: Wanted, error: DuetimeError) -> None:
+    def _count_refused(self, line: int, entry: BatchEntry, error: DuetimeError) -> None:
         if isinstance(error, TimerConflict):
             self._conflicts += 1
         else:
             self._invalid += 1
-        if len(self._errors) < MAX_ERRORS_TOLD:
-            self._errors.append(self._line_error(line, wanted, error))
+        if len(self._errors) < MAX_IMPORT_ERRORS:
+            self._errors.append(self._line_error(line, entry, error))
 
-    def _line_error(self, line: int, wanted: Wanted, error: DuetimeError) -> LineError:
-        namespace, id = key_told(wanted, self._default_namespace or DEFAULT_NAMESPACE)
-        told = item_error(error)
+    def _line_error(self, line: int, entry: BatchEntry, error: DuetimeError) -> LineError:
+        namespace, id = entry_key(entry, self._default_namespace or DEFAULT_NAMESPACE)
+        item = item_error(error)
         return LineError(
-            line, namespace, id, error=told.error, message=told.message, details=told.details
+            line, namespace, id, error=item.error, message=item.message, details=item.details
         )

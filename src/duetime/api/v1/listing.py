@@ -1,4 +1,4 @@
-"""The query parameters of the list of timers, and the cursors that lead on."""
+"""The query parameters of lists and imports, and the cursors of pages."""
 
 import struct
 from base64 import b64decode, urlsafe_b64encode
@@ -8,28 +8,46 @@ from hashlib import blake2b
 from msgspec import UNSET, json
 from msgspec.structs import replace
 
-from duetime.api.http.instant_text import parse_instant
+from duetime.api.http.operations import Json, Parameter, choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
-from duetime.api.platform.query import ORDERS, STATUSES
+from duetime.api.http.types import INSTANT, KEY_LENGTH
+from duetime.api.http.values import ORDERS, STATUSES, parse_instant
 from duetime.api.v1.requests import namespace_of
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
+from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import Position, ScanQuery
 
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 1_000
+_NAMESPACE: Json = {"type": "string", **KEY_LENGTH}
+_INSTANT: Json = {"type": "string", **INSTANT}
+_GROUP_ID = Parameter("groupId", "An older name for `namespace`.", _NAMESPACE)
 
-_NAMESPACE = frozenset({"namespace", "groupId"})
-KNOWN = _NAMESPACE | {"status", "dueAfter", "dueBefore", "cursor", "limit", "order"}
+LIST_PARAMETERS = (
+    Parameter("namespace", "An existing namespace.", {**_NAMESPACE, "default": DEFAULT_NAMESPACE}),
+    _GROUP_ID,
+    choice_parameter("status", "Only timers with this status.", STATUSES),
+    Parameter("dueAfter", "Only timers with an `executeAt` at or after this instant.", _INSTANT),
+    Parameter("dueBefore", "Only timers with an `executeAt` before this instant.", _INSTANT),
+    Parameter("cursor", "The `nextCursor` of the page before.", {"type": "string"}),
+    number_parameter("limit", "Timers on a page.", 1, MAX_V1_PAGE_TIMERS, DEFAULT_PAGE_TIMERS),
+    choice_parameter("order", "Ascending or descending.", ORDERS, "asc"),
+)
+IMPORT_PARAMETERS = (
+    Parameter("namespace", "The namespace of lines that do not name one.", _NAMESPACE),
+    _GROUP_ID,
+)
+_LIST_NAMES = frozenset(parameter.name for parameter in LIST_PARAMETERS)
+_IMPORT_NAMES = frozenset(parameter.name for parameter in IMPORT_PARAMETERS)
 
-# Of which list, and where in it. The text of thirty bytes needs no padding.
+# Digest of the list, instant and uuid of the page's last timer: 30 bytes, which need no padding.
 _CURSOR = struct.Struct(">6sq16s")
 _LIST_BYTES = 6
 
 
 def parse_listing(query_string: bytes) -> ScanQuery:
     """Raises `InvalidInput` that names the parameter."""
-    given = parameters(query_string, KNOWN)
+    given = parameters(query_string, _LIST_NAMES)
     status, cursor = given.get("status"), given.get("cursor")
     query = ScanQuery(
         namespace=_namespace_in(given),
@@ -37,19 +55,19 @@ def parse_listing(query_string: bytes) -> ScanQuery:
         execute_from_inclusive=_instant_or_none("dueAfter", given.get("dueAfter")),
         execute_until_exclusive=_instant_or_none("dueBefore", given.get("dueBefore")),
         descending=choice("order", given.get("order", "asc"), ORDERS),
-        limit=number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT),
+        limit=number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_V1_PAGE_TIMERS),
     )
     return query if cursor is None else replace(query, after_exclusive=_position(cursor, query))
 
 
 def parse_import(query_string: bytes) -> str | None:
-    """The namespace for lines that do not name one, if there is one. Raises `InvalidInput`."""
-    given = parameters(query_string, _NAMESPACE)
+    """The namespace of lines that do not name one, or None. Raises `InvalidInput`."""
+    given = parameters(query_string, _IMPORT_NAMES)
     return _namespace_in(given) if given else None
 
 
 def cursor_of(last: Position, query: ScanQuery) -> str:
-    """Where the list goes on of which a page ended there."""
+    """Cursor for the page after `last`."""
     packed = _CURSOR.pack(_list_digest(query), last.execute_at, last.timer_uuid)
     return urlsafe_b64encode(packed).decode()
 
@@ -62,32 +80,31 @@ def _position(cursor: str, query: ScanQuery) -> Position:
     try:
         digest, execute_at, timer_uuid = _CURSOR.unpack(b64decode(cursor, b"-_", validate=True))
     except (ValueError, struct.error):
-        raise InvalidInput("cursor", "must be the nextCursor of a page before") from None
+        raise InvalidInput("cursor", "must be the nextCursor of an earlier page") from None
     if digest != _list_digest(query):
         problem = (
-            "is of another list: namespace, status, dueAfter, dueBefore and order must be those "
-            "of the page before"
+            "is of another list: namespace, status, dueAfter, dueBefore and order must be the "
+            "same on every page"
         )
         raise InvalidInput("cursor", problem)
     return Position(Instant(execute_at), timer_uuid)
 
 
 def _list_digest(query: ScanQuery) -> bytes:
-    """Tells the pages of one list from those of another, however long they are. Every node makes
-    the same."""
-    told = (
+    """Identifies the list that a page belongs to, in the same way on every node."""
+    filters = (
         query.namespace,
         query.status,
         query.execute_from_inclusive,
         query.execute_until_exclusive,
         query.descending,
     )
-    return blake2b(json.encode(told), digest_size=_LIST_BYTES).digest()
+    return blake2b(json.encode(filters), digest_size=_LIST_BYTES).digest()
 
 
 def _instant_or_none(name: str, text: str | None) -> Instant | None:
     if text is None:
         return None
-    # In a query a plus that was not encoded is a space; one after the date may be meant so.
+    # An unencoded plus reads as a space in a query. After the date it can only be the offset's.
     date, time = text[:11], text[11:]
     return parse_instant(name, date + time.replace(" ", "+"))

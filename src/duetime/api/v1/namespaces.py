@@ -1,4 +1,4 @@
-"""The handlers of the v1 API that are about namespaces."""
+"""The handlers of the v1 API for namespaces."""
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -7,15 +7,11 @@ from starlette.types import Receive, Scope
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.retry_policies import retry_policy_of
+from duetime.api.http.values import retry_policy_of
+from duetime.api.v1.answer_types import CountsAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.answers import ok, retry_policy_answer
-from duetime.api.v1.namespace_types import (
-    CountsAnswer,
-    NamespaceAnswer,
-    NamespaceBody,
-    NamespaceListAnswer,
-)
-from duetime.api.v1.paths import decoded, path_below_prefix
+from duetime.api.v1.request_types import NamespaceBody
+from duetime.api.v1.requests import path_text
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
@@ -28,9 +24,9 @@ _decode = BodyDecoder(NamespaceBody, {}).decode
 
 
 class NamespacesV1:
-    """Each method takes a request through to its answer, or raises.
+    """Each method answers a request or raises.
 
-    Answers tell what the store holds, also of what other nodes changed a moment ago.
+    Answers come from the store, so they include what other nodes changed a moment ago.
     """
 
     def __init__(
@@ -50,12 +46,12 @@ class NamespacesV1:
         return ok(NamespaceListAnswer([namespace_answer(each) for each in in_order]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        name = _name_in_path(scope)
+        name = path_text(scope, "name", "namespace")
         await self._namespaces.refresh()
         return await self._answer(await self._namespaces.named(name))
 
     async def put(self, scope: Scope, receive: Receive) -> Answer:
-        name = _name_in_path(scope)
+        name = path_text(scope, "name", "namespace")
         body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
         num_shards = None if body.num_shards is UNSET else body.num_shards
         stored = await self._namespaces.put(
@@ -69,7 +65,7 @@ class NamespacesV1:
 
 
 def changed_options(body: NamespaceBody, options: NamespaceOptions) -> NamespaceOptions:
-    """The options with the changes. Their ranges are the service's business."""
+    """The options with the changes. The service checks their ranges."""
     policy = body.retry_policy
     if policy is None:
         options = replace(options, retry_policy=RetryPolicy())
@@ -97,10 +93,6 @@ def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
         concurrency=options.concurrency,
         max_payload_bytes=options.max_payload_bytes,
     )
-
-
-def _name_in_path(scope: Scope) -> str:
-    return decoded("namespace", path_below_prefix(scope).removeprefix(b"namespaces/"))
 
 
 def _retention_seconds(text: str | None) -> int | None:

@@ -1,28 +1,27 @@
-"""From the bodies of the v1 API to what the service takes."""
+"""From the paths and bodies of the v1 API to the arguments of the service."""
 
 from collections.abc import Callable
+from urllib.parse import unquote_to_bytes
 
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
+from starlette.types import Scope
 
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.instant_text import parse_instant
-from duetime.api.http.retry_policies import retry_policy_of
-from duetime.api.platform.requests import metadata_of
-from duetime.api.v1.types import (
+from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
+from duetime.api.v1.request_types import (
     ChangeMembers,
     CreateBody,
-    GroupIdText,
-    NamespaceText,
     RedriveBody,
+    SelectedUpdateBody,
     SelectionBody,
-    TimerIdText,
     UpdateBody,
 )
 from duetime.domain.callback import BusCallback, Callback, CallbackProtocol, HttpCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_duration_ms
 from duetime.domain.keys import TimerKey
+from duetime.domain.limits import MAX_CALLBACK_TIMEOUT_MS, MIN_CALLBACK_TIMEOUT_MS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import OnExisting
@@ -34,6 +33,8 @@ PolicyOf = Callable[[str], RetryPolicy]
 
 CHOICES = {"callbackProtocol": "'answer' or 'status'"}
 
+_MIN_TIMEOUT_SECONDS = MIN_CALLBACK_TIMEOUT_MS / 1_000
+_MAX_TIMEOUT_SECONDS = MAX_CALLBACK_TIMEOUT_MS // 1_000
 _DEFAULT_PROTOCOL = CallbackProtocol.ANSWER
 _PROTOCOLS = {protocol.value: protocol for protocol in CallbackProtocol}
 
@@ -41,18 +42,6 @@ decode_create = BodyDecoder(CreateBody, CHOICES).decode
 decode_update = BodyDecoder(UpdateBody, CHOICES).decode
 decode_selection = BodyDecoder(SelectionBody, {}).decode
 decode_redrive = BodyDecoder(RedriveBody, {}).decode
-
-
-class SelectedUpdateBody(
-    ChangeMembers, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
-):
-    """Which timer is meant, and any of what may be changed."""
-
-    timer_id: TimerIdText
-    namespace: NamespaceText | UnsetType = UNSET
-    group_id: GroupIdText = UNSET
-
-
 decode_selected_update = BodyDecoder(SelectedUpdateBody, CHOICES).decode
 
 _NOTHING = UpdateBody()
@@ -61,7 +50,7 @@ _NOTHING = UpdateBody()
 def new_timer_of(
     body: CreateBody, policy_of: PolicyOf, on_existing: OnExisting = OnExisting.KEEP
 ) -> NewTimer:
-    """What is asked for. The depth of the payload has been checked with the body."""
+    """The timer to create. Decoding the body has checked the depth of the payload."""
     namespace = namespace_of(body.namespace, body.group_id)
     policy, timeout, headers = body.retry_policy, body.callback_timeout, body.callback_headers
     payload, protocol = body.payload, body.callback_protocol
@@ -87,7 +76,8 @@ def new_timer_of(
 
 
 def retry_policy_in(namespaces: Namespaces, name: str) -> RetryPolicy:
-    """That of a namespace that is known here; for others it does not matter."""
+    """The namespace's policy. A namespace that this node does not know gets the default policy:
+    the service refuses its timers."""
     namespace = namespaces.known(name)
     return RetryPolicy() if namespace is None else namespace.options.retry_policy
 
@@ -100,12 +90,26 @@ def namespace_of(namespace: str | UnsetType, group_id: str | UnsetType) -> str:
     return DEFAULT_NAMESPACE if group_id is UNSET else group_id
 
 
+def path_text(scope: Scope, name: str, field: str) -> str:
+    """The decoded parameter `name` of the path. Raises `InvalidInput` that names `field`."""
+    try:
+        return unquote_to_bytes(scope["path_params"][name]).decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(field, "must be UTF-8, percent-encoded") from None
+
+
+def key_in_path(scope: Scope) -> TimerKey:
+    return TimerKey(
+        path_text(scope, "namespace", "namespace"), path_text(scope, "timerId", "timer_id")
+    )
+
+
 def key_of(body: SelectionBody | SelectedUpdateBody) -> TimerKey:
     return TimerKey(namespace_of(body.namespace, body.group_id), body.timer_id)
 
 
 def timeout_ms_of(text: str | UnsetType, seconds: float | UnsetType) -> int | None:
-    """The timeout in either spelling; None when there is none."""
+    """The timeout in either spelling, or None."""
     by_text = by_seconds = None
     if text is not UNSET:
         try:
@@ -113,8 +117,9 @@ def timeout_ms_of(text: str | UnsetType, seconds: float | UnsetType) -> int | No
         except ValueError as error:
             raise InvalidInput("callback_timeout", str(error)) from None
     if seconds is not UNSET:
-        if not 0.001 <= seconds <= 3_600:
-            raise InvalidInput("callback_timeout_seconds", "must be from 0.001 to 3600")
+        if not _MIN_TIMEOUT_SECONDS <= seconds <= _MAX_TIMEOUT_SECONDS:
+            problem = f"must be from {_MIN_TIMEOUT_SECONDS} to {_MAX_TIMEOUT_SECONDS}"
+            raise InvalidInput("callback_timeout_seconds", problem)
         by_seconds = round(seconds * 1_000)
     if by_text is None:
         return by_seconds
@@ -134,9 +139,9 @@ def check_something_changes(body: ChangeMembers) -> None:
 
 
 def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetType:
-    """The callback with the changes; unset when it stays as it is."""
+    """The callback with the changes, or unset if there are none."""
     if isinstance(before, BusCallback) and body.retry_policy is not UNSET:
-        problem = "cannot be changed: an event is tried again until the bus has it"
+        problem = "cannot be changed: an event is retried until the bus has it"
         raise InvalidInput("retry_policy", problem)
     timeout_ms = timeout_ms_of(body.callback_timeout, body.callback_timeout_seconds)
     if (
@@ -163,7 +168,7 @@ def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetT
 
 
 def _changed_part(body: ChangeMembers) -> str:
-    """The first member that asks for another callback."""
+    """The first member that would change the callback."""
     parts = ("callback_url", "payload", "callback_headers", "callback_protocol")
     return next((part for part in parts if getattr(body, part) is not UNSET), "callback_timeout")
 
@@ -171,7 +176,7 @@ def _changed_part(body: ChangeMembers) -> str:
 def changed_policy(
     body: ChangeMembers, namespace: str, policy_of: PolicyOf
 ) -> RetryPolicy | UnsetType:
-    """JSON's null asks for the namespace's policy."""
+    """JSON's null restores the namespace's policy."""
     policy = body.retry_policy
     if policy is UNSET:
         return UNSET

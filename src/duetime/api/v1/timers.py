@@ -1,4 +1,4 @@
-"""The handlers of the v1 API, in both its styles."""
+"""The handlers of the v1 API for timers, named in the path or in the body."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -9,12 +9,13 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.body import ClientGone, read_body
-from duetime.api.http.instant_text import parse_instant
+from duetime.api.http.values import parse_instant
+from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
 from duetime.api.v1.imports import Import
 from duetime.api.v1.listing import cursor_of, parse_import, parse_listing
-from duetime.api.v1.paths import decoded, path_below_prefix
+from duetime.api.v1.request_types import ChangeMembers, RedriveBody
 from duetime.api.v1.requests import (
     changed_callback,
     changed_policy,
@@ -24,22 +25,16 @@ from duetime.api.v1.requests import (
     decode_selected_update,
     decode_selection,
     decode_update,
+    key_in_path,
     key_of,
     namespace_of,
     new_timer_of,
     retry_policy_in,
 )
-from duetime.api.v1.types import (
-    EXISTENCE_HEADER,
-    BatchAnswer,
-    ChangeMembers,
-    RedriveAnswer,
-    RedriveBody,
-    TimerPage,
-)
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
+from duetime.domain.limits import BATCH_BODY_FACTOR
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
@@ -48,9 +43,6 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import RedriveFilter, Redriving
 from duetime.service.timer_service import TimerService
 
-BATCH_BODIES = 8
-"""A batch may be as large as so many bodies of single requests."""
-
 _CREATE_HEADERS: dict[Existence, Headers] = {
     existence: (*JSON_TYPE, (EXISTENCE_HEADER.lower().encode(), existence.value.encode()))
     for existence in Existence
@@ -58,7 +50,7 @@ _CREATE_HEADERS: dict[Existence, Headers] = {
 
 
 class TimersV1:
-    """Each method takes a request through to its answer, or raises."""
+    """Each method answers a request or raises."""
 
     def __init__(
         self,
@@ -85,7 +77,7 @@ class TimersV1:
         return await self._create(scope, receive, OnExisting.REPLACE)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        return self._answer(await self._service.get(_key_in_path(scope)))
+        return self._answer(await self._service.get(key_in_path(scope)))
 
     async def get_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selection(await self._body(scope, receive))
@@ -93,14 +85,14 @@ class TimersV1:
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_update(await self._body(scope, receive))
-        return await self._change(_key_in_path(scope), body)
+        return await self._change(key_in_path(scope), body)
 
     async def update_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selected_update(await self._body(scope, receive))
         return await self._change(key_of(body), body)
 
     async def delete(self, scope: Scope, receive: Receive) -> Answer:
-        await self._service.remove(_key_in_path(scope))
+        await self._service.remove(key_in_path(scope))
         return NO_CONTENT
 
     async def delete_selected(self, scope: Scope, receive: Receive) -> Answer:
@@ -110,7 +102,7 @@ class TimersV1:
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         query = parse_listing(scope["query_string"])
-        # One more than the page shows tells whether there is another page.
+        # The timer after the page shows whether there is another page.
         timers = await self._service.scan(replace(query, limit=query.limit + 1))
         shown = timers[: query.limit]
         next_cursor = None
@@ -121,9 +113,9 @@ class TimersV1:
         return ok(TimerPage(answers, next_cursor))
 
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
-        wanted = decode_batch(await self._body(scope, receive, BATCH_BODIES))
-        outcomes = await self._batches.create(wanted)
-        return ok(BatchAnswer(list(map(batch_result, wanted, outcomes))))
+        entries = decode_batch(await self._body(scope, receive, BATCH_BODY_FACTOR))
+        outcomes = await self._batches.create(entries)
+        return ok(BatchAnswer(list(map(batch_result, entries, outcomes))))
 
     async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
         namespace = parse_import(scope["query_string"])
@@ -134,7 +126,7 @@ class TimersV1:
         try:
             return ok(await imported.run(_chunks(receive)))
         except ExceptionGroup as several:
-            # Each is worth telling, and the first is as good as any.
+            # Any one of the errors explains the failure.
             raise several.exceptions[0] from None
 
     async def redrive(self, scope: Scope, receive: Receive) -> Answer:
@@ -142,10 +134,10 @@ class TimersV1:
         namespace = DEFAULT_NAMESPACE if body.namespace is UNSET else body.namespace
         if body.timer_id is not UNSET:
             return await self._redrive_one(TimerKey(namespace, body.timer_id), body)
-        wanted = _filter_of(namespace, body)
+        matching = _filter_of(namespace, body)
         if body.dry_run:
-            return ok(RedriveAnswer(await self._redriving.count(wanted), 0))
-        redriven = await self._redriving.redrive_all(wanted)
+            return ok(RedriveAnswer(await self._redriving.count(matching), 0))
+        redriven = await self._redriving.redrive_all(matching)
         return ok(RedriveAnswer(redriven, redriven))
 
     async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
@@ -160,7 +152,7 @@ class TimersV1:
 
     async def _create(self, scope: Scope, receive: Receive, on_existing: OnExisting) -> Answer:
         body = decode_create(await self._body(scope, receive))
-        # What the policy leaves out is the namespace's, which may be new to this node.
+        # Members absent from the policy are the namespace's, which may be new to this node.
         await self._namespaces.named(namespace_of(body.namespace, body.group_id))
         new = new_timer_of(body, self._policy_of, on_existing)
         result = await self._service.create(new)
@@ -179,20 +171,14 @@ class TimersV1:
         )
         return self._answer(timer)
 
-    async def _body(self, scope: Scope, receive: Receive, bodies: int = 1) -> bytes:
-        return await read_body(scope["headers"], receive, bodies * self._max_body_bytes)
+    async def _body(self, scope: Scope, receive: Receive, factor: int = 1) -> bytes:
+        return await read_body(scope["headers"], receive, factor * self._max_body_bytes)
 
     def _policy_of(self, namespace: str) -> RetryPolicy:
         return retry_policy_in(self._namespaces, namespace)
 
     def _answer(self, timer: Timer, headers: Headers = JSON_TYPE) -> Answer:
         return ok(timer_answer(timer, self._default_timeout_ms), headers)
-
-
-def _key_in_path(scope: Scope) -> TimerKey:
-    """The first part below `timers/` is the namespace; all that follows is the id."""
-    namespace, _, timer_id = path_below_prefix(scope).removeprefix(b"timers/").partition(b"/")
-    return TimerKey(decoded("namespace", namespace), decoded("timer_id", timer_id))
 
 
 def _filter_of(namespace: str, body: RedriveBody) -> RedriveFilter:

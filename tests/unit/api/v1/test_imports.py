@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from msgspec import json
 
 from duetime.api.app import ApiRules
-from duetime.api.v1.batch_entries import Wanted
+from duetime.api.v1.batch_entries import BatchEntry
 from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.imports import Import
 from duetime.domain.timer import TimerStatus
@@ -199,7 +199,7 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
     written = asyncio.Event()
 
     class Watched(BatchCreation):
-        async def create(self, wanted: Sequence[Wanted]) -> list[Outcome]:
+        async def create(self, wanted: Sequence[BatchEntry]) -> list[Outcome]:
             outcomes = await super().create(wanted)
             written.set()
             return outcomes

@@ -104,7 +104,7 @@ async def test_a_cursor_of_another_list_is_refused(
         400,
         "INVALID_INPUT",
         "cursor is of another list: namespace, status, dueAfter, dueBefore and order must be "
-        "those of the page before",
+        "the same on every page",
     )
     assert reply.json["details"] == {"field": "cursor"}
 
@@ -159,11 +159,11 @@ async def test_an_offset_with_a_plus_may_be_left_as_it_is(bench: V1Bench) -> Non
         ("order=up", "order must be one of asc, desc"),
         ("dueAfter=tomorrow", "dueAfter must be a date and time in ISO 8601"),
         ("dueBefore=2030-01-01T00:00:00", "dueBefore must have a UTC offset"),
-        ("cursor=abc", "cursor must be the nextCursor of a page before"),
-        ("cursor=%F0%9F%98%80", "cursor must be the nextCursor of a page before"),
-        ("cursor=", "cursor must be the nextCursor of a page before"),
-        (f"cursor={'A' * 32}", "cursor must be the nextCursor of a page before"),
-        (f"cursor={'A' * 40}!", "cursor must be the nextCursor of a page before"),
+        ("cursor=abc", "cursor must be the nextCursor of an earlier page"),
+        ("cursor=%F0%9F%98%80", "cursor must be the nextCursor of an earlier page"),
+        ("cursor=", "cursor must be the nextCursor of an earlier page"),
+        (f"cursor={'A' * 32}", "cursor must be the nextCursor of an earlier page"),
+        (f"cursor={'A' * 40}!", "cursor must be the nextCursor of an earlier page"),
         (f"cursor={'A' * 40}", "cursor is of another list"),
         ("due_after=x", "due_after is not a known parameter"),
         ("limit=1&limit=2", "limit is given more than once"),

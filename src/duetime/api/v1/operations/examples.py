@@ -1,6 +1,4 @@
-"""The examples of the v1 API, shown in the OpenAPI document and on the docs page."""
-
-from collections.abc import Mapping
+"""Examples of the v1 API for the OpenAPI document and the docs page."""
 
 NAMESPACE = "default"
 OTHER_NAMESPACE = "notifications"
@@ -180,7 +178,3 @@ CALLBACK = {
     "attempt": 1,
     "payload": PAYLOAD,
 }
-
-
-def failure(error: str, message: str, details: Mapping[str, object]) -> dict[str, object]:
-    return {"error": error, "message": message, "details": details, "timestamp": EXECUTE_AT}

@@ -1,4 +1,4 @@
-"""The platform API: what each endpoint does."""
+"""The handlers of the platform API."""
 
 import re
 
@@ -6,20 +6,12 @@ from msgspec import UNSET
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer, answer
-from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import read_body
 from duetime.api.http.errors import Code
-from duetime.api.http.instant_text import parse_instant
-from duetime.api.http.retry_policies import retry_policy_of
+from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
 from duetime.api.platform.answers import changed_timer_of, detail_of, summary_of
 from duetime.api.platform.query import parse_query
-from duetime.api.platform.requests import (
-    callback_of,
-    decode_create,
-    decode_update,
-    metadata_of,
-    new_timer_of,
-)
+from duetime.api.platform.requests import callback_of, decode_create, decode_update, new_timer_of
 from duetime.api.platform.types import CanceledTimer, TimerList, UpdateTimerBody
 from duetime.domain.errors import InvalidInput
 from duetime.domain.keys import TimerKey
@@ -38,30 +30,22 @@ def created_answer(result: CreateResult) -> Answer:
     return answer(201, Code.SUCCESS, "timer created successfully", timer)
 
 
-class Platform:
-    """Each method takes a request through to its answer, or raises.
+class PlatformTimers:
+    """Each method answers a request or raises."""
 
-    The key is checked first, before anything of the body is read.
-    """
-
-    def __init__(self, service: TimerService, guard: ApiKeyGuard, max_body_bytes: int) -> None:
+    def __init__(self, service: TimerService, max_body_bytes: int) -> None:
         self._service = service
-        self._guard = guard
         self._max_body_bytes = max_body_bytes
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
-        headers = scope["headers"]
-        self._guard.check(headers)
-        body = await read_body(headers, receive, self._max_body_bytes)
+        body = await read_body(scope["headers"], receive, self._max_body_bytes)
         return created_answer(await self._service.create(new_timer_of(decode_create(body))))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         timer = await self._service.get(_key_of(scope))
         return answer(200, Code.SUCCESS, "success", detail_of(timer))
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         query = parse_query(scope["query_string"])
         page = await self._service.page(query)
         timers = [summary_of(timer) for timer in page.timers]
@@ -75,7 +59,6 @@ class Platform:
         return answer(200, Code.SUCCESS, "success", data)
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         key = _key_of(scope)
         body = decode_update(await read_body(scope["headers"], receive, self._max_body_bytes))
         if body == _NOTHING:
@@ -94,7 +77,6 @@ class Platform:
         return answer(200, Code.SUCCESS, "timer updated successfully", changed_timer_of(timer))
 
     async def cancel(self, scope: Scope, receive: Receive) -> Answer:
-        self._guard.check(scope["headers"])
         timer = await self._service.cancel(_key_of(scope))
         data = CanceledTimer(timer.key.id, timer.status.label)
         return answer(200, Code.SUCCESS, "timer canceled successfully", data)

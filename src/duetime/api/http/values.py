@@ -1,21 +1,28 @@
-"""From the retry policies of either API to ours. Fields are named as in the platform API."""
+"""From the values of a request to those of the domain. Errors use the platform's field names."""
 
 from typing import Protocol, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
+from duetime.domain import instants
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import parse_duration_ms
+from duetime.domain.instants import Instant, format_instant, parse_duration_ms
+from duetime.domain.limits import MAX_RETRIES
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import TimerStatus
 
 T = TypeVar("T", int, str)
 
-DEFAULTS = RetryPolicy()
+STATUSES = {status.label: status for status in TimerStatus}
+ORDERS = {"asc": False, "desc": True}
+"""Whether a list is descending, by the value of its `order` parameter."""
+
+_DEFAULTS = RetryPolicy()
 
 
 class RetryPolicyMembers(Protocol):
-    """What a policy is given as, in either spelling."""
+    """A retry policy in a request of either API."""
 
     @property
     def max_retries(self) -> int | UnsetType: ...
@@ -33,9 +40,27 @@ class RetryPolicyMembers(Protocol):
     def max_interval(self) -> str | UnsetType: ...
 
 
-def retry_policy_of(body: RetryPolicyMembers, policy: RetryPolicy = DEFAULTS) -> RetryPolicy:
-    """The policy with the given members; what is absent is as in `policy`. Its ranges are the
-    service's business."""
+def parse_instant(field: str, text: str) -> Instant:
+    """The instant of an ISO 8601 date and time with an offset. Raises `InvalidInput`."""
+    try:
+        return instants.parse_instant(text)
+    except ValueError as error:
+        raise InvalidInput(field, str(error)) from None
+
+
+def instant_or_none(instant: Instant | None) -> str | None:
+    return None if instant is None else format_instant(instant)
+
+
+def metadata_of(metadata: Raw | UnsetType) -> Raw | None:
+    """JSON's null means no metadata."""
+    if metadata is UNSET or bytes(metadata) == b"null":
+        return None
+    return metadata
+
+
+def retry_policy_of(body: RetryPolicyMembers, policy: RetryPolicy = _DEFAULTS) -> RetryPolicy:
+    """`policy` with the members that `body` gives. The service checks their ranges."""
     max_retries = _max_retries(body)
     if max_retries is not UNSET:
         policy = replace(policy, max_retries=max_retries)
@@ -71,15 +96,15 @@ def _max_retries(body: RetryPolicyMembers) -> int | UnsetType:
     name, number = given
     if name == "max_retries":
         return number
-    if not 1 <= number <= 101:
-        raise InvalidInput("retry_policy.max_attempts", "must be from 1 to 101")
+    if not 1 <= number <= MAX_RETRIES + 1:
+        raise InvalidInput("retry_policy.max_attempts", f"must be from 1 to {MAX_RETRIES + 1}")
     return number - 1
 
 
 def _either(
     name: str, value: T | UnsetType, other_name: str, other: T | UnsetType
 ) -> tuple[str, T] | None:
-    """The one of two spellings that was used."""
+    """The name and value of whichever of the two spellings the client used."""
     if value is not UNSET and other is not UNSET:
         problem = f"and {other_name} mean the same: give one of them"
         raise InvalidInput(f"retry_policy.{name}", problem)

@@ -1,4 +1,4 @@
-"""The examples of the platform API, shown in the OpenAPI document and on the docs page."""
+"""Examples of the platform API for the OpenAPI document and the docs page."""
 
 TIMER_ID = "01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
 
@@ -13,14 +13,16 @@ SUMMARY = {
 
 PAYLOAD = {"event": "timer_triggered", "user_id": "user123"}
 
+CALLBACK = {
+    "type": "http",
+    "url": "https://api.example.com/webhook",
+    "headers": {"Authorization": "Bearer token123"},
+    "payload": PAYLOAD,
+}
+
 CREATE = {
     "execute_at": "2030-01-01T12:00:00Z",
-    "callback": {
-        "type": "http",
-        "url": "https://api.example.com/webhook",
-        "headers": {"Authorization": "Bearer token123"},
-        "payload": PAYLOAD,
-    },
+    "callback": CALLBACK,
     "metadata": {"client_ref": "order-456"},
     "retry_policy": {"max_retries": 5, "initial_interval": "10s"},
     "idempotency_key": "order-456-reminder",
@@ -49,9 +51,9 @@ UPDATED = {
     "message": "timer updated successfully",
     "data": {
         "id": TIMER_ID,
-        "created_at": "2029-12-31T10:30:00Z",
+        "created_at": SUMMARY["created_at"],
         "updated_at": "2029-12-31T11:00:00Z",
-        "execute_at": "2030-01-01T16:00:00Z",
+        "execute_at": UPDATE["execute_at"],
         "callback_type": "http",
         "status": "pending",
         "executed_at": None,
@@ -79,12 +81,7 @@ DETAIL = {
         "updated_at": "2030-01-01T12:00:00.131Z",
         "execute_at": "2030-01-01T12:00:00Z",
         "callback_type": "http",
-        "callback_config": {
-            "type": "http",
-            "url": "https://api.example.com/webhook",
-            "headers": {"Authorization": "Bearer token123"},
-            "payload": PAYLOAD,
-        },
+        "callback_config": CALLBACK,
         "status": "completed",
         "last_error": None,
         "executed_at": "2030-01-01T12:00:00.131Z",
@@ -145,7 +142,3 @@ DEGRADED = {
         "engine": {"running": True, "shards_owned": 16, "lateness_ms": None, "in_flight": 0},
     },
 }
-
-
-def failure(code: int, message: str) -> dict[str, object]:
-    return {"code": code, "message": message, "data": None}

@@ -1,0 +1,119 @@
+"""What an operation of an API is. Tables of operations make the routes, the OpenAPI document and
+the docs page."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from msgspec import Struct
+from starlette.types import Receive, Scope
+
+from duetime.api.http.answers import Answer
+
+Json = Mapping[str, object]
+Examples = Mapping[str, object]
+Handler = Callable[[Scope, Receive], Awaitable[Answer]]
+H = TypeVar("H")
+
+JSON_MEDIA = "application/json"
+
+
+class Tag(Struct, frozen=True):
+    """A group of operations in the OpenAPI document and on the docs page."""
+
+    name: str
+    description: str
+
+
+SERVICE = Tag("Service", "The state of the service itself.")
+
+
+class Parameter(Struct, frozen=True):
+    """A parameter in the query or the path. One in the path needs an example, and ends at the
+    next slash unless it `takes_slashes`."""
+
+    name: str
+    description: str
+    schema: Json
+    place: Literal["query", "path"] = "query"
+    example: str | None = None
+    takes_slashes: bool = False
+
+
+class Body(Struct, frozen=True):
+    """A request body: a type, or a JSON Schema where there is no type."""
+
+    schema: type[Any] | Json
+    examples: Examples
+    media: tuple[str, ...] = (JSON_MEDIA,)
+    required: bool = True
+
+
+class Response(Struct, frozen=True):
+    """One answer to expect. Without a `schema` the answer has no body."""
+
+    status: str
+    description: str
+    schema: type[Any] | None = None
+    examples: Examples = {}
+    headers: Json = {}
+    links: Json = {}
+
+
+class Callback(Struct, frozen=True):
+    """The request that Duetime makes to `url`, an OpenAPI runtime expression, for a timer."""
+
+    url: str
+    summary: str
+    description: str
+    body: Body
+    responses: tuple[Response, ...]
+
+
+class Operation(Struct, Generic[H], frozen=True, kw_only=True):
+    """One method of one path, answered by a method of the class `H`.
+
+    Without a `tag` the OpenAPI document and the docs page leave the operation out.
+    """
+
+    id: str
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: str
+    handler: Callable[[H, Scope, Receive], Awaitable[Answer]]
+    needs_key: bool = True
+    tag: Tag | None = None
+    summary: str = ""
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    responses: tuple[Response, ...] = ()
+    callback: Callback | None = None
+
+    @property
+    def reads_query(self) -> bool:
+        return any(parameter.place == "query" for parameter in self.parameters)
+
+
+class Endpoint(NamedTuple):
+    """An operation and its handler, which has its services."""
+
+    operation: Operation[Any]
+    handle: Handler
+
+
+def bind(operations: Iterable[Operation[H]], handlers: H) -> list[Endpoint]:
+    return [Endpoint(each, partial(each.handler, handlers)) for each in operations]
+
+
+def choice_parameter(
+    name: str, description: str, choices: Iterable[str], default: str | None = None
+) -> Parameter:
+    schema: dict[str, object] = {"type": "string", "enum": list(choices)}
+    if default is not None:
+        schema["default"] = default
+    return Parameter(name, description, schema)
+
+
+def number_parameter(name: str, description: str, low: int, high: int, default: int) -> Parameter:
+    schema = {"type": "integer", "minimum": low, "maximum": high, "default": default}
+    return Parameter(name, description, schema)

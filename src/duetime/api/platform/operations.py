@@ -1,0 +1,238 @@
+"""The operations of the platform API, and the health check: every route is declared here."""
+
+from msgspec import Struct
+
+from duetime.api.http.errors import Code
+from duetime.api.http.operations import (
+    SERVICE,
+    Body,
+    Callback,
+    Operation,
+    Parameter,
+    Response,
+    Tag,
+)
+from duetime.api.platform import examples
+from duetime.api.platform.health import Health
+from duetime.api.platform.query import PARAMETERS
+from duetime.api.platform.timers import PlatformTimers
+from duetime.api.platform.types import (
+    CanceledTimerEnvelope,
+    ChangedTimerEnvelope,
+    CreateTimerBody,
+    Error,
+    HealthStatusEnvelope,
+    TimerDetailEnvelope,
+    TimerListEnvelope,
+    TimerSummaryEnvelope,
+    UpdateTimerBody,
+)
+
+TIMERS = Tag(
+    "Platform timers",
+    "Every answer has the form `{code, message, data}`. Code 0 is success, 1 an unexpected error, "
+    "2 invalid input, 3 not found, 4 unauthorized.",
+)
+
+_ID = Parameter(
+    "id",
+    "The timer's id, a UUID.",
+    {"type": "string", "format": "uuid"},
+    place="path",
+    example=examples.TIMER_ID,
+)
+
+
+def _success(status: str, description: str, schema: type[Struct], example: object) -> Response:
+    return Response(status, description, schema, {"Success": example})
+
+
+def _failure(status: str, description: str, code: Code, message: str) -> Response:
+    example = {"code": int(code), "message": message, "data": None}
+    return Response(status, description, Error, {"Error": example})
+
+
+_UNAUTHORIZED = _failure(
+    "401",
+    "The header X-API-Key is missing or wrong.",
+    Code.UNAUTHORIZED,
+    "missing or invalid X-API-Key",
+)
+_NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer not found")
+_INTERNAL = _failure(
+    "500", "The service could not do its work now.", Code.UNEXPECTED, "internal error"
+)
+
+
+def _failures_of_one(message: str) -> tuple[Response, ...]:
+    """The failures of operations on one timer. `message` is the example for 400."""
+    invalid = _failure(
+        "400",
+        "A value is not acceptable, or the timer's status does not allow this.",
+        Code.VALIDATION,
+        message,
+    )
+    return invalid, _UNAUTHORIZED, _NOT_FOUND, _INTERNAL
+
+
+_CALLBACK = Callback(
+    "{$request.body#/callback/url}",
+    "The callback of a platform timer",
+    "At the timer's instant Duetime sends a POST to the callback's URL, with the payload as the "
+    "body (an empty one without a payload) and the callback's headers. Any 2xx answer completes "
+    "the timer. Anything else is a failure, which is retried if there is a `retry_policy`.",
+    Body({}, {"Payload": examples.PAYLOAD}, required=False),
+    (
+        Response("2XX", "The timer is completed."),
+        Response("default", "The attempt failed."),
+    ),
+)
+
+CREATE_TIMER = Operation(
+    id="createTimer",
+    method="POST",
+    path="/timers",
+    handler=PlatformTimers.create,
+    tag=TIMERS,
+    summary="Create a timer",
+    description="The answer comes once the timer is durable. `execute_at` must be at least "
+    "`MIN_DELAY_SECONDS` (5 unless configured) and at most 100 years ahead.",
+    body=Body(
+        CreateTimerBody, {"HTTP callback": examples.CREATE, "NATS callback": examples.CREATE_NATS}
+    ),
+    responses=(
+        Response(
+            "201",
+            "The timer was created.",
+            TimerSummaryEnvelope,
+            {"Success": examples.CREATED},
+            links={
+                name: {"operationId": operation, "parameters": {"id": "$response.body#/data/id"}}
+                for name, operation in (
+                    ("get", "getTimer"),
+                    ("update", "updateTimer"),
+                    ("cancel", "cancelTimer"),
+                )
+            },
+        ),
+        _success(
+            "200",
+            "The timer that an equal request with this idempotency key created.",
+            TimerSummaryEnvelope,
+            examples.EXISTING,
+        ),
+        _failure(
+            "400", "A value is not acceptable.", Code.VALIDATION, "execute_at must be in the future"
+        ),
+        _UNAUTHORIZED,
+        _failure(
+            "409",
+            "The idempotency key belongs to another timer.",
+            Code.VALIDATION,
+            "idempotency_key was used for a different timer",
+        ),
+        _failure(
+            "413",
+            "The payload or the body is too large.",
+            Code.VALIDATION,
+            "callback.payload must be at most 262144 bytes of JSON",
+        ),
+        _INTERNAL,
+    ),
+    callback=_CALLBACK,
+)
+
+TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
+    CREATE_TIMER,
+    Operation(
+        id="listTimers",
+        method="GET",
+        path="/timers",
+        handler=PlatformTimers.page,
+        tag=TIMERS,
+        summary="List timers",
+        parameters=PARAMETERS,
+        responses=(
+            _success("200", "A page of timers.", TimerListEnvelope, examples.LIST),
+            _failure(
+                "400",
+                "A parameter is wrong.",
+                Code.VALIDATION,
+                "limit must be a whole number from 1 to 200",
+            ),
+            _UNAUTHORIZED,
+            _INTERNAL,
+        ),
+    ),
+    Operation(
+        id="getTimer",
+        method="GET",
+        path="/timers/{id}",
+        handler=PlatformTimers.get,
+        tag=TIMERS,
+        summary="Get a timer",
+        parameters=(_ID,),
+        responses=(
+            _success("200", "The timer.", TimerDetailEnvelope, examples.DETAIL),
+            *_failures_of_one("id must be a UUID"),
+        ),
+    ),
+    Operation(
+        id="updateTimer",
+        method="PUT",
+        path="/timers/{id}",
+        handler=PlatformTimers.update,
+        tag=TIMERS,
+        summary="Change a pending timer",
+        description="After an answer of 200 the old version never fires.",
+        parameters=(_ID,),
+        body=Body(UpdateTimerBody, {"New instant": examples.UPDATE}),
+        responses=(
+            _success("200", "The changed timer.", ChangedTimerEnvelope, examples.UPDATED),
+            *_failures_of_one("cannot update timer with status 'completed'"),
+            _failure(
+                "413",
+                "The payload or the body is too large.",
+                Code.VALIDATION,
+                "body must be at most 1048576 bytes",
+            ),
+        ),
+    ),
+    Operation(
+        id="cancelTimer",
+        method="DELETE",
+        path="/timers/{id}",
+        handler=PlatformTimers.cancel,
+        tag=TIMERS,
+        summary="Cancel a pending timer",
+        description="After an answer of 200 the timer never fires. Canceling a canceled timer "
+        "again succeeds.",
+        parameters=(_ID,),
+        responses=(
+            _success("200", "The timer is canceled.", CanceledTimerEnvelope, examples.CANCELED),
+            *_failures_of_one("cannot cancel timer with status 'completed'"),
+        ),
+    ),
+)
+
+HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
+    Operation(
+        id="health",
+        method="GET",
+        path="/healthz",
+        handler=Health.check,
+        needs_key=False,
+        tag=SERVICE,
+        summary="Health of the service",
+        description="Needs no key. Answers within 5 seconds.",
+        responses=(
+            _success("200", "The service is healthy.", HealthStatusEnvelope, examples.HEALTHY),
+            Response(
+                "500",
+                "The store does not answer, or the engine does not run.",
+                HealthStatusEnvelope,
+                {"Degraded": examples.DEGRADED},
+            ),
+        ),
+    ),
+)

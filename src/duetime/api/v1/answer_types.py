@@ -1,0 +1,184 @@
+"""The bodies that the Timer API v1 writes."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from duetime.api.http.types import AttemptOutcomeText, DurationText, InstantText
+
+EXISTENCE_HEADER = "Timer-Existence"
+"""Header of the answer to a create: whether the timer is new."""
+
+StatusLabel = Literal["pending", "executing", "completed", "failed", "canceled"]
+Details = dict[str, str | int | list[str]]
+
+
+class RetryPolicyAnswer(Struct, frozen=True, rename="camel", gc=False):
+    """The policy with all its members."""
+
+    max_retries: int
+    max_retry_attempts_duration: DurationText
+    initial_interval: DurationText
+    backoff_multiplier: float
+    max_interval: DurationText
+
+
+class AttemptAnswer(Struct, frozen=True, rename="camel", gc=False):
+    """One attempt to deliver."""
+
+    number: int
+    due_at: InstantText
+    claimed_at: InstantText
+    sent_at: InstantText | None
+    answered_at: InstantText | None
+    outcome: AttemptOutcomeText
+    error: str | None
+
+
+class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A timer as it is now."""
+
+    id: str
+    namespace: str
+    execute_at: InstantText
+    callback_url: str | None
+    callback_type: Literal["nats", "bus"] | UnsetType = UNSET
+    callback_protocol: Literal["answer", "status"] | UnsetType = UNSET
+    callback_headers: dict[str, str] | UnsetType = UNSET
+    payload: Raw | None
+    retry_policy: RetryPolicyAnswer | None
+    callback_timeout: DurationText
+    callback_timeout_seconds: float
+    created_at: InstantText
+    updated_at: InstantText
+    executed_at: InstantText | None
+    status: StatusLabel
+    attempts: list[AttemptAnswer]
+    last_error: str | None
+    next_attempt_at: InstantText | None
+    delivery_id: str
+    correlation_id: str | UnsetType = UNSET
+    metadata: Raw | UnsetType = UNSET
+
+
+class TimerPage(Struct, frozen=True, rename="camel"):
+    """Timers in the order of `executeAt`, and the cursor of the next page."""
+
+    timers: list[TimerAnswer]
+    next_cursor: str | None
+
+
+class ItemError(Struct, frozen=True, kw_only=True):
+    """Why a timer was not created."""
+
+    error: str
+    message: str
+    details: Details
+
+
+class ErrorAnswer(ItemError, frozen=True, kw_only=True):
+    """Why a request was refused or failed."""
+
+    timestamp: InstantText
+
+
+class BatchResult(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The result for one timer of a batch."""
+
+    status: Literal["created", "existing", "conflict", "invalid"]
+    namespace: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class BatchAnswer(Struct, frozen=True):
+    """One result for each timer of the batch, in the same order."""
+
+    results: list[BatchResult]
+
+
+class LineError(ItemError, frozen=True):
+    """Why a line was not imported. The first line is number 1."""
+
+    line: int
+    namespace: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+
+
+class ImportAnswer(Struct, frozen=True, kw_only=True):
+    """The result of an import. `errors` describes the first 100 lines that were not imported."""
+
+    lines: int
+    created: int
+    existing: int
+    conflicts: int
+    invalid: int
+    errors: list[LineError]
+
+
+class RedriveAnswer(Struct, frozen=True):
+    """How many timers matched, and how many of them are pending again."""
+
+    matched: int
+    redriven: int
+
+
+class CountsAnswer(Struct, frozen=True, kw_only=True, gc=False):
+    """Timers by status."""
+
+    pending: int
+    executing: int
+    completed: int
+    failed: int
+    canceled: int
+
+
+class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A namespace as it is now. Null means that the service's own setting applies."""
+
+    name: str
+    num_shards: int
+    retry_policy: RetryPolicyAnswer
+    retention: Annotated[
+        str | None, Meta(description='How long finished timers are kept; "0s" keeps them for ever.')
+    ]
+    concurrency: int | None
+    max_payload_bytes: int | None
+    counts: Annotated[
+        CountsAnswer | UnsetType,
+        Meta(description="The namespace's timers by status; absent in lists."),
+    ] = UNSET
+
+
+class NamespaceListAnswer(Struct, frozen=True):
+    """All namespaces, in the order of their names."""
+
+    namespaces: list[NamespaceAnswer]
+
+
+class EndpointAnswer(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A receiver of callbacks, as this node sees it."""
+
+    endpoint: Annotated[
+        str, Meta(description="The origin of its URLs.", examples=["https://app.example.com:443"])
+    ]
+    state: Annotated[
+        Literal["closed", "open", "halfOpen"],
+        Meta(
+            description="`closed`: callbacks are made as usual. `open`: the endpoint keeps failing "
+            "or hanging, so it gets only a few attempts at a time. `halfOpen`: open, with such an "
+            "attempt under way."
+        ),
+    ]
+    in_flight: Annotated[int, Meta(description="Attempts under way.")]
+    waiting: Annotated[int, Meta(description="Due timers that wait for their turn.")]
+    consecutive_failures: int
+    last_error: str | None
+    opened_at: InstantText | None
+
+
+class EndpointListAnswer(Struct, frozen=True):
+    """The endpoints that this node calls."""
+
+    node: Annotated[str, Meta(description="The name of the node that answers.")]
+    endpoints: list[EndpointAnswer]

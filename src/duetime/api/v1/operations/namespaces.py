@@ -1,0 +1,96 @@
+"""The operations of the v1 API on namespaces and endpoints."""
+
+from duetime.api.http.operations import SERVICE, Body, Operation, Parameter, Tag
+from duetime.api.http.types import KEY_TEXT
+from duetime.api.v1.answer_types import EndpointListAnswer, NamespaceAnswer, NamespaceListAnswer
+from duetime.api.v1.endpoints import EndpointsV1
+from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.operations import examples
+from duetime.api.v1.operations import responses as failures
+from duetime.api.v1.operations.responses import ok, with_failures
+from duetime.api.v1.request_types import NamespaceBody
+
+NAMESPACES = Tag("Namespaces v1", "Scopes of ids, each with settings for its timers.")
+
+# A slash in a namespace's name has to be encoded. Otherwise a slash at the end of the path would
+# create another namespace, and namespaces cannot be removed.
+_NAME = Parameter(
+    "name",
+    "The namespace's name. Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`.",
+    {"type": "string", **KEY_TEXT},
+    place="path",
+    example=examples.OTHER_NAMESPACE,
+)
+
+NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
+    Operation(
+        id="listNamespacesV1",
+        method="GET",
+        path="/api/v1/namespaces",
+        handler=NamespacesV1.page,
+        tag=NAMESPACES,
+        summary="List the namespaces",
+        responses=with_failures(
+            ok(
+                "All namespaces, ordered by name.",
+                NamespaceListAnswer,
+                {"Namespaces": {"namespaces": [examples.NAMESPACE_IN_LIST]}},
+            ),
+            failures.UNKNOWN_PARAMETER,
+        ),
+    ),
+    Operation(
+        id="getNamespaceV1",
+        method="GET",
+        path="/api/v1/namespaces/{name}",
+        handler=NamespacesV1.get,
+        tag=NAMESPACES,
+        summary="Get a namespace and the number of its timers",
+        parameters=(_NAME,),
+        responses=with_failures(
+            ok("The namespace.", NamespaceAnswer, {"Namespace": examples.NAMESPACE_ANSWER}),
+            failures.NO_NAMESPACE,
+        ),
+    ),
+    Operation(
+        id="putNamespaceV1",
+        method="PUT",
+        path="/api/v1/namespaces/{name}",
+        handler=NamespacesV1.put,
+        tag=NAMESPACES,
+        summary="Create or change a namespace",
+        description="Absent members stay as they are, and have their defaults in a new namespace. "
+        "The number of shards is fixed once the namespace exists.",
+        parameters=(_NAME,),
+        body=Body(NamespaceBody, {"All members": examples.NAMESPACE_BODY}),
+        responses=with_failures(
+            ok(
+                "The namespace as it is now.",
+                NamespaceAnswer,
+                {"Namespace": examples.NAMESPACE_ANSWER},
+            ),
+            failures.INVALID_SHARDS,
+            failures.TOO_LARGE,
+        ),
+    ),
+)
+
+ENDPOINT_OPERATIONS: tuple[Operation[EndpointsV1], ...] = (
+    Operation(
+        id="listEndpointsV1",
+        method="GET",
+        path="/api/v1/endpoints",
+        handler=EndpointsV1.page,
+        tag=SERVICE,
+        summary="List the endpoints of callbacks",
+        description="The endpoints as the answering node sees them; each node makes its own calls. "
+        "The list has the endpoints with attempts under way or timers waiting. It also has, for 10 "
+        "minutes after their last call, endpoints that could not be reached, gave no valid answer "
+        "in time, or answered with 5xx, 408 or 429. Other failures, such as a 404, count against "
+        "the timer and not the endpoint.",
+        responses=with_failures(
+            ok("The endpoints.", EndpointListAnswer, {"One is open": examples.ENDPOINTS}),
+            failures.UNKNOWN_PARAMETER,
+        ),
+    ),
+)

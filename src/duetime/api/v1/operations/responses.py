@@ -1,0 +1,100 @@
+"""The responses that operations of the v1 API have in common, each with an example."""
+
+from msgspec import Struct
+
+from duetime.api.http.operations import Examples, Response
+from duetime.api.v1.answer_types import Details, ErrorAnswer
+from duetime.api.v1.operations.examples import EXECUTE_AT
+
+_UNACCEPTABLE = "A value is not acceptable, or the namespace does not exist."
+
+
+def _failure(
+    status: str, description: str, error: str, message: str, details: Details | None = None
+) -> Response:
+    example = {
+        "error": error,
+        "message": message,
+        "details": details or {},
+        "timestamp": EXECUTE_AT,
+    }
+    return Response(status, description, ErrorAnswer, {error: example})
+
+
+def _invalid(description: str, field: str, problem: str) -> Response:
+    return _failure("400", description, "INVALID_INPUT", f"{field} {problem}", {"field": field})
+
+
+INVALID = _invalid(_UNACCEPTABLE, "executeAt", "must be in the future")
+INVALID_POLICY = _invalid(_UNACCEPTABLE, "retryPolicy.maxRetries", "must be from 0 to 100")
+INVALID_FILTER = _invalid(_UNACCEPTABLE, "body", "must have a timerId, a filter, or all: true")
+INVALID_LIMIT = _invalid(
+    "A parameter is wrong or unknown, or the namespace does not exist.",
+    "limit",
+    "must be a whole number from 1 to 1000",
+)
+INVALID_SHARDS = _invalid(
+    "A value is not acceptable.",
+    "numShards",
+    "is 16 since the namespace was created, and stays so",
+)
+UNKNOWN_PARAMETER = _invalid(
+    "The request has a query, which this operation does not read.",
+    "limit",
+    "is not a known parameter: there are none",
+)
+NO_NAMESPACE = _failure(
+    "400",
+    "The namespace does not exist, or its name is not acceptable.",
+    "NAMESPACE_NOT_FOUND",
+    "namespace 'orders' does not exist",
+    {"field": "namespace"},
+)
+_UNAUTHORIZED = _failure(
+    "401",
+    "The header X-API-Key is missing or wrong.",
+    "UNAUTHORIZED",
+    "missing or invalid X-API-Key",
+)
+NOT_FOUND = _failure("404", "There is no such timer.", "TIMER_NOT_FOUND", "timer not found")
+CONFLICT = _failure(
+    "409",
+    "A different timer with this id exists.",
+    "TIMER_CONFLICT",
+    "a timer with this id exists and differs in executeAt, payload",
+    {"fields": ["executeAt", "payload"]},
+)
+NOT_PENDING = _failure(
+    "409",
+    "The timer is no longer pending.",
+    "TIMER_NOT_PENDING",
+    "cannot update timer with status 'completed'",
+    {"status": "completed"},
+)
+NOT_FAILED = _failure(
+    "409",
+    "The timer has not failed.",
+    "TIMER_NOT_FAILED",
+    "cannot redrive timer with status 'pending': only failed ones",
+    {"status": "pending"},
+)
+TOO_LARGE = _failure(
+    "413",
+    "The payload or the body is too large.",
+    "PAYLOAD_TOO_LARGE",
+    "payload must be at most 262144 bytes of JSON",
+    {"field": "payload"},
+)
+_INTERNAL = _failure(
+    "500", "The service could not do its work now.", "INTERNAL_ERROR", "internal error"
+)
+
+
+def ok(description: str, schema: type[Struct], examples: Examples) -> Response:
+    return Response("200", description, schema, examples)
+
+
+def with_failures(success: Response, *own: Response) -> tuple[Response, ...]:
+    """The responses of an operation, with the failures that every operation has."""
+    ordered = sorted((*own, _UNAUTHORIZED, _INTERNAL), key=lambda each: each.status)
+    return success, *ordered

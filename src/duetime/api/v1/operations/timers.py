@@ -1,0 +1,325 @@
+"""The operations of the v1 API on timers."""
+
+from duetime.api.http.operations import Body, Json, Operation, Parameter, Response, Tag
+from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
+from duetime.api.v1.answer_types import (
+    EXISTENCE_HEADER,
+    BatchAnswer,
+    ImportAnswer,
+    RedriveAnswer,
+    TimerAnswer,
+    TimerPage,
+)
+from duetime.api.v1.listing import IMPORT_PARAMETERS, LIST_PARAMETERS
+from duetime.api.v1.operations import examples
+from duetime.api.v1.operations import responses as failures
+from duetime.api.v1.operations.callback import TIMER_CALLBACK
+from duetime.api.v1.operations.responses import ok, with_failures
+from duetime.api.v1.request_types import (
+    BatchBody,
+    CreateBody,
+    RedriveBody,
+    SelectedUpdateBody,
+    SelectionBody,
+    UpdateBody,
+)
+from duetime.api.v1.timers import TimersV1
+from duetime.ports.store import Existence
+
+TIMERS = Tag(
+    "Timers v1",
+    "Timers in namespaces, with ids that the client chooses. The path names the timer, or the "
+    "body does in operations whose path ends in a verb. Errors have the form `{error, message, "
+    "details, timestamp}`: `error` is a code for programs, `details.field` the member or parameter "
+    "at fault, `details.fields` the members in which an existing timer differs, `details.status` "
+    "the timer's status. Unknown members and parameters are refused.",
+)
+_ENCODED = (
+    "Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`. Most clients take `.` "
+    "and `..` for steps in the path, so give these in the body, as in `/api/v1/timers/get`."
+)
+_KEY = (
+    Parameter(
+        "namespace",
+        f"The timer's namespace. {_ENCODED}",
+        {"type": "string", **KEY_LENGTH},
+        place="path",
+        example=examples.NAMESPACE,
+    ),
+    Parameter(
+        "timerId",
+        f"The timer's id. {_ENCODED}",
+        {"type": "string", **KEY_TEXT},
+        place="path",
+        example=examples.TIMER_ID,
+        takes_slashes=True,
+    ),
+)
+_SELECTION = Body(SelectionBody, {"Selection": examples.SELECTION})
+_DELETED = Response("204", "The timer is gone: it never fires, and its id is free again.")
+_LINKS = {
+    name: {
+        "operationId": operation,
+        "parameters": {"namespace": "$response.body#/namespace", "timerId": "$response.body#/id"},
+    }
+    for name, operation in (
+        ("get", "getTimerV1"),
+        ("update", "updateTimerV1"),
+        ("delete", "deleteTimerV1"),
+    )
+}
+
+
+def _created(description: str, *existences: Existence) -> Response:
+    header: Json = {
+        "description": "Whether the timer is new, existed because of an equal request, or replaced "
+        "a pending one.",
+        "required": True,
+        "schema": {"type": "string", "enum": [existence.value for existence in existences]},
+    }
+    return Response(
+        "200",
+        description,
+        TimerAnswer,
+        {"Timer": examples.TIMER},
+        headers={EXISTENCE_HEADER: header},
+        links=_LINKS,
+    )
+
+
+_CHANGED = with_failures(
+    ok("The changed timer.", TimerAnswer, {"Changed": examples.UPDATED}),
+    failures.INVALID,
+    failures.NOT_FOUND,
+    failures.NOT_PENDING,
+    failures.TOO_LARGE,
+)
+
+TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
+    Operation(
+        id="createTimerV1",
+        method="POST",
+        path="/api/v1/timers",
+        handler=TimersV1.create,
+        tag=TIMERS,
+        summary="Create a timer",
+        description="The answer comes once the timer is durable. Repeating a request is safe: the "
+        "answer is the existing timer. If that is a different one, `details.fields` names the "
+        "members that differ. `executeAt` may be at most 100 years ahead.",
+        body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
+        responses=with_failures(
+            _created(
+                "The timer, new or as an equal request created it.",
+                Existence.CREATED,
+                Existence.EXISTING,
+            ),
+            failures.INVALID_POLICY,
+            failures.CONFLICT,
+            failures.TOO_LARGE,
+        ),
+        callback=TIMER_CALLBACK,
+    ),
+    Operation(
+        id="listTimersV1",
+        method="GET",
+        path="/api/v1/timers",
+        handler=TimersV1.page,
+        tag=TIMERS,
+        summary="List the timers of a namespace",
+        description="In the order of `executeAt`. Every page but the last has a `nextCursor`: "
+        "repeat the request with it to get the next page. `limit` may change from page to page, "
+        "the other parameters may not.",
+        parameters=LIST_PARAMETERS,
+        responses=with_failures(
+            ok(
+                "A page of timers.",
+                TimerPage,
+                {"A page": examples.PAGE, "The last page": examples.LAST_PAGE},
+            ),
+            failures.INVALID_LIMIT,
+        ),
+    ),
+    Operation(
+        id="getTimerV1",
+        method="GET",
+        path="/api/v1/timers/{namespace}/{timerId}",
+        handler=TimersV1.get,
+        tag=TIMERS,
+        summary="Get a timer",
+        parameters=_KEY,
+        responses=with_failures(
+            ok(
+                "The timer.",
+                TimerAnswer,
+                {"Pending": examples.TIMER, "Failed": examples.FAILED_TIMER},
+            ),
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+        ),
+    ),
+    Operation(
+        id="updateTimerV1",
+        method="PUT",
+        path="/api/v1/timers/{namespace}/{timerId}",
+        handler=TimersV1.update,
+        tag=TIMERS,
+        summary="Change a pending timer",
+        description="Absent members stay as they are. After an answer of 200 the old version never "
+        "fires.",
+        parameters=_KEY,
+        body=Body(UpdateBody, {"New instant": examples.UPDATE}),
+        responses=_CHANGED,
+    ),
+    Operation(
+        id="deleteTimerV1",
+        method="DELETE",
+        path="/api/v1/timers/{namespace}/{timerId}",
+        handler=TimersV1.delete,
+        tag=TIMERS,
+        summary="Delete a pending timer",
+        parameters=_KEY,
+        responses=with_failures(
+            _DELETED, failures.NO_NAMESPACE, failures.NOT_FOUND, failures.NOT_PENDING
+        ),
+    ),
+    Operation(
+        id="upsertTimerV1",
+        method="POST",
+        path="/api/v1/timers/create",
+        handler=TimersV1.upsert,
+        tag=TIMERS,
+        summary="Create a timer, or replace a pending one",
+        description="A pending timer with the same id is replaced: its old version never fires. A "
+        "timer that is no longer pending is returned if it is equal, and the request is refused "
+        "if not.",
+        body=Body(CreateBody, {"Full": examples.CREATE}),
+        responses=with_failures(
+            _created("The timer as it is now.", *Existence),
+            failures.INVALID,
+            failures.NOT_PENDING,
+            failures.TOO_LARGE,
+        ),
+        callback=TIMER_CALLBACK,
+    ),
+    Operation(
+        id="getSelectedTimerV1",
+        method="POST",
+        path="/api/v1/timers/get",
+        handler=TimersV1.get_selected,
+        tag=TIMERS,
+        summary="Get a timer named in the body",
+        body=_SELECTION,
+        responses=with_failures(
+            ok("The timer.", TimerAnswer, {"Pending": examples.TIMER}),
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+            failures.TOO_LARGE,
+        ),
+    ),
+    Operation(
+        id="updateSelectedTimerV1",
+        method="POST",
+        path="/api/v1/timers/update",
+        handler=TimersV1.update_selected,
+        tag=TIMERS,
+        summary="Change a pending timer named in the body",
+        description="Besides the members that name the timer, at least one other is required.",
+        body=Body(SelectedUpdateBody, {"New instant": examples.SELECTION | examples.UPDATE}),
+        responses=_CHANGED,
+    ),
+    Operation(
+        id="deleteSelectedTimerV1",
+        method="POST",
+        path="/api/v1/timers/delete",
+        handler=TimersV1.delete_selected,
+        tag=TIMERS,
+        summary="Delete a pending timer named in the body",
+        body=_SELECTION,
+        responses=with_failures(
+            _DELETED,
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+            failures.NOT_PENDING,
+            failures.TOO_LARGE,
+        ),
+    ),
+    Operation(
+        id="createTimersV1",
+        method="POST",
+        path="/api/v1/timers/batch",
+        handler=TimersV1.create_batch,
+        tag=TIMERS,
+        summary="Create up to 1,000 timers",
+        description="Each timer is created or refused by itself. Its result says what is wrong "
+        "with it, and the others are created. The body may be eight times as large as others.",
+        body=Body(BatchBody, {"One is wrong": examples.BATCH}),
+        responses=with_failures(
+            ok("One result for each timer.", BatchAnswer, {"One is wrong": examples.BATCH_RESULTS}),
+            failures.INVALID,
+            failures.TOO_LARGE,
+        ),
+    ),
+    Operation(
+        id="importTimersV1",
+        method="POST",
+        path="/api/v1/timers/import",
+        handler=TimersV1.create_stream,
+        tag=TIMERS,
+        summary="Create any number of timers",
+        description="A stream of any length, one JSON object per line. Blank lines are skipped. "
+        "Timers whose instant has passed are accepted, and due at once. Sending the same stream "
+        "again is safe.",
+        parameters=IMPORT_PARAMETERS,
+        body=Body(
+            {
+                "type": "string",
+                "format": "binary",
+                "description": "One JSON object per line, each like the body of a create "
+                "(`V1CreateBody`), without line breaks in it.",
+            },
+            {"Two lines": examples.IMPORT},
+            media=("application/x-ndjson", "application/octet-stream"),
+        ),
+        responses=with_failures(
+            ok(
+                "The counts, and the lines that were refused.",
+                ImportAnswer,
+                {"One is wrong": examples.IMPORTED},
+            ),
+            failures.NO_NAMESPACE,
+        ),
+    ),
+    Operation(
+        id="redriveTimersV1",
+        method="POST",
+        path="/api/v1/timers/redrive",
+        handler=TimersV1.redrive,
+        tag=TIMERS,
+        summary="Fire failed timers once more",
+        description="One timer by its `timerId`, or all failed timers of the namespace that match. "
+        "The latter requires a filter or `all`. The timers are pending again and due at once, as "
+        "new firings. With `dryRun` they are only counted.",
+        body=Body(
+            RedriveBody,
+            {
+                "Count them": examples.REDRIVE_COUNT,
+                "One": examples.REDRIVE_ONE,
+                "All": examples.REDRIVE_ALL,
+            },
+        ),
+        responses=with_failures(
+            ok(
+                "The number of timers.",
+                RedriveAnswer,
+                {
+                    "Counted": {"matched": 12, "redriven": 0},
+                    "Redriven": {"matched": 12, "redriven": 12},
+                },
+            ),
+            failures.INVALID_FILTER,
+            failures.NOT_FOUND,
+            failures.NOT_FAILED,
+            failures.TOO_LARGE,
+        ),
+    ),
+)
