@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from duetime.delivery.http_client import HttpClient, parse_target
-from tests.e2e.http_client.servers import OK, Peer, answer_each_with, post, serve
+from tests.integration.delivery.http_client.servers import OK, Peer, answer_each_with, post, serve
 
 
 async def test_request_is_exactly_what_was_asked_for(client: HttpClient) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from duetime.delivery.http_client import Address, DeliveryFailure, HttpClient, Resolve
-from tests.e2e.http_client.servers import OK, answer_each_with, post, serve
+from tests.integration.delivery.http_client.servers import OK, answer_each_with, post, serve
 
 
 def free_port() -> int:

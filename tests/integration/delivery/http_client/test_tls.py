@@ -18,7 +18,7 @@ from duetime.delivery.http_client import (
     TimedOut,
     default_ssl_context,
 )
-from tests.e2e.http_client.servers import (
+from tests.integration.delivery.http_client.servers import (
     OK,
     Behaviour,
     Peer,

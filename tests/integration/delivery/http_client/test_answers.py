@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.delivery.http_client import DeliveryFailure, HttpAnswer, HttpClient, InvalidAnswer
-from tests.e2e.http_client.servers import (
+from tests.integration.delivery.http_client.servers import (
     OK,
     Peer,
     answer_each_with,

@@ -12,8 +12,6 @@ from structlog.testing import capture_logs
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions, session, session_keeper
 from tests.brokers.nats_fixtures import MakeNats
 
-pytestmark = pytest.mark.e2e
-
 PATIENCE_SECONDS = 10
 AT_ONCE_SECONDS = 3
 

@@ -25,8 +25,6 @@ from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
 from tests.unit.delivery.claims import claim_of
 
-pytestmark = pytest.mark.e2e
-
 PATIENCE_SECONDS = 10
 AT_ONCE_SECONDS = 2
 """Much less than the time an attempt may take in these tests."""

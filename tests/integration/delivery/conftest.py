@@ -18,7 +18,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 @pytest.fixture(scope="session")
 def ssl_context() -> ssl.SSLContext:
-    """Made once: to load the system's authorities takes longer than most of these tests."""
+    """Shared, because loading the system's authorities takes longer than most of these tests."""
     return ssl.create_default_context()
 
 

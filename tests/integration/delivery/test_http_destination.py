@@ -11,7 +11,7 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.testing.virtual_clock import START_AT
-from tests.e2e.http_client.servers import (
+from tests.integration.delivery.http_client.servers import (
     Peer,
     answer_each_with,
     answer_once_and_close,

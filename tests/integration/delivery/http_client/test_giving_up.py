@@ -12,7 +12,14 @@ from duetime.delivery.http_client import (
     HttpClient,
     TimedOut,
 )
-from tests.e2e.http_client.servers import OK, Behaviour, Peer, answer_each_with, post, serve
+from tests.integration.delivery.http_client.servers import (
+    OK,
+    Behaviour,
+    Peer,
+    answer_each_with,
+    post,
+    serve,
+)
 
 
 def stall_after(part: bytes) -> Behaviour:

@@ -14,9 +14,7 @@ from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage
 from tests.brokers.nats_fixtures import MakeNats
-from tests.contract.conftest import OpenBus
-
-pytestmark = pytest.mark.e2e
+from tests.integration.brokers.conftest import OpenBus
 
 PATIENCE_SECONDS = 10.0
 FIT: dict[str, Any] = {

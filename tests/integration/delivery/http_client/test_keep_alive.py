@@ -11,7 +11,7 @@ from duetime.delivery.http_client import (
     StaleConnection,
     parse_target,
 )
-from tests.e2e.http_client.servers import (
+from tests.integration.delivery.http_client.servers import (
     OK,
     Behaviour,
     Peer,

@@ -21,9 +21,7 @@ from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
-from tests.contract.conftest import OpenBus
-
-pytestmark = pytest.mark.e2e
+from tests.integration.brokers.conftest import OpenBus
 
 PATIENCE_SECONDS = 10.0
 
