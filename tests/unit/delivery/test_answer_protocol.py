@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
@@ -202,6 +202,23 @@ UNREADABLE = [
 ]
 
 
+def decides(body: bytes) -> bool:
+    """Whether the body is a JSON object with a decision, read by another parser."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and isinstance(said.get("ok"), bool)
+
+
+def reschedules(said: object) -> bool:
+    return (
+        isinstance(said, dict)
+        and said.get("ok") is False
+        and isinstance(said.get("nextExecuteAt"), str)
+    )
+
+
 class TestUnreadable:
     @pytest.mark.parametrize(
         ("body", "problem"), UNREADABLE, ids=[repr(body[:30]) for body, _ in UNREADABLE]
@@ -219,8 +236,10 @@ class TestUnreadable:
         assert not outcome.blames_endpoint
 
     @given(st.binary() | st.text().map(str.encode))
-    def test_nothing_that_is_answered_raises_or_completes_by_chance(self, body: bytes) -> None:
-        assert isinstance(read(body), Failed)
+    @example(b'{"ok":true}')
+    @example(b'{"ok":false,"nextExecuteAt":"2031-01-01T00:00:00Z"}')
+    def test_bytes_fail_the_attempt_unless_they_happen_to_be_an_answer(self, body: bytes) -> None:
+        assert isinstance(read(body), Failed) or decides(body)
 
     @given(
         st.recursive(
@@ -230,6 +249,8 @@ class TestUnreadable:
             ),
         )
     )
+    @example({"ok": True})
+    @example({"ok": False, "nextExecuteAt": "2031-01-01T00:00:00Z"})
     def test_nothing_completes_but_ok(self, said: object) -> None:
         outcome = read(json.dumps(said).encode())
         is_ok = isinstance(said, dict) and said.get("ok") is True
@@ -237,4 +258,8 @@ class TestUnreadable:
         if is_ok and "NaN" not in json.dumps(said) and "Infinity" not in json.dumps(said):
             assert isinstance(outcome, Completed)
         elif not is_ok:
-            assert isinstance(outcome, Failed)
+            assert isinstance(outcome, Failed) or reschedules(said)
+
+    def test_the_judges_of_random_answers_are_strict(self) -> None:
+        assert not any(map(decides, (b"", b"true", b'{"ok":1}', b'["ok"]', b'{"ok":tru')))
+        assert not any(map(reschedules, (None, {"ok": False}, {"nextExecuteAt": "2031"})))

@@ -1,0 +1,45 @@
+"""Modules that a command imports: a client starts without the code of the server."""
+
+import subprocess
+import sys
+
+import pytest
+
+from duetime.cli.main import COMMANDS
+
+CLIENTS = [name for name, command in COMMANDS.items() if command.module.startswith("timers.")]
+SERVER_SIDE = (
+    *("apsw", "asyncpg", "httptools", "nats", "redis", "starlette", "uvicorn", "uvloop"),
+    *(f"duetime.{part}" for part in ("api", "bus", "composition", "delivery", "engine")),
+    *(f"duetime.{part}" for part in ("nats", "server", "service", "stores")),
+)
+
+
+def imported_by(*names: str) -> set[str]:
+    """The modules in a fresh process that runs the commands' `--help` as `duetime` would."""
+    script = f"""
+import sys
+from duetime.cli.main import main
+for name in {names!r}:
+    sys.argv = ["duetime", name, "--help"]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0, end.code
+print("\\n" + " ".join(sys.modules))
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(finished.stdout.splitlines()[-1].split())
+
+
+def test_client_commands_import_nothing_of_the_server() -> None:
+    imported = imported_by(*CLIENTS)
+    assert "duetime.cli.client.platform" in imported
+    assert imported.isdisjoint(SERVER_SIDE)
+
+
+@pytest.mark.parametrize("name", ["serve", "migrate", "bus"])
+def test_the_help_of_other_commands_needs_no_driver(name: str) -> None:
+    assert imported_by(name).isdisjoint({"apsw", "asyncpg", "nats", "redis", "uvicorn"})

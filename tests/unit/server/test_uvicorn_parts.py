@@ -1,0 +1,64 @@
+"""The private parts of uvicorn that Duetime overrides or reads, which a release may rename."""
+
+import inspect
+import re
+
+import pytest
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from duetime.server.fast_create import FastCreateCycle
+
+METHODS = {
+    uvicorn.Server: {
+        "capture_signals": ["self"],
+        "shutdown": ["self", "sockets"],
+        "startup": ["self", "sockets"],
+    },
+    HttpToolsProtocol: {
+        "_start_asgi_task": ["self", "cycle", "app"],
+        "_unset_keepalive_if_required": ["self"],
+        "connection_lost": ["self", "exc"],
+        "data_received": ["self", "data"],
+        "on_body": ["self", "body"],
+        "on_headers_complete": ["self"],
+        "on_message_complete": ["self"],
+        "on_response_complete": ["self"],
+    },
+}
+PROTOCOL_ATTRIBUTES = {
+    *("app", "cycle", "flow", "headers", "parser", "pipeline", "server_state", "transport"),
+}
+HINT = "adapt src/duetime/server to this release of uvicorn, then its bounds in pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(owner, name) for owner, methods in METHODS.items() for name in methods],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_an_overridden_method_exists_with_the_same_parameters(owner: type, name: str) -> None:
+    method = getattr(owner, name, None)
+    assert method is not None, f"{owner.__name__}.{name} is gone: {HINT}"
+    assert list(inspect.signature(method).parameters) == METHODS[owner][name], HINT
+
+
+async def test_the_protocol_has_the_attributes_that_are_read() -> None:
+    async def app(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("never called")
+
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None)
+    protocol = HttpToolsProtocol(config, ServerState(), {})
+    assert vars(protocol).keys() >= PROTOCOL_ATTRIBUTES, HINT
+    assert protocol.app is config.loaded_app, HINT
+    protocol.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+
+def test_a_request_on_the_fast_path_has_the_attributes_that_uvicorn_reads() -> None:
+    read = set(re.findall(r"self\.cycle\.(\w+)", inspect.getsource(HttpToolsProtocol)))
+    assert read >= {"body", "disconnected", "keep_alive", "message_event", "response_complete"}, (
+        HINT
+    )
+    cycle = FastCreateCycle(keep_alive=True)
+    assert [name for name in sorted(read) if not hasattr(cycle, name)] == [], HINT
