@@ -1,4 +1,4 @@
-"""What every background loop of the engine has in common: it starts, recovers and stops."""
+"""The background loop: starts, survives failures, and stops. Every loop of Duetime is one."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -18,23 +18,25 @@ REMIND_SECONDS = 30.0
 
 
 class BackgroundLoop(ABC):
-    """A loop that takes one step after the other until it is stopped.
+    """Takes one step after the other until it is stopped.
 
-    A step that fails is logged and taken again after a pause that grows up to a second: a
-    store or a bus that is away for a while must not end the service. `stop` never interrupts a
-    step, so that no answer of the store is lost between the store and the loop.
+    A failed step is logged and taken again after a pause that grows up to a second: an absent
+    store or bus must not end the service. `stop` never interrupts a step, so that no answer of
+    the store is lost between the store and the loop.
+
+    `woken` ends the waits of the loop; a loop that others wake without knowing it is given theirs.
     """
 
     name: str
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, woken: asyncio.Event | None = None) -> None:
         self._clock = clock
-        self._wake = asyncio.Event()
+        self._wake = asyncio.Event() if woken is None else woken
         self._stop_asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._pause_seconds = FIRST_PAUSE_SECONDS
         self._failing_since_seconds: float | None = None
-        self._told_at_seconds: float | None = None
+        self._reported_at_seconds: float | None = None
         self._absent = ""
 
     def start(self) -> None:
@@ -42,7 +44,7 @@ class BackgroundLoop(ABC):
 
     @property
     def is_working(self) -> bool:
-        """It runs, and not all of its steps have failed for a while."""
+        """The loop runs, and its steps have not all failed for a while."""
         running = self._task is not None and not self._task.done()
         since = self._failing_since_seconds
         return running and (
@@ -84,28 +86,28 @@ class BackgroundLoop(ABC):
             try:
                 await self.step()
             except Unavailable as error:
-                self._tell_of_absence(error)
+                self._report_absence(error)
                 await self._pause()
             except Exception:
                 _log.exception("engine.step_failed", loop=self.name)
                 await self._pause()
             else:
                 self._pause_seconds = FIRST_PAUSE_SECONDS
-                if self._told_at_seconds is not None:
-                    self._tell_of_return()
+                if self._reported_at_seconds is not None:
+                    self._report_return()
                 self._failing_since_seconds = None
 
-    def _tell_of_absence(self, error: Unavailable) -> None:
-        """Once, and then now and then: the store, or the bus, may be away for hours."""
+    def _report_absence(self, error: Unavailable) -> None:
+        """Log the absence once, and again at intervals: it may last for hours."""
         now_seconds = self._clock.monotonic()
-        told_at = self._told_at_seconds
-        if told_at is None or now_seconds - told_at >= REMIND_SECONDS:
-            self._told_at_seconds = now_seconds
+        reported_at = self._reported_at_seconds
+        if reported_at is None or now_seconds - reported_at >= REMIND_SECONDS:
+            self._reported_at_seconds = now_seconds
             self._absent = error.what
             _log.warning(f"{error.what}.unavailable", loop=self.name, error=error.message)
 
-    def _tell_of_return(self) -> None:
-        self._told_at_seconds = None
+    def _report_return(self) -> None:
+        self._reported_at_seconds = None
         if self._failing_since_seconds is not None:
             away_seconds = round(self._clock.monotonic() - self._failing_since_seconds, 1)
             _log.info(f"{self._absent}.available", loop=self.name, away_seconds=away_seconds)

@@ -58,6 +58,15 @@ class Settlement(Struct, frozen=True, kw_only=True):
     updated_at: Instant
 
 
+ClaimId = tuple[str, str, Instant, int]
+"""Identifies one claim: namespace, id, creation and claim number. The creation tells the timer from
+an earlier one of the same key that was removed."""
+
+
+def claim_id_of(claim: Claim | Settlement) -> ClaimId:
+    return claim.namespace, claim.id, claim.created_at, claim.claim_number
+
+
 class Change(Struct, frozen=True, kw_only=True):
     """What a client wants different. A field left unset stays as it is.
 

@@ -1,48 +1,49 @@
-"""Tells of new due instants: the own reader, or the nodes that own the shards."""
+"""Announces new due instants to the due reader here or to the nodes that own the shards."""
 
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.engine.cluster.held_leases import HeldLeases
-from duetime.engine.due_reader import DueReader
+from duetime.engine.cluster.members import Cluster
+from duetime.engine.options import EngineOptions
+from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
-from duetime.ports.signals import NodeSignals
 
 MARGIN_SECONDS = 1.0
+"""Time beyond the owner's poll interval for which instants are still announced."""
 
 
 class Announcer(BackgroundLoop):
-    """Implements the wake-ups port.
+    """Implements the wake-ups port for a cluster.
 
     While one signal is being sent, the next one gathers: one instant for each shard, however
     many timers. A signal that cannot be sent is not kept, because the fallback poll of the owner
-    finds what it was about.
+    finds the timers.
     """
 
     name = "announcer"
 
     def __init__(
         self,
-        reader: DueReader,
+        local: LocalWakeUps,
         held: HeldLeases,
-        signals: NodeSignals,
+        cluster: Cluster,
         clock: Clock,
-        *,
-        poll_seconds: float,
+        options: EngineOptions,
     ) -> None:
         super().__init__(clock)
-        self._reader = reader
+        self._local = local
         self._held = held
-        self._signals = signals
-        self._soon_ms = (poll_seconds + MARGIN_SECONDS) * 1_000
+        self._signals = cluster.signals
+        self._soon_ms = (options.poll_seconds + MARGIN_SECONDS) * 1_000
         self._gathered: dict[ShardNumber, Instant] = {}
         self._shards_changed = False
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         if shard in self._held.claimable:
-            self._reader.announce(shard, due_at)
+            self._local.announce(shard, due_at)
             return
-        # What is due later is found by the owner's polls in time.
+        # The owner's polls find later timers in time.
         if due_at > plus_ms(self._clock.now(), self._soon_ms):
             return
         gathered = self._gathered.get(shard)
@@ -51,7 +52,7 @@ class Announcer(BackgroundLoop):
             self.wake()
 
     def announce_shards_changed(self) -> None:
-        """Tell all nodes that somebody joined, left or released shards."""
+        """Tell all nodes that a node joined, left or released shards."""
         self._shards_changed = True
         self.wake()
 

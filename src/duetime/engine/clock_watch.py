@@ -1,4 +1,4 @@
-"""Measures how far the store's clock is from this machine's."""
+"""Measures the distance of the store's clock from this machine's."""
 
 from collections import deque
 
@@ -9,26 +9,29 @@ from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 _log = structlog.get_logger()
 
 SAMPLES = 16
-SAY_SO_EVERY_SECONDS = 60.0
+LOG_AGAIN_SECONDS = 60.0
 
 
 class ClockWatch:
-    """The store read its clock at some point between the question and the answer: the shorter
-    that took, the better the measurement. Of the latest samples the best one counts."""
+    """Keeps the latest measurements; the most precise one counts.
+
+    The store reads its clock at some point between the question and the answer: the shorter that
+    takes, the more precise the measurement.
+    """
 
     def __init__(self, limit_ms: float) -> None:
         self._limit_ms = limit_ms
         self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
-        self._said_at_seconds: float | None = None
+        self._logged_at_seconds: float | None = None
 
     @property
     def offset_ms(self) -> float | None:
-        """How far the store's clock is ahead; None before the first measurement."""
+        """Distance by which the store's clock is ahead; None before the first measurement."""
         return min(self._samples)[1] if self._samples else None
 
     @property
     def is_skewed(self) -> bool:
-        """Further off than the limit, the uncertainty of the measurement set aside."""
+        """Whether the clock is off by more than the limit, allowing for uncertainty."""
         if not self._samples:
             return False
         uncertainty_ms, offset_ms = min(self._samples)
@@ -43,10 +46,10 @@ class ClockWatch:
             last_uncertainty_ms, last_offset_ms = self._samples[-1]
             doubt_ms = uncertainty_ms + last_uncertainty_ms
             if abs(offset_ms - last_offset_ms) - doubt_ms > self._limit_ms:
-                # One of the clocks was set: what was measured before says nothing any more.
+                # One of the clocks was set, so the earlier samples are worthless.
                 self._samples.clear()
         self._samples.append((uncertainty_ms, offset_ms))
-        if self.is_skewed and self._is_time_to_say_so(now_seconds):
+        if self.is_skewed and self._is_time_to_log(now_seconds):
             _log.error(
                 "clock.skewed",
                 store_ahead_ms=round(offset_ms, 1),
@@ -54,9 +57,9 @@ class ClockWatch:
                 advice="timers fire by this machine's clock: synchronise it (NTP)",
             )
 
-    def _is_time_to_say_so(self, now_seconds: float) -> bool:
-        said_at = self._said_at_seconds
-        if said_at is not None and now_seconds - said_at < SAY_SO_EVERY_SECONDS:
+    def _is_time_to_log(self, now_seconds: float) -> bool:
+        logged_at = self._logged_at_seconds
+        if logged_at is not None and now_seconds - logged_at < LOG_AGAIN_SECONDS:
             return False
-        self._said_at_seconds = now_seconds
+        self._logged_at_seconds = now_seconds
         return True

@@ -1,4 +1,4 @@
-"""How late timers were sent, lately."""
+"""Measures how late recent attempts were sent."""
 
 from collections import deque
 
@@ -10,11 +10,11 @@ LATELY_SECONDS = 60.0
 
 
 class Lateness:
-    """The lateness of the last thousand attempts, as far as they are of the last minute.
+    """The lateness of the last thousand attempts within the last minute.
 
-    A timer is late against the instant its client asked for, or that of its creation if it was
-    due before; a retry against the instant it was planned for, a redriven one against the instant
-    it was redriven. So waiting because of a busy endpoint counts. Recording is cheap; reading
+    The lateness of a timer counts from the instant its client asked for, or from its creation if
+    that was later; of a retry from the instant it was planned for; of a redriven timer from the
+    instant it was redriven. So waiting for a busy endpoint counts. Recording is cheap; reading
     sorts.
     """
 
@@ -25,7 +25,7 @@ class Lateness:
         self._recent.append((now_seconds, now - max(was_due_at(claim), claim.created_at)))
 
     def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
-        """None when nothing was sent lately."""
+        """None when nothing was sent within the last minute."""
         since = now_seconds - LATELY_SECONDS
         ordered = sorted(late for sent_seconds, late in self._recent if sent_seconds >= since)
         if not ordered:

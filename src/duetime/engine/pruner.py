@@ -1,7 +1,7 @@
-"""Forgets finished timers when their retention is over."""
+"""Deletes finished timers when their retention is over."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.namespace import Namespace
+from duetime.engine.clock_watch import ClockWatch
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 
@@ -20,19 +21,19 @@ PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
 
 
 class Retention(Struct, frozen=True):
-    """How long the finished timers of one namespace are kept, or of all."""
+    """The retention of one namespace, or of all namespaces together (None)."""
 
     namespace: str | None
     seconds: float
 
 
 class Pruner(BackgroundLoop):
-    """Small batches with pauses in between, so that nobody waits for a long lock; one for each
-    namespace in turn, so that none waits for a large one.
+    """Prunes small batches with pauses in between, so that nothing waits for a long lock. Takes
+    namespaces in turn, so that none waits for a large one.
 
-    `retention_seconds` is for namespaces that have none of their own; None means for ever. What
-    the namespaces say is read from the store itself, directly before each batch: what this process
-    has heard of them may be old, and what is forgotten does not come back.
+    `retention_seconds` is for namespaces without a retention of their own; None means for ever.
+    The options of namespaces are read from the store directly before each batch: the options
+    known to this process may be old, and pruned timers do not come back.
     """
 
     name = "pruner"
@@ -42,20 +43,20 @@ class Pruner(BackgroundLoop):
         store: TimerStore,
         clock: Clock,
         retention_seconds: float | None,
-        is_clock_wrong: Callable[[], bool] = lambda: False,
+        clock_watch: ClockWatch,
     ) -> None:
         super().__init__(clock)
         self._store = store
-        self._is_clock_wrong = is_clock_wrong
+        self._clock_watch = clock_watch
         self._retention_seconds = retention_seconds
         self._left: deque[str | None] = deque()
-        """Of which namespaces a batch is still to be pruned in this pass; None for all together."""
+        """Namespaces still to prune a batch of in this pass; None for all together."""
         self._again: list[str | None] = []
         self._asked_seconds = 0.0
 
     async def step(self) -> None:
-        if self._is_clock_wrong():
-            # A clock that is ahead would forget what others still want to keep.
+        if self._clock_watch.is_skewed:
+            # A clock that is ahead would delete timers too early.
             await self.wait(PAUSE_BETWEEN_ROUNDS_SECONDS)
             return
         if not self._left:
@@ -71,7 +72,7 @@ class Pruner(BackgroundLoop):
         )
 
     async def _begin_pass(self) -> None:
-        """Once more where there is more to forget, or everywhere if that goes on for long."""
+        """Visit the namespaces with more to prune again, or all of them once a round is over."""
         now_seconds = self._clock.monotonic()
         again, self._again = self._again, []
         if not again or now_seconds - self._asked_seconds >= PAUSE_BETWEEN_ROUNDS_SECONDS:
@@ -86,13 +87,13 @@ class Pruner(BackgroundLoop):
         for retention in await self._retentions():
             if retention.namespace == namespace:
                 return await self._prune_batch(retention)
-        # Since the pass began it is kept for ever, or another retention holds for all.
+        # The retention was changed since the pass began.
         return 0
 
     async def _prune_batch(self, retention: Retention) -> int:
         finished_before = self._clock.now() - round(retention.seconds * MICROSECONDS_PER_SECOND)
         if retention.namespace is None:
-            # Down to a whole step, which a store that keeps history by the step drops in one go.
+            # Rounded down to a whole step, because stores drop whole steps at once.
             finished_before -= finished_before % self._store.capabilities.history_step
         pruned = await self._store.prune(
             finished_before=Instant(finished_before),
@@ -107,10 +108,10 @@ class Pruner(BackgroundLoop):
 def retentions_of(
     namespaces: Sequence[Namespace], service_seconds: float | None
 ) -> list[Retention]:
-    """What to prune so that every namespace is kept as long as it wants to be.
+    """The prunings that give every namespace its retention.
 
-    All namespaces are pruned together, which is cheapest, if none of them is kept for ever, and
-    then by the longest retention; those with a shorter one are pruned one by one as well.
+    Pruning all namespaces together is cheapest. It is done by the longest retention, unless some
+    namespace is kept for ever; namespaces with a shorter retention are pruned one by one as well.
     """
     by_name: dict[str, float] = {}
     for namespace in namespaces:

@@ -1,6 +1,4 @@
-"""Writes outcomes to the store, as many as have gathered in one batch."""
-
-from collections.abc import Callable
+"""Writes outcomes to the store in batches: the next one gathers while one is written."""
 
 import structlog
 
@@ -8,8 +6,8 @@ from duetime.background import FIRST_PAUSE_SECONDS, BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import Settlement
-from duetime.engine.claim_id import ClaimName, name_of
+from duetime.domain.transitions import ClaimId, Settlement, claim_id_of
+from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps
@@ -21,33 +19,37 @@ RETRY_SET_APART_SECONDS = 60.0
 
 
 class Settler(BackgroundLoop):
-    """While one batch is being written the next one gathers.
+    """Keeps each settlement until the store has answered for it.
 
-    A settlement stays here until the store has answered for it: a store that is away delays it,
-    nothing loses it. One that the store cannot write is set apart from the others and tried
-    again every minute. Ends only when everything is written or `stop` gives up.
+    An absent store delays settlements; nothing loses them. A settlement that the store cannot
+    write is set apart from the others and tried again every minute. The settler ends only when
+    everything is written or `stop` gives up.
+
+    `wakeups` learns of timers that are pending again, `local_wakeups` of the room that written
+    outcomes leave.
     """
 
     name = "settler"
 
-    def __init__(self, store: TimerStore, wakeups: WakeUps, clock: Clock) -> None:
+    def __init__(
+        self, store: TimerStore, wakeups: WakeUps, local_wakeups: LocalWakeUps, clock: Clock
+    ) -> None:
         super().__init__(clock)
         self._store = store
         self._wakeups = wakeups
+        self._local_wakeups = local_wakeups
         self._gathered: list[tuple[ShardNumber, Settlement]] = []
         self._batch_size = MAX_BATCH
         self._set_apart: list[tuple[ShardNumber, Settlement]] = []
         self._retry_at_seconds = 0.0
-        self.on_written: Callable[[], None] = lambda: None
-        """Called after each batch."""
 
     @property
     def unwritten(self) -> int:
         return len(self._gathered)
 
-    def held(self) -> set[ClaimName]:
+    def held(self) -> set[ClaimId]:
         """The claims whose outcomes are not written yet."""
-        return {name_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}
+        return {claim_id_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}
 
     def busy_shards(self) -> set[ShardNumber]:
         return {shard for shard, _ in [*self._gathered, *self._set_apart]}
@@ -65,8 +67,8 @@ class Settler(BackgroundLoop):
             await self.wait(RETRY_SET_APART_SECONDS if self._set_apart else None)
 
     async def stop(self, grace_seconds: float = 0.0) -> None:
-        """Write what has gathered. Raises what the store raises when the grace is over; what
-        is left then stays executing in the store."""
+        """Write all outcomes. Raises what the store raises when the grace is over; timers without
+        a written outcome stay executing in the store."""
         await super().stop()
         self._gather_set_apart()
         give_up_at_seconds = self._clock.monotonic() + grace_seconds
@@ -86,7 +88,7 @@ class Settler(BackgroundLoop):
         try:
             applied = await self._store.settle([settlement for _, settlement in batch])
         except StoreUnavailable:
-            # It may be away, or it may have been too much for it at once.
+            # The store may be away, or the batch may have been too large for it.
             self._batch_size = (len(batch) + 1) // 2
             raise
         except Exception:
@@ -99,13 +101,13 @@ class Settler(BackgroundLoop):
                 _log.warning(
                     "timer.settlement_refused", namespace=settlement.namespace, id=settlement.id
                 )
-            # Even if refused: it may be the repeat of a write whose answer got lost.
+            # Even if refused: this may repeat a write whose answer was lost.
             if settlement.status is TimerStatus.PENDING:
                 self._wakeups.announce(shard, settlement.due_at)
-        self.on_written()
+        self._local_wakeups.check_room()
 
     def _narrow_down(self, failed: int) -> None:
-        """Something in the first settlements cannot be written: find it, let the others pass."""
+        """Find the settlement that cannot be written, and let the others pass."""
         if failed > 1:
             self._batch_size = (failed + 1) // 2
         else:

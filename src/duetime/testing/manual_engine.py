@@ -9,7 +9,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import settlement_of
-from duetime.engine.cluster.sole_owner import take_all_shards
+from duetime.engine.cluster.ownership import take_all_shards
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.leases import LeaseStore

@@ -13,8 +13,7 @@ from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
 from duetime.engine.lanes.quota import Quotas
-from duetime.engine.lanes.slots import Slots, size_of
-from duetime.engine.lanes.waiting_room import MAX_WAITING, MAX_WAITING_BYTES
+from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, Slots, size_of
 from duetime.ports.namespaces import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
@@ -33,7 +32,9 @@ class LaneBench:
 
     def lane(self, now_seconds: float = 0.0) -> Lane:
         breaker = Breaker("https://one.example", VirtualClock())
-        return Lane(self.slots, self._quotas, breaker, self._note, now_seconds)
+        return Lane(
+            self.slots, self._quotas, breaker, self._note, lambda lane, now: None, now_seconds
+        )
 
     def claim(self, payload_bytes: int = 0, namespace: str = "default") -> Claim:
         self._claims += 1
@@ -48,6 +49,8 @@ class LaneBench:
 
     def _note(self, lane: Lane, claim: Claim) -> None:
         self.started.append(claim.id)
+
+    def _ignore(self, lane: Lane, now_seconds: float) -> None: ...
 
 
 def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:

@@ -1,6 +1,6 @@
 """Who is judged dead, and who gets another chance."""
 
-from duetime.engine.cluster.member_watch import MemberWatch
+from duetime.engine.cluster.members import MemberWatch
 from duetime.ports.membership import Member, NodeFacts
 
 DEAD_AFTER_SECONDS = 7.5

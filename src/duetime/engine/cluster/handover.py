@@ -1,4 +1,4 @@
-"""What leaving and taking a shard means for the parts that work on it."""
+"""Leaving and taking shards, seen by the parts that work on them."""
 
 from collections.abc import Collection
 
@@ -19,12 +19,16 @@ class ShardHandover:
         self._settler = settler
 
     async def stop_claiming(self, shards: Collection[ShardNumber]) -> None:
+        """Leave these shards: on return none of their timers is being claimed, and claims that
+        were not sent are being handed back."""
         async with self._reader.between_claims:
             self._held.leave(shards)
         self._dispatcher.give_back(shards)
 
     def busy_shards(self) -> set[ShardNumber]:
+        """Shards with attempts under way or outcomes that are not written yet."""
         return self._dispatcher.busy_shards() | self._settler.busy_shards()
 
     def shards_taken(self) -> None:
+        """There are new leases to claim under, or old ones are valid again."""
         self._reader.poll_now()

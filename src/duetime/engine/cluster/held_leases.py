@@ -1,4 +1,4 @@
-"""The leases this process holds, and until when it may act on them."""
+"""The leases this process holds, and the time until which it may act on them."""
 
 import math
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ class HeldLeases:
     """Leases count only until an instant of monotonic time, which heartbeats put off.
 
     When it has passed, another node may have taken over: nothing may be sent then. A shard that
-    is being left is still held, so that what is under way can end, but nothing more of it is
-    claimed.
+    is being left is still held, so that attempts under way can end, but no more of its timers
+    are claimed.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -63,7 +63,7 @@ class HeldLeases:
         self._update()
 
     def stay(self, shards: Iterable[ShardNumber]) -> None:
-        """Leave them no more."""
+        """Stop leaving these shards."""
         self._leaving -= set(shards)
         self._update()
 

@@ -1,4 +1,4 @@
-"""The shards that are on their way to another node, and how long they may be."""
+"""The shards on their way to another node, and how long that may take."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,19 +7,18 @@ from duetime.domain.keys import ShardNumber
 from duetime.ports.clock import Clock
 
 PATIENCE_SECONDS = 2.0
-"""How long a shard may be in between when it moves to another node; its timers are not claimed
-meanwhile, so slow endpoints would make the timers of others late. One with longer attempts under
-way stays where it is for now."""
+"""Time that a shard may take to move to another node. Its timers are not claimed meanwhile, so slow
+endpoints would make the timers of others late. A shard with longer attempts under way stays where
+it is for now."""
 
 TRY_AGAIN_SECONDS = 10.0
 LONGEST_TRY_AGAIN_SECONDS = 60.0
-"""When a shard that stayed is asked to move again; each time it stays, after twice as long. One
-that always has long attempts under way must not be in between all the time."""
+"""Time after which a shard that stayed is asked to move again. It doubles each time the shard
+stays: one that always has long attempts under way must not be on its way all the time."""
 
 
 class _Stay(NamedTuple):
-    """A shard that was to move stays here until that instant, and if it does not move then
-    either, for so many seconds more."""
+    """The shard stays until an instant, and if it does not move then, for `seconds` more."""
 
     seconds: float
     until_seconds: float
@@ -28,8 +27,8 @@ class _Stay(NamedTuple):
 _NEVER_STAYED = _Stay(TRY_AGAIN_SECONDS, 0.0)
 
 
-class Departures:
-    """Shards that are being left, and those that were to leave and stayed."""
+class LeavingShards:
+    """The shards that this node is leaving, and those that it tried to leave and that stayed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,7 +42,7 @@ class Departures:
         return iter(self._since)
 
     def may_begin(self, shard: ShardNumber) -> bool:
-        """Whether the shard is here for good and has stayed for as long as it should."""
+        """Whether the shard is not leaving yet, and has stayed for as long as it should."""
         until_seconds = self._stayed.get(shard, _NEVER_STAYED).until_seconds
         return shard not in self._since and self._clock.monotonic() >= until_seconds
 
@@ -51,13 +50,13 @@ class Departures:
         self._since |= dict.fromkeys(shards, self._clock.monotonic())
 
     def end(self, shards: Iterable[ShardNumber]) -> None:
-        """They are gone, or here for good: nothing is remembered of them."""
+        """Forget shards that are gone or that stay for good."""
         for shard in shards:
             self._since.pop(shard, None)
             self._stayed.pop(shard, None)
 
-    def give_up_on_the_slow(self) -> list[ShardNumber]:
-        """Those that take too long; they stay, and will be asked again later."""
+    def give_up_on_slow_ones(self) -> list[ShardNumber]:
+        """The shards that take too long; they stay, and are asked again later."""
         now_seconds = self._clock.monotonic()
         slow = [
             shard

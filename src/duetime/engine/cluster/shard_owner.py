@@ -1,14 +1,13 @@
 """Owns a fair share of the shards: joins the members, takes, recovers, leaves, steps down.
 
-    free or of a dead member --claim, recover--> held --leave--> left --release--> free
+    free or of a dead member --claim, recover--> held --leave--> leaving --release--> free
 
-See docs/architecture/shard-leases.md for why no two nodes act on a shard at the same time.
+docs/architecture/shard-leases.md says why no two nodes act on a shard at the same time.
 """
 
 import asyncio
 import math
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -16,12 +15,14 @@ from msgspec.structs import replace
 from duetime.background import BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.engine.announcer import Announcer
 from duetime.engine.clock_watch import ClockWatch
-from duetime.engine.cluster.cluster import Cluster
+from duetime.engine.cluster.handover import ShardHandover
 from duetime.engine.cluster.held_leases import HeldLeases
-from duetime.engine.cluster.leaving_shards import Departures
-from duetime.engine.cluster.member_watch import MemberWatch
-from duetime.engine.cluster.shard_assignment import spread
+from duetime.engine.cluster.leaving_shards import LeavingShards
+from duetime.engine.cluster.members import Cluster, ClusterState, MemberWatch
+from duetime.engine.cluster.shard_assignment import assign_shards
+from duetime.engine.options import EngineOptions
 from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import ClusterView, Member, NodeFacts
@@ -32,38 +33,25 @@ _log = structlog.get_logger()
 BEAT_SHARE = 0.1
 STEP_DOWN_SHARE = 0.5
 TAKE_OVER_SHARE = 0.75
-"""Shares of the lease time: how often a member beats, after how long without a confirmed beat
-it stops acting, and after how long others may take its shards. The last one and a beat together
-are less than the whole, so that a dead node's shards have an owner again within the lease time;
-the gap between the last two is for clocks that run at different speeds."""
+"""Shares of the lease time: between two beats of a member; without a confirmed beat until it stops
+acting; until others may take its shards. The last one and a beat together are less than the whole,
+so a dead node's shards have an owner again within the lease time. The gap between the last two
+allows for clocks that run at different speeds."""
 
 LOOK_AGAIN_SECONDS = 0.02
-"""How often a shard that is being left is looked at: whether all that was under way has ended."""
+"""Interval at which a node looks whether all attempts of a leaving shard have ended."""
 
 RECOVER_AT_ONCE = 1_000
+"""Timers recovered in one write."""
 
 SHORTEST_TIMEOUT_SECONDS = 0.5
 
 
-class Handover(Protocol):
-    """What leaving a shard takes from the parts that work on it."""
-
-    async def stop_claiming(self, shards: Collection[ShardNumber]) -> None:
-        """Leave these shards: on return no claim of theirs is under way, and what was claimed
-        but not sent is being handed back."""
-        ...
-
-    def busy_shards(self) -> set[ShardNumber]:
-        """Shards with attempts under way or outcomes that are not written yet."""
-        ...
-
-    def shards_taken(self) -> None:
-        """There are new leases to claim under, or old ones are valid again."""
-        ...
-
-
 class ShardOwner(BackgroundLoop):
-    """Every instant that decides about ownership is monotonic time of this process."""
+    """Beats, and takes, recovers, leaves and releases shards as the view of the cluster demands.
+
+    Every instant that decides about ownership is monotonic time of this process.
+    """
 
     name = "shard_owner"
 
@@ -72,28 +60,28 @@ class ShardOwner(BackgroundLoop):
         store: TimerStore,
         leases: LeaseStore,
         cluster: Cluster,
-        tell_of_change: Callable[[], None],
+        state: ClusterState,
+        announcer: Announcer,
         clock: Clock,
         held: HeldLeases,
-        handover: Handover,
+        handover: ShardHandover,
         facts: Callable[[], NodeFacts],
         clock_watch: ClockWatch,
-        *,
-        node: str,
-        lease_seconds: float,
+        options: EngineOptions,
     ) -> None:
         super().__init__(clock)
         self._store = store
         self._leases = leases
         self._members = cluster.members
         self._signals = cluster.signals
-        self._tell_of_change = tell_of_change
+        self._state = state
+        self._announcer = announcer
         self._held = held
         self._handover = handover
         self._facts = facts
         self._clock_watch = clock_watch
-        self._name = node
-        self._node = node
+        self._name = state.node
+        lease_seconds = options.lease_seconds
         self._names = 0
         self._name_until_seconds = -math.inf
         self._beat_seconds = lease_seconds * BEAT_SHARE
@@ -102,7 +90,7 @@ class ShardOwner(BackgroundLoop):
         self._watch = MemberWatch(
             lease_seconds * TAKE_OVER_SHARE,
             4 * self._beat_seconds,
-            self._is_other_and(cluster.is_gone),
+            lambda member: member.node != state.node and cluster.is_gone(member.facts),
         )
         self._beat_timeout_seconds = max(1.5 * self._beat_seconds, SHORTEST_TIMEOUT_SECONDS)
         self._recovering: dict[ShardNumber, Epoch] = {}
@@ -110,52 +98,46 @@ class ShardOwner(BackgroundLoop):
         self._recovers_one_by_one = False
         self._is_member = False
         self._beat_at_seconds = 0.0
-        self._departures = Departures(clock)
-        self._spread_of: tuple[list[ShardNumber], list[str]] = [], []
+        self._leaving = LeavingShards(clock)
+        self._assigned_from: tuple[list[ShardNumber], list[str]] = [], []
         self._owners: dict[ShardNumber, str] = {}
         self._wants_no_shards = False
-        self.view = ClusterView([], [])
-
-    @property
-    def node(self) -> str:
-        """The name it has among the members now."""
-        return self._node
 
     async def begin(self) -> None:
-        """Join the members and take what is free, except for shards in which much has to be
-        recovered: that goes on in the background. Raises `StoreUnavailable`."""
+        """Join the members and take the free shards. Shards with much to recover are completed in
+        the background. Raises `StoreUnavailable`."""
         self._held.valid_until_seconds = 0.0
         await self._beat()
         if self._recovering:
             await self._recover_some()
 
     def beat_soon(self) -> None:
-        """Something changed: do not wait for the next heartbeat to look."""
+        """Look at the members and shards now: something changed."""
         self._beat_at_seconds = 0.0
         self.wake()
 
     def leave_all(self) -> None:
-        """Take no more shards, and release each as soon as nothing of it is under way."""
+        """Take no more shards, and release each as soon as none of its attempts is under way."""
         self._wants_no_shards = True
         self.beat_soon()
 
     async def end(self) -> None:
-        """Release what is still held, and leave the members. What is under way is given up."""
+        """Release the shards still held, and leave the members. Abandons attempts under way."""
         await self.stop()
         await self._leases.release_shards(self._held.all)
         self._held.drop(list(self._held.all))
-        await self._members.leave(self._node)
+        await self._members.leave(self._state.node)
         try:
             async with asyncio.timeout(SHORTEST_TIMEOUT_SECONDS):
                 await self._signals.announce_shards_changed()
         except (StoreUnavailable, TimeoutError):
-            # Only a hint: the others look by themselves with their next beat.
+            # The signal is only a hint: the others look with their next beat.
             _log.debug("signal.lost")
 
     async def step(self) -> None:
         if self._clock.monotonic() >= self._beat_at_seconds:
             await self._beat()
-        if self._departures:
+        if self._leaving:
             await self._release_idle()
         if self._recovering:
             await self._recover_some()
@@ -163,9 +145,7 @@ class ShardOwner(BackgroundLoop):
         until_beat_seconds = self._beat_at_seconds - self._clock.monotonic()
         if until_beat_seconds > 0:
             await self.wait(
-                min(until_beat_seconds, LOOK_AGAIN_SECONDS)
-                if self._departures
-                else until_beat_seconds
+                min(until_beat_seconds, LOOK_AGAIN_SECONDS) if self._leaving else until_beat_seconds
             )
 
     async def _beat(self) -> None:
@@ -180,24 +160,24 @@ class ShardOwner(BackgroundLoop):
         now_seconds = self._clock.monotonic()
         if view.store_now is not None:
             self._clock_watch.measured(asked_at, self._clock.now(), view.store_now, now_seconds)
-        self.view = view
-        self._is_member = any(member.node == self._node for member in view.members)
+        self._state.view = view
+        self._is_member = any(member.node == self._state.node for member in view.members)
         self._renew(view, asked_seconds)
         if not self._is_member:
-            _log.warning("node.forgotten", node=self._node)
+            _log.warning("node.forgotten", node=self._state.node)
             self._name_until_seconds = -math.inf
             self.beat_soon()
             return
         alive = await self._forget_dead(view, now_seconds)
         await self._move_shards(view, alive)
         if joins:
-            self._tell_of_change()
+            self._announcer.announce_shards_changed()
 
     async def _heartbeat(self, facts: NodeFacts, joins: bool) -> ClusterView:
-        """An answer that comes too late is worth nothing: a new try may get one in time."""
+        """Beat with a timeout: a late answer is worthless, and a new try may be in time."""
         try:
             async with asyncio.timeout(self._beat_timeout_seconds):
-                return await self._members.heartbeat(self._node, facts, join=joins)
+                return await self._members.heartbeat(self._state.node, facts, join=joins)
         except TimeoutError:
             self._beat_at_seconds = 0.0
             raise StoreUnavailable("a heartbeat was not answered in time") from None
@@ -206,19 +186,20 @@ class ShardOwner(BackgroundLoop):
             raise
 
     def _take_new_name(self, asked_seconds: float) -> None:
-        """Join under a name that nobody can have forgotten.
+        """Join under a name that no other node can believe dead.
 
-        The beats of who joins again start over. Somebody who still believes an earlier member of
-        the same name dead could otherwise take the new one off the list, whose leases count. So
-        a name is used to join only until leases that this would give us run out before anybody
-        can take the first of these joins, if it took place unnoticed, for dead.
+        The beats of a node that joins again start over. A node that still believes an earlier
+        member of the same name dead could take the new one off the list while its leases count.
+        The first join under a name may have taken place unnoticed. So a name is used to join only
+        for a time: leases from the last join under it expire before any node can believe that
+        first member dead.
         """
         self._names += 1
-        self._node = self._name if self._names == 1 else f"{self._name}#{self._names}"
+        self._state.node = self._name if self._names == 1 else f"{self._name}#{self._names}"
         self._name_until_seconds = asked_seconds + self._gap_seconds
 
     def _renew(self, view: ClusterView, asked_seconds: float) -> None:
-        """Keep what is still ours, for as long as nobody can take it from us."""
+        """Keep the shards that are still ours, for as long as no other node can take them."""
         epochs = {state.shard: state.epoch for state in view.shards}
         lost = [
             shard
@@ -226,9 +207,9 @@ class ShardOwner(BackgroundLoop):
             if epochs.get(shard) != epoch or not self._is_member
         ]
         if lost:
-            _log.warning("shards.lost", node=self._node, shards=sorted(lost))
+            _log.warning("shards.lost", node=self._state.node, shards=sorted(lost))
             self._held.drop(lost)
-            self._departures.end(lost)
+            self._leaving.end(lost)
         self._recovering = {
             shard: epoch
             for shard, epoch in self._recovering.items()
@@ -237,14 +218,15 @@ class ShardOwner(BackgroundLoop):
         were_valid = self._held.are_valid
         self._held.valid_until_seconds = asked_seconds + self._step_down_seconds
         if not were_valid and self._held.all:
-            _log.warning("leases.resumed", node=self._node, shards=len(self._held))
+            _log.warning("leases.resumed", node=self._state.node, shards=len(self._held))
             self._handover.shards_taken()
 
     async def _forget_dead(self, view: ClusterView, now_seconds: float) -> list[Member]:
-        """Take the dead off the list; answers who is left.
+        """Take dead members off the list; returns the others.
 
         A dead member's shards are free only once it is off the list, and it does not come off
-        the list if it has beaten meanwhile: so the store decides between it and us.
+        the list if it has beaten meanwhile: so the store decides between that member and this
+        node.
         """
         dead = {member.node for member in self._watch.look(view.members, now_seconds)}
         for member in view.members:
@@ -252,7 +234,7 @@ class ShardOwner(BackgroundLoop):
                 if await self._members.forget_member(member.node, seen_beat=member.beat):
                     _log.warning("node.dead", node=member.node, beat=member.beat)
                 else:
-                    # It has beaten, or somebody else was faster: a new look will tell.
+                    # It has beaten, or another node was faster: a new look will show.
                     dead.discard(member.node)
                     self.beat_soon()
         return [member for member in view.members if member.node not in dead]
@@ -260,10 +242,10 @@ class ShardOwner(BackgroundLoop):
     async def _move_shards(self, view: ClusterView, alive: Collection[Member]) -> None:
         present = {member.node for member in alive}
         eligible = sorted(member.node for member in alive if not member.facts.stopping)
-        owners = self._spread([state.shard for state in view.shards], eligible)
-        mine = {shard for shard, node in owners.items() if node == self._node}
-        self._stay(mine.intersection(self._departures))
-        self._departures.end(mine)
+        owners = self._assigned([state.shard for state in view.shards], eligible)
+        mine = {shard for shard, node in owners.items() if node == self._state.node}
+        self._stay(mine.intersection(self._leaving))
+        self._leaving.end(mine)
         await self._leave(self._held.all.keys() - mine)
         for shard in self._recovering.keys() - mine:
             del self._recovering[shard]
@@ -273,33 +255,33 @@ class ShardOwner(BackgroundLoop):
             state.shard: state.epoch
             for state in not_held
             if state.shard in mine
-            and (state.owner in (None, self._node) or state.owner not in present)
+            and (state.owner in (None, self._state.node) or state.owner not in present)
         }
         if free:
             await self._take(free)
-        # Taken or released before, but the answer got lost: nobody else may take them.
+        # Taken or released before, but the answer was lost: no other node may take them.
         stray = {
             state.shard: state.epoch
             for state in not_held
-            if state.owner == self._node and state.shard not in mine
+            if state.owner == self._state.node and state.shard not in mine
         }
         if stray:
             await self._release(stray)
 
-    def _spread(self, shards: list[ShardNumber], eligible: list[str]) -> dict[ShardNumber, str]:
+    def _assigned(self, shards: list[ShardNumber], eligible: list[str]) -> dict[ShardNumber, str]:
         # With thousands of shards this takes tens of milliseconds, too long for every beat.
-        if self._spread_of != (shards, eligible):
-            self._spread_of = shards, eligible
-            self._owners = spread(shards, eligible)
+        if self._assigned_from != (shards, eligible):
+            self._assigned_from = shards, eligible
+            self._owners = assign_shards(shards, eligible)
         return self._owners
 
     async def _take(self, free: dict[ShardNumber, Epoch]) -> None:
-        """Nothing is sent for a shard before what its former owner left is recovered."""
-        self._recovering |= await self._leases.claim_shards(free, owner=self._node)
+        """Claim the shards. Nothing is sent for them before their timers are recovered."""
+        self._recovering |= await self._leases.claim_shards(free, owner=self._state.node)
 
     async def _recover_some(self) -> None:
-        """A little at a time, because beats have to go on, whatever a dead owner left behind. If
-        it is much, shard by shard, so that the first ones can work while others wait."""
+        """Recover a limited number of timers, because beats have to go on. If there are many, go
+        shard by shard, so that the first shards can work while others wait."""
         shards = list(self._recovering)[: 1 if self._recovers_one_by_one else None]
         leases = {shard: self._recovering[shard] for shard in shards}
         recovered = await self._store.recover(leases, limit=RECOVER_AT_ONCE)
@@ -313,7 +295,7 @@ class ShardOwner(BackgroundLoop):
         self._handover.shards_taken()
         _log.info(
             "shards.taken",
-            node=self._node,
+            node=self._state.node,
             shards=sorted(leases),
             timers_recovered=self._recovered,
         )
@@ -324,8 +306,8 @@ class ShardOwner(BackgroundLoop):
         leaving = {
             shard
             for shard in shards
-            if self._departures.may_begin(shard)
-            or (self._wants_no_shards and shard not in self._departures)
+            if self._leaving.may_begin(shard)
+            or (self._wants_no_shards and shard not in self._leaving)
         }
         if leaving:
             try:
@@ -334,28 +316,25 @@ class ShardOwner(BackgroundLoop):
             except TimeoutError:
                 # A claim hangs. The beats must not: the next one tries again.
                 return
-            self._departures.begin(leaving)
+            self._leaving.begin(leaving)
 
     async def _release_idle(self) -> None:
         busy = self._handover.busy_shards()
         idle = {shard: epoch for shard, epoch in self._held.leaving.items() if shard not in busy}
         if idle:
-            # First: the shards may be free for others even if no answer tells us so.
+            # Drop first: the shards may be free for others even if the answer is lost.
             self._held.drop(idle)
-            self._departures.end(idle)
+            self._leaving.end(idle)
             await self._release(idle)
         if not self._wants_no_shards:
-            self._stay(self._departures.give_up_on_the_slow())
+            self._stay(self._leaving.give_up_on_slow_ones())
 
     async def _release(self, leases: Leases) -> None:
         await self._leases.release_shards(leases)
-        _log.info("shards.released", node=self._node, shards=sorted(leases))
-        self._tell_of_change()
+        _log.info("shards.released", node=self._state.node, shards=sorted(leases))
+        self._announcer.announce_shards_changed()
 
     def _stay(self, shards: Collection[ShardNumber]) -> None:
         if shards:
             self._held.stay(shards)
             self._handover.shards_taken()
-
-    def _is_other_and(self, is_gone: Callable[[NodeFacts], bool]) -> Callable[[Member], bool]:
-        return lambda member: member.node != self._node and is_gone(member.facts)

@@ -1,8 +1,8 @@
-"""Knows whether an endpoint works, and remembers it while nothing is sent there.
+"""Judges whether an endpoint works, and remembers it while nothing is sent there.
 
     closed --keeps failing or hanging--> open --a sign of life--> closed
 
-See docs/architecture/isolation.md for what an open one means for the timers.
+docs/architecture/isolation.md says what an open breaker means for timers.
 """
 
 import structlog
@@ -14,22 +14,22 @@ from duetime.ports.clock import Clock
 _log = structlog.get_logger()
 
 FAILURES_TO_OPEN = 20
-"""Attempts in a row that failed, or that are under way and not answered."""
+"""Attempts in a row that failed, or that are under way without an answer."""
 
 TROUBLE_SECONDS = 5.0
-"""For how long there has to be nothing but failures or silence. Failures of one moment, however
-many, are told at once and say little about the next moment."""
+"""Time with nothing but failures or silence. Many failures may come at the same moment and say
+little about the next one."""
 
 PROBES = 4
-"""Attempts at once to an endpoint that does not work."""
+"""Attempts at once to an endpoint whose breaker is open."""
 
 MAX_REMEMBERED = 10_000
 REMEMBERED_SECONDS = 600.0
 
 
 class Breaker:
-    """What the outcomes of attempts tell about one endpoint. Every instant but `opened_at`, which
-    is for people, is monotonic time."""
+    """The judgement about one endpoint. Every instant except `opened_at`, which is for people, is
+    monotonic time."""
 
     def __init__(self, endpoint: str, clock: Clock) -> None:
         self._clock = clock
@@ -37,16 +37,16 @@ class Breaker:
         self._opened_seconds = 0.0
         self.endpoint = endpoint
         self.failures = 0
-        """In a row, up to now."""
+        """Failures in a row."""
         self.last_error: str | None = None
         self.last_used_seconds = 0.0
         self.is_open = False
         self.is_troubled = False
-        """It is open, or the last attempt failed: then good news matter too."""
+        """Open, or the last attempt failed: successes have to be reported too."""
         self.opened_at: Instant | None = None
 
     def heard(self, outcome: Outcome, now_seconds: float) -> None:
-        """An attempt ended so."""
+        """Take the outcome of an attempt into account."""
         if isinstance(outcome, Failed) and outcome.blames_endpoint:
             self._failed(outcome, now_seconds)
         elif not isinstance(outcome, Interrupted):
@@ -55,7 +55,7 @@ class Breaker:
                 self.close("answered", now_seconds)
 
     def hangs(self, unanswered: int, silent_seconds: float) -> None:
-        """So many attempts are under way, and for so long nothing was answered."""
+        """Take into account that attempts under way got no answer for a while."""
         if not self.is_open and unanswered >= FAILURES_TO_OPEN:
             self._open(f"{unanswered} attempts unanswered for {silent_seconds:.1f} s")
 
@@ -86,9 +86,9 @@ class Breaker:
 
 
 class IdleBreakers:
-    """The breakers of endpoints to which nothing is sent now, of those that failed lately.
+    """The breakers of endpoints that failed lately and that nothing is sent to now.
 
-    A bounded number of them, for a while: who is not remembered works until shown otherwise.
+    A bounded number is kept, for a while. An endpoint without a kept breaker is presumed to work.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -97,14 +97,14 @@ class IdleBreakers:
         self._closed: dict[str, Breaker] = {}
 
     def take(self, endpoint: str) -> Breaker:
-        """The endpoint's breaker, or a new one; it is not idle any more."""
-        self._forget_the_old(self._clock.monotonic())
+        """The endpoint's breaker, or a new one, for use in a lane."""
+        self._forget_old_ones(self._clock.monotonic())
         remembered = self._open.pop(endpoint, None) or self._closed.pop(endpoint, None)
         return remembered or Breaker(endpoint, self._clock)
 
     def put(self, breaker: Breaker, now_seconds: float) -> None:
-        """It is idle from now on."""
-        self._forget_the_old(now_seconds)
+        """Keep the breaker of a lane that is idle now."""
+        self._forget_old_ones(now_seconds)
         if breaker.last_error is None:
             return
         breaker.last_used_seconds = now_seconds
@@ -113,10 +113,10 @@ class IdleBreakers:
             self._drop_oldest(self._closed or self._open, now_seconds)
 
     def remembered(self, now_seconds: float) -> list[Breaker]:
-        self._forget_the_old(now_seconds)
+        self._forget_old_ones(now_seconds)
         return [*self._open.values(), *self._closed.values()]
 
-    def _forget_the_old(self, now_seconds: float) -> None:
+    def _forget_old_ones(self, now_seconds: float) -> None:
         for breakers in (self._open, self._closed):
             while breakers and (
                 next(iter(breakers.values())).last_used_seconds + REMEMBERED_SECONDS <= now_seconds

@@ -1,22 +1,21 @@
-"""How long claims that are handed back stay away."""
+"""How long deferred claims stay away: claims handed back because their endpoint is busy."""
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 
 FIRST_DEFERRAL_MS = 250.0
 LONGEST_DEFERRAL_MS = 5_000.0
-"""Of claims that are handed back in small numbers."""
+"""Bounds of a deferral while few claims are handed back."""
 
 RETURNS_PER_SECOND = 1_000.0
-"""So many claims of one endpoint return in a second at most, unless it takes more than that.
-Otherwise the backlog of one that does not work would take up all claiming."""
+"""Claims of one endpoint that return in a second, unless the endpoint takes more. Without this
+bound the backlog of a dead endpoint would take up all claiming."""
 
 LONGEST_SPREAD_MS = 60_000.0
-"""What was handed back returns within this time, however much it is."""
-
+"""Time within which deferred claims return, however many they are."""
 
 RETURN_EVERY_MS = 50
-"""Claims return in groups. One by one, each would be claimed, and handed back, by a write of its
-own."""
+"""Interval at which claims return, in groups. One by one, each would cost a write of its own to be
+claimed, and another one to be handed back."""
 
 
 def returning_at(instant: Instant) -> Instant:
@@ -26,12 +25,12 @@ def returning_at(instant: Instant) -> Instant:
 
 
 class Deferrals:
-    """Of the claims of one namespace to one endpoint.
+    """The deferrals of one namespace's claims to one endpoint.
 
-    They go by rounds: all that is handed back before the first of it returns stays away equally
-    long. If something got its turn meanwhile, the next round is as long as the next one is likely
-    to wait for its turn; otherwise it is twice as long as the one before. Those who are too many
-    to return at once return one after the other.
+    They go by rounds: all claims handed back before the first of them returns stay away equally
+    long. If a claim got its turn meanwhile, the next round is as long as the next claim is likely
+    to wait for its turn; otherwise it is twice as long as the round before. Claims too many to
+    return at once return one after the other.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class Deferrals:
     def next_ms(
         self, now_seconds: float, *, turn_in_seconds: float, returns_per_second: float
     ) -> float:
-        """The deferral of one more claim, which would get its turn in so many seconds."""
+        """The deferral of one more claim, which would get its turn in `turn_in_seconds`."""
         if now_seconds >= self._round_ends_seconds:
             self._begin_round(now_seconds, turn_in_seconds)
         spread_ms = min((self._next_return_seconds - now_seconds) * 1_000, LONGEST_SPREAD_MS)
@@ -56,7 +55,7 @@ class Deferrals:
         return deferral_ms
 
     def expect_more(self, now_seconds: float) -> bool:
-        """What was handed back may not have had the time to return."""
+        """Some deferred claims may not have had the time to return."""
         last_return_seconds = max(self._round_ends_seconds, self._next_return_seconds)
         return self._has_begun and now_seconds < last_return_seconds + self._ms / 1_000
 

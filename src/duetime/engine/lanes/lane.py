@@ -10,28 +10,30 @@ from duetime.domain.timer import Claim
 from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
 from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND
 from duetime.engine.lanes.quota import Quota, Quotas
-from duetime.engine.lanes.slots import Slots, size_of
+from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
-from duetime.engine.lanes.waiting_room import WaitingRoom
 
 FIRST_WINDOW = 64
 """Attempts at once in a new lane. A quick endpoint needs no more; a slow one soon gets more."""
 
 GROW_AFTER_SECONDS = 0.025
-"""A full lane in which nothing was answered for so long is given twice the window."""
+"""Time without an answer after which a full lane gets twice the window."""
 
 MOST_MORE_AT_ONCE = 256
-"""But no more than this: each attempt more opens a connection, and until all of them are under way
-nothing of other lanes is sent."""
+"""Attempts by which a window grows at most: each additional attempt opens a connection, and until
+all of them are under way nothing is sent in other lanes."""
 
 
 class Lane:
     """The attempts under way to one endpoint and the claims that wait for their turn.
 
-    The namespaces that wait have their turns one after the other; one that waits for its quota
-    stands aside. When no answers come at all the lane grows, and at last hands its waiting claims
-    back to the store, to be claimed again a little later: they are then free to be canceled, and
-    nobody waits for them. While the breaker is open, only a few attempts are under way.
+    The waiting namespaces take turns; one that waits for its quota stands aside. When no answers
+    come at all the lane grows, and at last hands its waiting claims back to the store, to be
+    claimed again a little later: meanwhile they can be canceled, and they hold up nothing. While
+    the breaker is open, only a few attempts are under way.
+
+    `start` begins an attempt. `on_idle` is called when an answer leaves the lane without any
+    claim.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class Lane:
         quotas: Quotas,
         breaker: Breaker,
         start: Callable[["Lane", Claim], None],
+        on_idle: Callable[["Lane", float], None],
         now_seconds: float,
     ) -> None:
         self._slots = slots
         self._quotas = quotas
         self._start = start
+        self._on_idle = on_idle
         self._window = FIRST_WINDOW
         self._progress_seconds = now_seconds
         self._silent_since_seconds = math.inf
@@ -66,11 +70,11 @@ class Lane:
 
     @property
     def needs_care(self) -> bool:
-        """Something waits or has been handed back lately, or the lane can be forgotten soon."""
+        """Claims wait or were handed back lately, or the lane can be forgotten soon."""
         return bool(self._by_namespace) or self.in_flight == 0
 
     def is_over(self, now_seconds: float) -> bool:
-        """It is idle, and nothing that it handed back is still away."""
+        """The lane is idle, and no claim that it handed back is still away."""
         return self.in_flight == 0 and not any(
             waiting or waiting.expect_more(now_seconds) for waiting in self._by_namespace.values()
         )
@@ -110,9 +114,11 @@ class Lane:
                 self._look_at(claim.namespace, waiting, now_seconds)
         if quota.is_waited_for:
             quota.resume(now_seconds)
+        if self.is_idle:
+            self._on_idle(self, now_seconds)
 
     def abandoned(self, claim: Claim) -> Quota:
-        """An attempt was given up; its slot is free, but nothing starts because of that."""
+        """An attempt was abandoned; its slot is free, but nothing starts in it."""
         size = size_of(claim)
         self.in_flight -= 1
         self._slots.used -= 1
@@ -123,8 +129,8 @@ class Lane:
         return quota
 
     def look_after(self, now_seconds: float) -> list[Claim]:
-        """Use slots that other lanes gave back; grow or give up when nothing was answered for
-        a while. Answers the claims to hand back."""
+        """Use slots that other lanes freed; grow or give up when no answer came for a while.
+        Returns the claims to hand back."""
         self._notice_silence(now_seconds)
         self._start_waiting(now_seconds)
         quiet_seconds = now_seconds - self._progress_seconds
@@ -141,7 +147,7 @@ class Lane:
         return self._take_beyond_reach(now_seconds)
 
     def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
-        """Take what waits out of the lane: all of it, or that of some shards."""
+        """Take out the waiting claims: all of them, or those of some shards."""
         taken = []
         for waiting in self._by_namespace.values():
             taken += waiting.take(shards)
@@ -149,7 +155,7 @@ class Lane:
         return taken
 
     def next_deferral_ms(self, namespace: str, now_seconds: float) -> float:
-        """How long the claims of a namespace that are handed back now stay away."""
+        """The deferral of a claim of the namespace that is handed back now."""
         waiting = self._waiting_of(namespace, self._quotas.of(namespace))
         returns_per_second = RETURNS_PER_SECOND / len(self._by_namespace)
         return waiting.next_deferral_ms(
@@ -184,7 +190,7 @@ class Lane:
         self._turns.append(waiting)
 
     def _leave_line(self) -> None:
-        """Those who were handed back have no turn any more."""
+        """Remove namespaces without waiting claims from the line."""
         for waiting in self._turns:
             waiting.is_in_line = bool(waiting)
         self._turns = deque(waiting for waiting in self._turns if waiting)
@@ -222,30 +228,30 @@ class Lane:
             waiting = WaitingClaims(self._slots, self._room, quota, self._resume)
             self._by_namespace[namespace] = waiting
         elif waiting.quota is not quota:
-            # The old one was forgotten while nothing of the namespace was here.
+            # The old quota was forgotten while the namespace had no claims here.
             waiting.quota, waiting.is_in_line = quota, False
         return waiting
 
     def _look_at(self, namespace: str, waiting: WaitingClaims, now_seconds: float) -> None:
-        """After an answer: those who caught up start over, and so do those who had given up."""
+        """After an answer: forget a namespace that has caught up, and let the others flow again."""
         flow = self._gets_its_turn_soon(waiting, now_seconds)
         waiting.set_flow(flow)
         if flow and not waiting:
             del self._by_namespace[namespace]
 
     def _gets_its_turn_soon(self, waiting: WaitingClaims, now_seconds: float) -> bool:
-        if waiting.keep_waiting(now_seconds):
+        if waiting.first_waits_too_long(now_seconds):
             return False
         return not (waiting.expect_more(now_seconds) and self._is_held_back(waiting))
 
     def _is_held_back(self, waiting: WaitingClaims) -> bool:
-        """Only so many attempts may be under way, be it the endpoint's doing or the namespace's:
-        then one knows that waiting may take long."""
+        """The endpoint's breaker or the namespace's quota limits the attempts under way, so waiting
+        may take long."""
         return self.breaker.is_open or waiting.quota.is_limited
 
     def _under_way(self, waiting: WaitingClaims) -> float:
-        """The attempts of which one has to end before a claim that waits can start; of those
-        for which several namespaces wait, a share."""
+        """The attempts of which one has to end before a waiting claim can start. Namespaces that
+        wait for the same attempts share them."""
         if self.breaker.is_open:
             return min(self.in_flight, PROBES)
         if waiting.quota.is_limited:
@@ -254,7 +260,8 @@ class Lane:
 
     @property
     def _patience_seconds(self) -> float:
-        """Probes are few: while they take long, few of those who wait are kept, but some."""
+        """Time without an answer after which waiting claims are handed back. Longer for probes,
+        which are few and may be slow."""
         return TROUBLE_SECONDS if self.breaker.is_open else GIVE_UP_AFTER_SECONDS
 
     def _take_beyond_reach(self, now_seconds: float) -> list[Claim]:
@@ -262,7 +269,7 @@ class Lane:
         for namespace, waiting in list(self._by_namespace.items()):
             if not (waiting or waiting.expect_more(now_seconds)):
                 del self._by_namespace[namespace]
-            elif waiting.keep_waiting(now_seconds) and self._is_held_back(waiting):
+            elif waiting.first_waits_too_long(now_seconds) and self._is_held_back(waiting):
                 taken += waiting.take_beyond_reach(self._under_way(waiting), now_seconds)
         if taken:
             self._leave_line()
@@ -279,7 +286,7 @@ class Lane:
     def _begin(self, claim: Claim, now_seconds: float) -> None:
         size = size_of(claim)
         if self.in_flight == 0:
-            # Until now nothing could be answered, so there is nothing to be concluded from.
+            # Nothing was under way, so the absence of answers means nothing.
             self._progress_seconds, self._gave_up = now_seconds, False
         self.in_flight += 1
         self._slots.used += 1

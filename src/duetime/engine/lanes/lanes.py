@@ -1,72 +1,126 @@
-"""The lanes of all endpoints that something is sent to or waits for."""
+"""The lanes of all endpoints with claims under way or waiting, and the care they need."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator
 
+from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
+from duetime.domain.transitions import hand_back
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
-from duetime.engine.lanes.lane import Lane
+from duetime.engine.lanes.deferrals import returning_at
+from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
+from duetime.engine.settler import Settler
+from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 
 
 class Lanes:
-    """A lane is forgotten when it is idle; what is known of a failing endpoint is kept longer."""
+    """Idle lanes are forgotten; the breaker of a failing endpoint is kept longer.
+
+    A claim that its lane does not accept is deferred: handed back to the store, to be claimed
+    again a little later. `start` begins an attempt.
+    """
 
     def __init__(
-        self, slots: Slots, quotas: Quotas, clock: Clock, start: Callable[[Lane, Claim], None]
+        self,
+        slots: Slots,
+        quotas: Quotas,
+        settler: Settler,
+        clock: Clock,
+        wakeups: LocalWakeUps,
+        start: Callable[[Lane, Claim], None],
     ) -> None:
         self._slots = slots
         self._quotas = quotas
+        self._settler = settler
+        self._clock = clock
+        self._wakeups = wakeups
         self._start = start
         self._lanes: dict[str, Lane] = {}
         self._idle = IdleBreakers(clock)
+        self._caretaker: asyncio.TimerHandle | None = None
+        self._stopping = False
 
-    def of(self, endpoint: str, now_seconds: float) -> Lane:
+    def accept(self, endpoint: str, claim: Claim, now: Instant, now_seconds: float) -> None:
+        """Start the claim, let it wait for its turn, or defer it."""
         lane = self._lanes.get(endpoint)
         if lane is None:
             breaker = self._idle.take(endpoint)
-            lane = Lane(self._slots, self._quotas, breaker, self._start, now_seconds)
+            lane = Lane(
+                self._slots, self._quotas, breaker, self._start, self._lane_is_idle, now_seconds
+            )
             self._lanes[endpoint] = lane
-        return lane
+        if not lane.accept(claim, now_seconds):
+            self._defer(lane, claim, now, now_seconds)
+        if self._caretaker is None and lane.needs_care:
+            self._set_caretaker()
 
-    def forget(self, lane: Lane, now_seconds: float) -> bool:
-        """False when there is a reason to keep it for a while."""
+    def stop(self) -> None:
+        """Look after the lanes no more."""
+        self._stopping = True
+        if self._caretaker is not None:
+            self._caretaker.cancel()
+
+    def _lane_is_idle(self, lane: Lane, now_seconds: float) -> None:
+        if not self._forget(lane, now_seconds):
+            self._set_caretaker()
+
+    def _forget(self, lane: Lane, now_seconds: float) -> bool:
+        """False when there is a reason to keep the lane for a while."""
         if not lane.is_over(now_seconds):
             return False
         if self._lanes.pop(lane.breaker.endpoint, None) is not None:
             self._idle.put(lane.breaker, now_seconds)
         return True
 
+    def _set_caretaker(self) -> None:
+        if self._caretaker is None and not self._stopping:
+            self._caretaker = asyncio.get_running_loop().call_later(
+                GROW_AFTER_SECONDS, self._look_after
+            )
+
+    def _look_after(self) -> None:
+        self._caretaker = None
+        now_seconds, now = self._clock.monotonic(), self._clock.now()
+        self._quotas.resume(now_seconds)
+        handed_back = [(lane, lane.look_after(now_seconds)) for lane in self._lanes.values()]
+        for lane, claims in handed_back:
+            if lane.is_idle and not claims:
+                self._forget(lane, now_seconds)
+            for claim in claims:
+                self._defer(lane, claim, now, now_seconds)
+        if any(lane.needs_care for lane in self._lanes.values()):
+            self._set_caretaker()
+        self._wakeups.check_room()
+
+    def _defer(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
+        deferral_ms = lane.next_deferral_ms(claim.namespace, now_seconds)
+        deferred_to = returning_at(plus_ms(now, deferral_ms))
+        # Never sooner than it was due, even if the wall clock was set back since.
+        due_at = max(deferred_to, claim.due_at)
+        self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
+
     def waiting_claims(self) -> Iterator[Claim]:
         for lane in self._lanes.values():
             yield from lane.waiting_claims()
 
     def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
-        """Take out what waits: all of it, or that of some shards."""
+        """Take out the waiting claims: all of them, or those of some shards."""
         return [claim for lane in self._lanes.values() for claim in lane.take_waiting(shards)]
 
-    def look_after(self, now_seconds: float) -> list[tuple[Lane, list[Claim]]]:
-        """Answers the claims to hand back, lane by lane."""
-        self._quotas.resume(now_seconds)
-        handed_back = [(lane, lane.look_after(now_seconds)) for lane in self._lanes.values()]
-        for lane, claims in handed_back:
-            if lane.is_idle and not claims:
-                self.forget(lane, now_seconds)
-        return handed_back
-
-    @property
-    def need_care(self) -> bool:
-        return any(lane.needs_care for lane in self._lanes.values())
-
-    def open_endpoints(self, now_seconds: float) -> int:
+    def open_endpoints(self) -> int:
+        """Endpoints that keep failing or hanging, as far as this node has seen."""
+        now_seconds = self._clock.monotonic()
         in_use = sum(lane.breaker.is_open for lane in self._lanes.values())
         return in_use + sum(breaker.is_open for breaker in self._idle.remembered(now_seconds))
 
-    def statuses(self, now_seconds: float) -> list[EndpointStatus]:
-        """Of all that are in use, open, or failed lately; the open ones first, by their names."""
+    def statuses(self) -> list[EndpointStatus]:
+        """The endpoints in use, open, or failing lately; the open ones first, by name."""
+        now_seconds = self._clock.monotonic()
         statuses = [
             _status(lane.breaker, lane.in_flight, lane.waiting) for lane in self._lanes.values()
         ]

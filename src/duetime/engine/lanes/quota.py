@@ -1,4 +1,4 @@
-"""How many attempts of one namespace may be under way, whatever endpoints they go to."""
+"""Limits the attempts of one namespace under way, over all endpoints together."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Protocol
 from duetime.ports.namespaces import NamespaceView
 
 SWEEP_AFTER = 1_000
+"""New quotas after which unused ones are forgotten."""
 
 
 class Blocked(Protocol):
@@ -17,15 +18,15 @@ class Blocked(Protocol):
     def __len__(self) -> int: ...
 
     def resume(self, now_seconds: float) -> None:
-        """There is room for one more attempt of the namespace."""
+        """Use the room for one more attempt of the namespace."""
         ...
 
 
 class Quota:
-    """The attempts of one namespace that are under way on this node, and who waits for them.
+    """The attempts of one namespace under way on this node, and the claims that wait for them.
 
-    The limit is asked for each time, because an operator may change it at any time. Who waits
-    gets room in turn: a namespace that calls many endpoints serves them all alike.
+    The limit is looked up each time, because an operator may change it at any time. Waiting
+    claims get room in turn: a namespace that calls many endpoints serves them all alike.
     """
 
     def __init__(self, namespace: str, limit_of: Callable[[str], int | None]) -> None:
@@ -48,11 +49,11 @@ class Quota:
         return not (self.in_flight or self.waiting)
 
     def may_start(self) -> bool:
-        """There is room for one more attempt, and nobody else waits for it."""
+        """There is room for one more attempt, and no other claim waits for it."""
         while self._blocked:
             if self._blocked[0]:
                 return False
-            # It has been handed back since it was told to wait.
+            # Its claims were handed back meanwhile.
             self._blocked.popleft().is_in_line = False
         limit = self._limit_of(self._namespace)
         return limit is None or self.in_flight < limit
@@ -61,7 +62,7 @@ class Quota:
         self._blocked.append(waiting)
 
     def resume(self, now_seconds: float) -> None:
-        """Let those who wait use the room there is, in turn."""
+        """Let waiting claims use the free room, in turn."""
         while self._blocked:
             limit = self._limit_of(self._namespace)
             if limit is not None and self.in_flight >= limit:
@@ -70,10 +71,10 @@ class Quota:
 
 
 class Quotas:
-    """The quotas of all namespaces that have something under way or waiting here.
+    """The quotas of all namespaces with claims under way or waiting here.
 
-    A namespace's limit holds for all nodes together, so each takes its share of it, and at least
-    one attempt.
+    A namespace's limit applies to all nodes together, so each node takes its share of it, and at
+    least one attempt.
     """
 
     def __init__(self, namespaces: NamespaceView, members: Callable[[], int] = lambda: 1) -> None:
@@ -91,7 +92,7 @@ class Quotas:
         return quota
 
     def resume(self, now_seconds: float) -> None:
-        """Limits may have been raised, and members may have left."""
+        """Use room that raised limits and departed members leave."""
         for quota in self._by_namespace.values():
             quota.resume(now_seconds)
 

@@ -1,4 +1,4 @@
-"""Room for attempts, shared by all endpoints."""
+"""Room for attempts, shared by all endpoints, and room for claims that wait for one."""
 
 from msgspec import UNSET
 
@@ -7,9 +7,16 @@ from duetime.domain.timer import Claim
 
 MAX_BYTES_IN_FLIGHT = 64 * 2**20
 
+MAX_WAITING = 2_048
+MAX_WAITING_BYTES = 8 * 2**20
+"""Claims, and their payload bytes, that wait in one lane. The others wait in the store."""
+
+ALWAYS_WAITING = 8
+"""Claims that a namespace may have in a lane even where others have taken all the room."""
+
 
 def size_of(claim: Claim) -> int:
-    """The bytes of its payload, which are most of what a large claim keeps in memory."""
+    """The bytes of the payload, which make up most of a large claim."""
     callback = claim.callback
     if isinstance(callback, BusCallback) or callback.payload is UNSET:
         return 0
@@ -17,10 +24,10 @@ def size_of(claim: Claim) -> int:
 
 
 class Slots:
-    """The attempts that may run at the same time, shared by all lanes, and their bytes.
+    """The attempts that may be under way at the same time in all lanes, and their bytes.
 
-    A lane may have as many of them as are free. So one endpoint that hangs takes at most half,
-    two take a third each, and some are always left for the others.
+    A lane may use as many slots as are free. So one endpoint that hangs takes at most half of
+    them, two take a third each, and some are always left for the others.
     """
 
     def __init__(self, total: int, per_endpoint: int) -> None:
@@ -29,10 +36,40 @@ class Slots:
         self.used = 0
         self.used_bytes = 0
         self.waiting = 0
-        """Claims that wait where claims get their turn soon."""
+        """Claims that wait and will get their turn soon."""
 
     def limit(self) -> int:
         return min(self.per_endpoint, self.total - self.used)
 
     def byte_limit(self) -> int:
         return MAX_BYTES_IN_FLIGHT - self.used_bytes
+
+
+class WaitingRoom:
+    """The claims that wait in one lane, of all namespaces together.
+
+    As much room again is set aside for namespaces with few waiting claims: a namespace with many
+    must not keep the others out. Beyond that no claim is accepted.
+    """
+
+    def __init__(self) -> None:
+        self.claims = 0
+        self.bytes = 0
+
+    def has_room(self, size: int, of_namespace: int) -> bool:
+        """Whether one more claim is accepted, from a namespace with `of_namespace` claims here."""
+        if self.claims < MAX_WAITING and self.bytes + size <= MAX_WAITING_BYTES:
+            return True
+        return (
+            of_namespace < ALWAYS_WAITING
+            and self.claims < 2 * MAX_WAITING
+            and (self.bytes == 0 or self.bytes + size <= 2 * MAX_WAITING_BYTES)
+        )
+
+    def enter(self, size: int) -> None:
+        self.claims += 1
+        self.bytes += size
+
+    def leave(self, size: int) -> None:
+        self.claims -= 1
+        self.bytes -= size

@@ -8,23 +8,22 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.deferrals import LONGEST_DEFERRAL_MS, Deferrals
 from duetime.engine.lanes.quota import Quota
-from duetime.engine.lanes.slots import Slots, size_of
-from duetime.engine.lanes.waiting_room import WaitingRoom
+from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
 
 GIVE_UP_AFTER_SECONDS = 0.25
-"""A lane that cannot grow and in which nothing was answered for so long hands back what waits.
-Where the first claim waits for so long, claims are sent too slowly for others to wait for it."""
+"""Time without an answer after which a lane that cannot grow hands back its waiting claims. Where
+the first claim waits for this long, claims are sent too slowly for others to wait behind it."""
 
 MEASURED_SECONDS = LONGEST_DEFERRAL_MS / 1_000
-"""For how long, at most, one counts what is started to tell how fast that goes."""
+"""Longest time over which the rate of starts is measured."""
 
 
 class WaitingClaims:
-    """A queue of its own for each namespace in each lane, so that a namespace that may not send
-    any more keeps nobody waiting who calls the same endpoint.
+    """The queue of one namespace in one lane. Each namespace has its own, so that one that has
+    used up its quota does not hold up others that call the same endpoint.
 
-    They flow as long as the first one gets its turn soon; then the engine claims no more than
-    can be sent. Those that do not flow stop counting against what the engine may claim.
+    The queue flows as long as its first claim gets its turn soon. Waiting claims count against
+    the claims that the engine may hold, but only while their queue flows.
     """
 
     def __init__(
@@ -38,17 +37,17 @@ class WaitingClaims:
         self._room = room
         self._resume = resume
         self._claims: deque[tuple[Claim, float, int]] = deque()
-        """Each with the time since when it waits, and its size."""
+        """Each claim with the time it was added at, and its size."""
         self._started = 0.0
         self._measured_since_seconds = 0.0
         self._deferrals = Deferrals()
         self.quota = quota
         self.flow = True
-        """Claims get their turn soon here, and so count against what the engine may claim."""
+        """Claims get their turn soon here, so they count against the claims the engine may hold."""
         self.has_reservation = False
-        """There is room in the quota for the first one, as soon as it is its turn in the lane."""
+        """The quota has room for the first claim as soon as the lane has a turn for it."""
         self.is_in_line = False
-        """It waits for its turn, be it the lane's or the namespace's."""
+        """The queue waits for its turn in the lane or in the quota."""
 
     def __len__(self) -> int:
         return len(self._claims)
@@ -57,7 +56,7 @@ class WaitingClaims:
         return (claim for claim, _, _ in self._claims)
 
     def add(self, claim: Claim, now_seconds: float) -> bool:
-        """False when there are too many already."""
+        """False when there is no room."""
         size = size_of(claim)
         if not self._room.has_room(size, len(self._claims)):
             return False
@@ -70,7 +69,7 @@ class WaitingClaims:
         return True
 
     def start_first(self) -> Claim:
-        """Take out the first one, whose attempt begins now and counts in the quota."""
+        """Take out the first claim; its attempt begins now and counts in the quota."""
         if self.has_reservation:
             self.has_reservation = False
         else:
@@ -84,8 +83,8 @@ class WaitingClaims:
         return claim
 
     def reserve(self) -> None:
-        """Keep room in the quota until the lane has a turn for it. Otherwise the two might never
-        come together while others use both."""
+        """Keep room in the quota until the lane has a turn. Otherwise the two might never come
+        together while others use both."""
         self.quota.in_flight += 1
         self.has_reservation = True
 
@@ -95,7 +94,7 @@ class WaitingClaims:
             self._resume(self, now_seconds)
 
     def take(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
-        """Take out all, or those of some shards, to hand them back."""
+        """Take out all claims, or those of some shards, to hand them back."""
         if shards is None:
             return self._take_last(len(self._claims))
         taken = [entry for entry in self._claims if entry[0].shard in shards]
@@ -104,16 +103,16 @@ class WaitingClaims:
         return self._take_last(len(taken))
 
     def take_beyond_reach(self, under_way: float, now_seconds: float) -> list[Claim]:
-        """Take out, to hand it back, what will not get its turn before it would return, while
-        they wait for one of so many attempts to end."""
+        """Take out the claims that would return from a deferral before they got their turn here,
+        to hand them back. A turn comes when one of the attempts under way ends."""
         if now_seconds - self._measured_since_seconds < GIVE_UP_AFTER_SECONDS:
             return []
         per_second = self._starts_per_second(under_way, now_seconds)
         reach = math.ceil(per_second * LONGEST_DEFERRAL_MS / 1_000)
         return self._take_last(max(0, len(self._claims) - reach))
 
-    def keep_waiting(self, now_seconds: float) -> bool:
-        """The first one has waited for too long."""
+    def first_waits_too_long(self, now_seconds: float) -> bool:
+        """The first claim has waited for too long."""
         return bool(self._claims) and now_seconds - self._claims[0][1] >= GIVE_UP_AFTER_SECONDS
 
     def set_flow(self, flow: bool) -> None:
@@ -124,9 +123,12 @@ class WaitingClaims:
     def next_deferral_ms(
         self, under_way: float, returns_per_second: float, now_seconds: float, *, may_grow: bool
     ) -> float:
-        """How long a claim that is handed back now stays away, if so many attempts are under
-        way and so many claims may return in a second even if fewer get their turn. Where more
-        attempts may soon be under way, nobody knows how long a turn takes."""
+        """The deferral of a claim that is handed back now.
+
+        `under_way` attempts are under way. `returns_per_second` claims may return in a second even
+        if fewer get their turn. With `may_grow` more attempts may soon be under way, so the wait
+        for a turn is unknown.
+        """
         per_second = self._starts_per_second(under_way, now_seconds)
         return self._deferrals.next_ms(
             now_seconds,
@@ -135,12 +137,12 @@ class WaitingClaims:
         )
 
     def expect_more(self, now_seconds: float) -> bool:
-        """What was handed back may not have had the time to return."""
+        """Some deferred claims may not have had the time to return."""
         return self._deferrals.expect_more(now_seconds)
 
     def _starts_per_second(self, under_way: float, now_seconds: float) -> float:
-        """As many as may be expected at best: what is under way may end at any moment. Too
-        many that wait cost little, too few leave places unused until others return."""
+        """The best rate to expect: every attempt under way may end at any moment. Too many waiting
+        claims cost little; too few leave slots unused until others return."""
         measured_seconds = now_seconds - self._measured_since_seconds
         while measured_seconds > MEASURED_SECONDS:
             self._started /= 2

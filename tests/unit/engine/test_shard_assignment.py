@@ -1,4 +1,4 @@
-"""Shards are spread evenly, stay where they are, and everybody agrees where that is."""
+"""Shards are assigned evenly and stay where they are, and all nodes agree on the assignment."""
 
 from collections import Counter
 from random import Random
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.domain.keys import ShardNumber
-from duetime.engine.cluster.shard_assignment import spread
+from duetime.engine.cluster.shard_assignment import assign_shards
 
 SHARDS = [ShardNumber(number) for number in range(256)]
 NODES = [f"node-{number}.example:{4_000 + number}" for number in range(12)]
@@ -31,7 +31,7 @@ def test_every_shard_has_an_owner_and_nobody_has_much_more_than_others(
     count: int, names: set[str]
 ) -> None:
     nodes = sorted(names)
-    owners = spread(first(count), nodes)
+    owners = assign_shards(first(count), nodes)
     assert list(owners) == first(count)
     assert max(shares(owners, nodes)) <= -(-count // len(nodes))
     assert min(shares(owners, nodes)) >= count // len(nodes)
@@ -42,32 +42,32 @@ def test_the_order_in_which_nodes_and_shards_are_known_does_not_matter(
     count: int, names: set[str], random: Random
 ) -> None:
     shards, nodes = first(count), sorted(names)
-    expected = spread(shards, nodes)
+    expected = assign_shards(shards, nodes)
     random.shuffle(shards)
     random.shuffle(nodes)
-    assert spread(shards, nodes) == expected
+    assert assign_shards(shards, nodes) == expected
 
 
 def test_without_nodes_nobody_owns_anything() -> None:
-    assert spread(SHARDS, []) == {}
+    assert assign_shards(SHARDS, []) == {}
 
 
 def test_the_spread_is_the_same_in_every_release() -> None:
     # Nodes of two releases share a store while it is upgraded, and must agree.
-    owners = spread(first(16), ["a", "b", "c"])
+    owners = assign_shards(first(16), ["a", "b", "c"])
     assert "".join(owners.values()) == "bbbbbabacaccaacc"
 
 
 @pytest.mark.parametrize("before", range(1, 11))
 def test_few_shards_move_when_a_node_joins_or_leaves(before: int) -> None:
-    old, new = spread(SHARDS, NODES[:before]), spread(SHARDS, NODES[: before + 1])
+    old, new = assign_shards(SHARDS, NODES[:before]), assign_shards(SHARDS, NODES[: before + 1])
     moved = sum(old[shard] != new[shard] for shard in SHARDS)
     needed = len(SHARDS) // (before + 1)
     assert moved <= 2 * needed
 
 
 def test_few_shards_move_when_a_node_takes_the_place_of_another() -> None:
-    old = spread(SHARDS, NODES[:4])
-    new = spread(SHARDS, [*NODES[:3], NODES[11]])
+    old = assign_shards(SHARDS, NODES[:4])
+    new = assign_shards(SHARDS, [*NODES[:3], NODES[11]])
     # A quarter has to.
     assert sum(old[shard] != new[shard] for shard in SHARDS) <= len(SHARDS) // 2

@@ -1,8 +1,31 @@
-"""Judges which members live, by what it sees of their heartbeats."""
+"""The members of a cluster: what joining takes, the latest view, and which members are alive."""
 
 from collections.abc import Callable, Sequence
 
-from duetime.ports.membership import Member
+from msgspec import Struct
+
+from duetime.ports.membership import ClusterView, Member, MemberStore, NodeFacts
+from duetime.ports.signals import NodeSignals
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """The ports through which an engine shares its store with others.
+
+    `is_gone` is True when a member's process is known not to exist any more, and False when that
+    is not known.
+    """
+
+    members: MemberStore
+    signals: NodeSignals
+    is_gone: Callable[[NodeFacts], bool] = lambda facts: False
+
+
+class ClusterState:
+    """The name that this node has among the members now, and the latest view of them."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.view = ClusterView([], [])
 
 
 class MemberWatch:
@@ -10,7 +33,7 @@ class MemberWatch:
     time, or when its process is known not to exist any more.
 
     Only time in which the observer itself could look counts: when the store was away, the beats
-    of all others stood still too, and everyone gets a new chance.
+    of all others stood still too, and every member gets a new chance.
     """
 
     def __init__(
@@ -26,7 +49,7 @@ class MemberWatch:
         self._looked_seconds: float | None = None
 
     def look(self, members: Sequence[Member], now_seconds: float) -> list[Member]:
-        """Take a fresh view into account; answers the dead."""
+        """Take a fresh view into account; returns the dead members."""
         if self._looked_seconds is None or (
             now_seconds - self._looked_seconds > self._longest_gap_seconds
         ):

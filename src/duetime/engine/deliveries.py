@@ -1,0 +1,159 @@
+"""The attempts under way: each claim is delivered, and its outcome goes to the settler."""
+
+import asyncio
+import random
+
+import structlog
+import uuid_utils
+
+from duetime.domain.instants import format_instant
+from duetime.domain.outcome import Failed, Outcome
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import Settlement, hand_back, settlement_of
+from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.lanes.lane import Lane
+from duetime.engine.lateness import Lateness
+from duetime.engine.settler import Settler
+from duetime.engine.wakeups import LocalWakeUps
+from duetime.ports.clock import Clock
+from duetime.ports.destination import Destination
+
+_log = structlog.get_logger()
+
+
+class Deliveries:
+    """Makes attempts, each in a task of its own.
+
+    Nothing is sent before its instant by the wall clock. Nothing is sent under a lease that may
+    have expired: such a claim is dropped, and either another node recovers it or it is found
+    again when the lease turns out to be still ours.
+    """
+
+    def __init__(
+        self,
+        destination: Destination,
+        settler: Settler,
+        leases: HeldLeases,
+        clock: Clock,
+        wakeups: LocalWakeUps,
+    ) -> None:
+        self._destination = destination
+        self._settler = settler
+        self._leases = leases
+        self._clock = clock
+        self._wakeups = wakeups
+        self._tasks: dict[asyncio.Task[None], Claim] = {}
+        self._lateness = Lateness()
+        self.has_dropped = False
+        """Claims were dropped since this was last set to False."""
+
+    @property
+    def claims(self) -> list[Claim]:
+        return list(self._tasks.values())
+
+    def lateness_ms(self, percent: float) -> float | None:
+        """None when nothing was sent within the last minute."""
+        return self._lateness.percentile_ms(percent, self._clock.monotonic())
+
+    def start(self, lane: Lane, claim: Claim) -> None:
+        task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim))
+        self._tasks[task] = claim
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Let the attempts finish within the grace, and abandon the others.
+
+        An abandoned claim stays executing in the store, and the next owner of its shard recovers
+        it: whether it arrived is unknown, so it is tried again.
+        """
+        if not self._tasks:
+            return
+        _, abandoned = await asyncio.wait(set(self._tasks), timeout=grace_seconds)
+        for task in abandoned:
+            task.cancel()
+        if abandoned:
+            _log.warning("engine.deliveries_abandoned", count=len(abandoned))
+            await asyncio.wait(abandoned)
+
+    async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
+        outcome = None
+        try:
+            outcome = await self._deliver(lane, claim)
+        except asyncio.CancelledError:
+            # The engine stops, so nothing takes the free slot.
+            lane.abandoned(claim)
+            raise
+        except Exception:
+            self._drop_current()
+            _log.exception("attempt.broken", namespace=claim.namespace, id=claim.id)
+        lane.answered(claim, outcome, self._clock.monotonic())
+        self._wakeups.check_room()
+
+    async def _deliver(self, lane: Lane, claim: Claim) -> Outcome | None:
+        """The outcome; None when it says nothing about the endpoint."""
+        if not self._leases.holds(claim):
+            self._drop_current()
+            return None
+        # Read again right before sending: event loops fire their timers up to half a millisecond
+        # early.
+        now = self._clock.now()
+        not_before = max(claim.due_at, claim.execute_at)
+        if now < not_before:
+            # The wall clock was set back while the claim waited, or since the retry was planned.
+            self._settler.add(claim.shard, hand_back(claim, due_at=not_before, now=now))
+            return None
+        self._lateness.record(claim, now, self._clock.monotonic())
+        outcome, is_of_endpoint = await self._outcome_of(claim)
+        settlement = settlement_of(
+            claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
+        )
+        if isinstance(outcome, Failed):
+            self._log_failure(lane, claim, outcome, settlement)
+        self._settler.add(claim.shard, settlement)
+        return outcome if is_of_endpoint else None
+
+    def _drop_current(self) -> None:
+        """Forget the claim of the current attempt. It may be executing in the store; then only
+        this node will look for it there."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.pop(task, None)
+        self.has_dropped = True
+
+    async def _outcome_of(self, claim: Claim) -> tuple[Outcome, bool]:
+        """The outcome, and whether the endpoint caused it."""
+        try:
+            return await self._destination.deliver(claim), True
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            problem = "the attempt was cancelled"
+            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
+        except Exception as error:
+            problem = str(error)
+            _log.exception("destination.broken", namespace=claim.namespace, id=claim.id)
+        # A destination that breaks its contract must not leave the timer executing for ever.
+        now = self._clock.now()
+        reason = f"internal error: {problem}"
+        return Failed(sent_at=now, answered_at=now, error=reason, blames_endpoint=False), False
+
+    def _log_failure(
+        self, lane: Lane, claim: Claim, outcome: Failed, settlement: Settlement
+    ) -> None:
+        fields: dict[str, object] = {
+            "namespace": claim.namespace,
+            "id": claim.id,
+            "endpoint": lane.breaker.endpoint,
+            "attempt": claim.attempt,
+            "error": outcome.error,
+        }
+        if settlement.status is TimerStatus.FAILED:
+            _log.warning("timer.failed", **fields)
+        else:
+            # Below the usual level: an absent endpoint makes thousands of these a second.
+            _log.debug("timer.retry_planned", due_at=format_instant(settlement.due_at), **fields)
+
+
+def _new_delivery_id() -> str:
+    return str(uuid_utils.uuid7())

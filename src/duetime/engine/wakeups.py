@@ -1,0 +1,40 @@
+"""What wakes the due reader of this process: an announced instant, or room for more claims."""
+
+import asyncio
+from collections.abc import Callable
+
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
+
+
+class LocalWakeUps:
+    """Implements the wake-ups port for this process. The due reader waits for `woken`."""
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+        self.announced_at: Instant | None = None
+        """The earliest instant announced since the reader's last look at the store."""
+        self.sleeping_for: Instant | None = None
+        """The instant for which the reader sleeps; an earlier one wakes it."""
+        self._has_room: Callable[[], bool] | None = None
+
+    def announce(self, shard: ShardNumber, due_at: Instant) -> None:
+        if self.announced_at is None or due_at < self.announced_at:
+            self.announced_at = due_at
+            if self.sleeping_for is None or due_at < self.sleeping_for:
+                self.woken.set()
+
+    def take_announced(self) -> Instant | None:
+        announced_at, self.announced_at = self.announced_at, None
+        return announced_at
+
+    def wake_when(self, has_room: Callable[[], bool]) -> None:
+        """Wake the reader, once, when there is room."""
+        self._has_room = has_room
+        self.check_room()
+
+    def check_room(self) -> None:
+        """Called wherever claims leave memory."""
+        if self._has_room is not None and self._has_room():
+            self._has_room = None
+            self.woken.set()
