@@ -1,7 +1,6 @@
 """The HTTP application: both APIs, the health check and the documents behind one ASGI callable."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from msgspec import Struct
 from starlette.routing import Route, Router
@@ -12,7 +11,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.errors import error_answer, method_not_allowed, no_such_path
-from duetime.api.http.operations import Endpoint, Handler, bind
+from duetime.api.http.operations import Endpoint, bind
 from duetime.api.platform import operations as platform
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
@@ -131,36 +130,30 @@ class App:
             await self._router(scope, receive, send)
 
 
-class _Target(NamedTuple):
-    handle: Handler
-    needs_key: bool
-
-
 class _PathEndpoint:
     """The operations of one path, by method. Starlette takes an object for an ASGI application."""
 
     def __init__(self, guard: ApiKeyGuard) -> None:
         self._guard = guard
-        self._targets: dict[str, _Target] = {}
+        self._endpoints: dict[str, Endpoint] = {}
 
     def add(self, endpoint: Endpoint) -> None:
-        target = _Target(endpoint.handle, endpoint.operation.needs_key)
-        self._targets[endpoint.operation.method] = target
+        self._endpoints[endpoint.operation.method] = endpoint
         if endpoint.operation.method == "GET":
-            self._targets["HEAD"] = target
+            self._endpoints["HEAD"] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in self._targets:
-            await method_not_allowed(self._targets).send(send)
+        if scope["method"] not in self._endpoints:
+            await method_not_allowed(self._endpoints).send(send)
         else:
             await answer_request(self._answer, error_answer, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        target = self._targets[scope["method"]]
-        if target.needs_key:
+        operation, handle = self._endpoints[scope["method"]]
+        if operation.needs_key:
             # Before anything of the body is read.
             self._guard.check(scope["headers"])
-        return await target.handle(scope, receive)
+        return await handle(scope, receive)
 
 
 async def _answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,8 +22,7 @@ def example_path(operation: Operation[Any]) -> str:
     path = operation.path
     for parameter in operation.parameters:
         if parameter.place == "path":
-            assert parameter.example is not None
-            path = path.replace("{" + parameter.name + "}", parameter.example)
+            path = path.replace("{" + parameter.name + "}", str(parameter.example))
     return path
 
 

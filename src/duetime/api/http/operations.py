@@ -29,14 +29,14 @@ SERVICE = Tag("Service", "The state of the service itself.")
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter in the query or the path. One in the path needs an example, and ends at the
-    next slash unless it `takes_slashes`."""
+    """A parameter outside the body. Only parameters of the query are optional. A parameter in the
+    path needs an example, and ends at the next slash unless it `takes_slashes`."""
 
     name: str
     description: str
     schema: Json
-    place: Literal["query", "path"] = "query"
-    example: str | None = None
+    place: Literal["query", "path", "header"] = "query"
+    example: str | int | None = None
     takes_slashes: bool = False
 
 
@@ -103,6 +103,14 @@ class Endpoint(NamedTuple):
 
 def bind(operations: Iterable[Operation[H]], handlers: H) -> list[Endpoint]:
     return [Endpoint(each, partial(each.handler, handlers)) for each in operations]
+
+
+def links(parameters: Json, **operation_ids: str) -> Json:
+    """Links from a created timer to the operations on it."""
+    return {
+        name: {"operationId": operation_id, "parameters": parameters}
+        for name, operation_id in operation_ids.items()
+    }
 
 
 def choice_parameter(

@@ -3,11 +3,13 @@
 The schemas inform clients. The service checks values itself, with messages that name the field.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, UnsetType
 
+from duetime.api.http.values import STATUSES
 from duetime.domain import limits
+from duetime.domain.outcome import AttemptOutcome
 
 KEY_LENGTH = {"minLength": 1, "maxLength": limits.MAX_KEY_CHARACTERS}
 KEY_TEXT = {**KEY_LENGTH, "pattern": r"^[^\u0000]*$"}
@@ -39,12 +41,14 @@ DurationText = Annotated[
 HeaderValue = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[\u0009\u0020-\u007e\u0080-\u00ff]*$"})
 ]
-AttemptOutcomeText = Annotated[
-    Literal["completed", "rescheduled", "failed", "interrupted"],
+StatusText = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
+OutcomeText = Annotated[
+    str,
     Meta(
         description="How the attempt ended. `rescheduled`: the receiver asked for another instant. "
         "`interrupted`: Duetime recorded no answer, because it stopped or lost the connection. An "
         "interrupted attempt is repeated and does not count as a failure.",
+        extra_json_schema={"enum": [outcome.value for outcome in AttemptOutcome]},
     ),
 ]
 

@@ -7,14 +7,16 @@ from msgspec.structs import replace
 
 from duetime.domain import instants
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, format_instant, parse_duration_ms
+from duetime.domain.instants import Instant, format_duration, format_instant, parse_duration_ms
 from duetime.domain.limits import MAX_RETRIES
+from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import Attempt, TimerStatus
 
 T = TypeVar("T", int, str)
 
 STATUSES = {status.label: status for status in TimerStatus}
+STATUS_LABELS = {status: status.label for status in TimerStatus}
 ORDERS = {"asc": False, "desc": True}
 """Whether a list is descending, by the value of its `order` parameter."""
 
@@ -50,6 +52,32 @@ def parse_instant(field: str, text: str) -> Instant:
 
 def instant_or_none(instant: Instant | None) -> str | None:
     return None if instant is None else format_instant(instant)
+
+
+def attempt_members(
+    attempt: Attempt,
+) -> tuple[int, str, str, str | None, str | None, AttemptOutcome, str | None]:
+    """The members of an `AttemptAnswer` of either API."""
+    return (
+        attempt.number,
+        format_instant(attempt.due_at),
+        format_instant(attempt.claimed_at),
+        instant_or_none(attempt.sent_at),
+        instant_or_none(attempt.answered_at),
+        attempt.outcome,
+        attempt.error,
+    )
+
+
+def retry_policy_members(policy: RetryPolicy) -> tuple[int, str, str, float, str]:
+    """The members of a `RetryPolicyAnswer` of either API."""
+    return (
+        policy.max_retries,
+        format_duration(policy.max_duration_ms),
+        format_duration(policy.initial_interval_ms),
+        policy.backoff_multiplier,
+        format_duration(policy.max_interval_ms),
+    )
 
 
 def metadata_of(metadata: Raw | UnsetType) -> Raw | None:

@@ -97,65 +97,61 @@ def _types() -> Iterator[Any]:
 
 
 def _operation(operation: Operation[Any]) -> Json:
-    found: dict[str, object] = {"operationId": operation.id, "summary": operation.summary}
-    if operation.tag is not None:
-        found["tags"] = [operation.tag.name]
-    if operation.description:
-        found["description"] = operation.description
-    if not operation.needs_key:
-        found["security"] = []
-    if operation.parameters:
-        found["parameters"] = [_parameter(each) for each in operation.parameters]
-    if operation.body is not None:
-        found["requestBody"] = _body(operation.body)
-    found["responses"] = _responses(operation.responses)
-    if operation.callback is not None:
-        found["callbacks"] = {"timerDue": _callback(operation.callback)}
-    return found
+    body, callback = operation.body, operation.callback
+    described = _present(
+        operationId=operation.id,
+        tags=[] if operation.tag is None else [operation.tag.name],
+        summary=operation.summary,
+        description=operation.description,
+        parameters=_parameters(operation.parameters),
+        requestBody=None if body is None else _body(body),
+        responses=_responses(operation.responses),
+        callbacks=None if callback is None else {"timerDue": _callback(callback)},
+    )
+    return described if operation.needs_key else {**described, "security": []}
 
 
-def _parameter(parameter: Parameter) -> Json:
-    found: dict[str, object] = {
-        "name": parameter.name,
-        "in": parameter.place,
-        "description": parameter.description,
-        "schema": parameter.schema,
-    }
-    if parameter.place == "path":
-        found |= {"required": True, "example": parameter.example}
-    return found
+def _present(**members: object) -> Json:
+    """The members that are not empty."""
+    return {name: member for name, member in members.items() if member}
+
+
+def _parameters(parameters: Iterable[Parameter]) -> list[Json]:
+    return [
+        _present(
+            name=each.name,
+            **{"in": each.place},
+            required=each.place != "query",
+            description=each.description,
+            schema=each.schema,
+            example=each.example,
+        )
+        for each in parameters
+    ]
 
 
 def _body(body: Body) -> Json:
     content = {media: _content(body.schema, body.examples) for media in body.media}
-    return {"required": True, "content": content} if body.required else {"content": content}
+    return _present(required=body.required, content=content)
 
 
 def _responses(responses: Iterable[Response]) -> Json:
-    return {response.status: _response(response) for response in responses}
-
-
-def _response(response: Response) -> Json:
-    found: dict[str, object] = {"description": response.description}
-    if response.schema is not None:
-        found["content"] = {JSON_MEDIA: _content(response.schema, response.examples)}
-    if response.headers:
-        found["headers"] = response.headers
-    if response.links:
-        found["links"] = response.links
-    return found
-
-
-def _content(type_or_schema: type[Any] | Json, examples: Examples) -> Json:
-    schema: Json = (
-        {"$ref": f"#/components/schemas/{schema_name(type_or_schema)}"}
-        if isinstance(type_or_schema, type)
-        else type_or_schema
-    )
     return {
-        "schema": schema,
-        "examples": {name: {"value": value} for name, value in examples.items()},
+        each.status: _present(
+            description=each.description,
+            headers=each.headers,
+            content=each.schema and {JSON_MEDIA: _content(each.schema, each.examples)},
+            links=each.links,
+        )
+        for each in responses
     }
+
+
+def _content(schema: type[Any] | Json, examples: Examples) -> Json:
+    if isinstance(schema, type):
+        schema = {"$ref": f"#/components/schemas/{schema_name(schema)}"}
+    named = {name: {"value": value} for name, value in examples.items()}
+    return {"schema": schema, "examples": named}
 
 
 def _callback(callback: Callback) -> Json:
@@ -165,7 +161,7 @@ def _callback(callback: Callback) -> Json:
                 "summary": callback.summary,
                 "description": callback.description,
                 "security": [],
-                "parameters": _CALLBACK_HEADERS,
+                "parameters": _parameters(_CALLBACK_HEADERS),
                 "requestBody": _body(callback.body),
                 "responses": _responses(callback.responses),
             }
@@ -173,35 +169,27 @@ def _callback(callback: Callback) -> Json:
     }
 
 
-def _callback_header(name: str, description: str, schema: Json, example: str | int) -> Json:
-    return {
-        "name": name,
-        "in": "header",
-        "required": True,
-        "description": description,
-        "schema": schema,
-        "example": example,
-    }
-
-
-_CALLBACK_HEADERS = [
-    _callback_header(
+_CALLBACK_HEADERS = (
+    Parameter(
         "webhook-id",
         "Identifies the firing, and is the same in all its repeats. Remember the ids of firings "
         "that you have handled, and ignore their repeats.",
         {"type": "string"},
-        "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c11",
+        place="header",
+        example="01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c11",
     ),
-    _callback_header(
+    Parameter(
         "webhook-timestamp",
         "Instant at which this attempt was sent, in seconds since 1970 UTC.",
         {"type": "integer"},
-        1893499200,
+        place="header",
+        example=1893499200,
     ),
-    _callback_header(
+    Parameter(
         "Timer-Attempt",
         "1 for the first attempt of a firing, then 2, 3 and so on.",
         {"type": "integer", "minimum": 1},
-        1,
+        place="header",
+        example=1,
     ),
-]
+)

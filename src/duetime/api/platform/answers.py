@@ -4,7 +4,12 @@ from typing import assert_never
 
 from msgspec import UNSET
 
-from duetime.api.http.values import instant_or_none
+from duetime.api.http.values import (
+    STATUS_LABELS,
+    attempt_members,
+    instant_or_none,
+    retry_policy_members,
+)
 from duetime.api.platform.types import (
     AttemptAnswer,
     BusCallbackConfig,
@@ -17,11 +22,9 @@ from duetime.api.platform.types import (
     TimerSummary,
 )
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
-from duetime.domain.instants import format_duration, format_instant
-from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.domain.instants import format_instant
+from duetime.domain.timer import Timer
 
-_LABELS = {status: status.label for status in TimerStatus}
 _TYPES: dict[type[Callback], str] = {
     HttpCallback: "http",
     NatsCallback: "nats",
@@ -35,7 +38,7 @@ def summary_of(timer: Timer) -> TimerSummary:
         format_instant(timer.created_at),
         format_instant(timer.execute_at),
         _TYPES[type(timer.callback)],
-        _LABELS[timer.status],
+        STATUS_LABELS[timer.status],
         instant_or_none(timer.executed_at),
     )
 
@@ -47,7 +50,7 @@ def changed_timer_of(timer: Timer) -> ChangedTimer:
         updated_at=format_instant(timer.updated_at),
         execute_at=format_instant(timer.execute_at),
         callback_type=_TYPES[type(timer.callback)],
-        status=_LABELS[timer.status],
+        status=STATUS_LABELS[timer.status],
         executed_at=instant_or_none(timer.executed_at),
     )
 
@@ -60,15 +63,19 @@ def detail_of(timer: Timer) -> TimerDetail:
         execute_at=format_instant(timer.execute_at),
         callback_type=_TYPES[type(timer.callback)],
         callback_config=callback_config_of(timer.callback),
-        status=_LABELS[timer.status],
+        status=STATUS_LABELS[timer.status],
         last_error=timer.last_error,
         executed_at=instant_or_none(timer.executed_at),
         metadata=timer.metadata,
-        retry_policy=_retry_policy_or_none(timer.retry_policy),
+        retry_policy=(
+            None
+            if timer.retry_policy is None
+            else RetryPolicyAnswer(*retry_policy_members(timer.retry_policy))
+        ),
         due_at=format_instant(timer.due_at),
         attempt=timer.attempt,
         delivery_id=timer.delivery_id,
-        attempts=[_attempt_of(attempt) for attempt in timer.attempts],
+        attempts=[AttemptAnswer(*attempt_members(each)) for each in timer.attempts],
     )
 
 
@@ -93,27 +100,3 @@ def callback_config_of(callback: Callback) -> CallbackConfig:
             return BusCallbackConfig()
         case _ as unreachable:
             assert_never(unreachable)
-
-
-def _retry_policy_or_none(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
-    if policy is None:
-        return None
-    return RetryPolicyAnswer(
-        max_retries=policy.max_retries,
-        max_retry_attempts_duration=format_duration(policy.max_duration_ms),
-        initial_interval=format_duration(policy.initial_interval_ms),
-        backoff_multiplier=policy.backoff_multiplier,
-        max_interval=format_duration(policy.max_interval_ms),
-    )
-
-
-def _attempt_of(attempt: Attempt) -> AttemptAnswer:
-    return AttemptAnswer(
-        number=attempt.number,
-        due_at=format_instant(attempt.due_at),
-        claimed_at=format_instant(attempt.claimed_at),
-        sent_at=instant_or_none(attempt.sent_at),
-        answered_at=instant_or_none(attempt.answered_at),
-        outcome=attempt.outcome.value,
-        error=attempt.error,
-    )

@@ -11,6 +11,7 @@ from duetime.api.http.operations import (
     Parameter,
     Response,
     Tag,
+    links,
 )
 from duetime.api.platform import examples
 from duetime.api.platform.health import Health
@@ -106,14 +107,12 @@ CREATE_TIMER = Operation(
             "The timer was created.",
             TimerSummaryEnvelope,
             {"Success": examples.CREATED},
-            links={
-                name: {"operationId": operation, "parameters": {"id": "$response.body#/data/id"}}
-                for name, operation in (
-                    ("get", "getTimer"),
-                    ("update", "updateTimer"),
-                    ("cancel", "cancelTimer"),
-                )
-            },
+            links=links(
+                {"id": "$response.body#/data/id"},
+                get="getTimer",
+                update="updateTimer",
+                cancel="cancelTimer",
+            ),
         ),
         _success(
             "200",

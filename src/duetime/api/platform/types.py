@@ -13,7 +13,6 @@ from duetime.api.http.types import (
     HTTP_URL,
     INSTANT,
     KEY_TEXT,
-    AttemptOutcomeText,
     BackoffMultiplier,
     DurationText,
     HeaderValue,
@@ -24,8 +23,9 @@ from duetime.api.http.types import (
     MaxInterval,
     MaxRetries,
     MaxRetryDuration,
+    OutcomeText,
+    StatusText,
 )
-from duetime.api.http.values import STATUSES
 
 ExecuteAt = Annotated[
     str,
@@ -35,7 +35,6 @@ ExecuteAt = Annotated[
         extra_json_schema=INSTANT,
     ),
 ]
-Status = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
 CallbackType = Annotated[str, Meta(extra_json_schema={"enum": ["http", "nats", "bus"]})]
 CallbackHeaders = Annotated[
     dict[str, HeaderValue] | None,
@@ -159,7 +158,7 @@ class TimerSummary(Struct, frozen=True, gc=False):
     created_at: InstantText
     execute_at: InstantText
     callback_type: CallbackType
-    status: Status
+    status: StatusText
     executed_at: InstantText | None
 
 
@@ -171,13 +170,13 @@ class ChangedTimer(Struct, frozen=True):
     updated_at: InstantText
     execute_at: InstantText
     callback_type: CallbackType
-    status: Status
+    status: StatusText
     executed_at: InstantText | None
 
 
 class CanceledTimer(Struct, frozen=True):
     id: str
-    status: Status
+    status: StatusText
 
 
 class TimerList(Struct, frozen=True):
@@ -236,7 +235,7 @@ class AttemptAnswer(Struct, frozen=True):
     claimed_at: InstantText
     sent_at: InstantText | None
     answered_at: InstantText | None
-    outcome: AttemptOutcomeText
+    outcome: OutcomeText
     error: str | None
 
 
@@ -249,7 +248,7 @@ class TimerDetail(Struct, frozen=True):
     execute_at: InstantText
     callback_type: CallbackType
     callback_config: CallbackConfig
-    status: Status
+    status: StatusText
     last_error: str | None
     executed_at: InstantText | None
     metadata: Annotated[Raw | None, Meta(description="The metadata as given, or null.")]

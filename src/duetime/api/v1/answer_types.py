@@ -4,12 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duetime.api.http.types import AttemptOutcomeText, DurationText, InstantText
+from duetime.api.http.types import DurationText, InstantText, OutcomeText, StatusText
 
 EXISTENCE_HEADER = "Timer-Existence"
 """Header of the answer to a create: whether the timer is new."""
 
-StatusLabel = Literal["pending", "executing", "completed", "failed", "canceled"]
 Details = dict[str, str | int | list[str]]
 
 
@@ -31,7 +30,7 @@ class AttemptAnswer(Struct, frozen=True, rename="camel", gc=False):
     claimed_at: InstantText
     sent_at: InstantText | None
     answered_at: InstantText | None
-    outcome: AttemptOutcomeText
+    outcome: OutcomeText
     error: str | None
 
 
@@ -52,7 +51,7 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     created_at: InstantText
     updated_at: InstantText
     executed_at: InstantText | None
-    status: StatusLabel
+    status: StatusText
     attempts: list[AttemptAnswer]
     last_error: str | None
     next_attempt_at: InstantText | None

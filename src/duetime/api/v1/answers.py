@@ -6,20 +6,17 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, json
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
-from duetime.api.http.values import instant_or_none
+from duetime.api.http.values import (
+    STATUS_LABELS,
+    attempt_members,
+    instant_or_none,
+    retry_policy_members,
+)
 from duetime.api.v1.answer_types import AttemptAnswer, RetryPolicyAnswer, TimerAnswer
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.instants import format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Attempt, Timer, TimerStatus
-
-_STATUSES: dict[TimerStatus, Literal["pending", "executing", "completed", "failed", "canceled"]] = {
-    TimerStatus.PENDING: "pending",
-    TimerStatus.EXECUTING: "executing",
-    TimerStatus.COMPLETED: "completed",
-    TimerStatus.FAILED: "failed",
-    TimerStatus.CANCELED: "canceled",
-}
+from duetime.domain.timer import Timer
 
 _encode = json.Encoder().encode
 
@@ -55,8 +52,8 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(timer.updated_at),
         executed_at=instant_or_none(timer.executed_at),
-        status=_STATUSES[timer.status],
-        attempts=[_attempt_answer(attempt) for attempt in timer.attempts],
+        status=STATUS_LABELS[timer.status],
+        attempts=[AttemptAnswer(*attempt_members(each)) for each in timer.attempts],
         last_error=timer.last_error,
         next_attempt_at=None if timer.status.is_finished else format_instant(timer.due_at),
         delivery_id=timer.delivery_id,
@@ -69,13 +66,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
 def retry_policy_answer(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
     if policy is None:
         return None
-    return RetryPolicyAnswer(
-        policy.max_retries,
-        format_duration(policy.max_duration_ms),
-        format_duration(policy.initial_interval_ms),
-        policy.backoff_multiplier,
-        format_duration(policy.max_interval_ms),
-    )
+    return RetryPolicyAnswer(*retry_policy_members(policy))
 
 
 _duration = lru_cache(1_024)(format_duration)
@@ -87,15 +78,3 @@ def _other_type(callback: Callback) -> Literal["nats", "bus"]:
 
 def _headers(callback: HttpCallback | None) -> dict[str, str] | UnsetType:
     return UNSET if callback is None or callback.headers is None else callback.headers
-
-
-def _attempt_answer(attempt: Attempt) -> AttemptAnswer:
-    return AttemptAnswer(
-        attempt.number,
-        format_instant(attempt.due_at),
-        format_instant(attempt.claimed_at),
-        instant_or_none(attempt.sent_at),
-        instant_or_none(attempt.answered_at),
-        attempt.outcome.value,
-        attempt.error,
-    )

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.values import retry_policy_of
+from duetime.api.http.values import STATUSES, retry_policy_of
 from duetime.api.v1.answer_types import CountsAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.answers import ok, retry_policy_answer
 from duetime.api.v1.request_types import NamespaceBody
@@ -16,7 +16,6 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import TimerStatus
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
 
@@ -61,7 +60,8 @@ class NamespacesV1:
 
     async def _answer(self, namespace: Namespace) -> Answer:
         counts = await self._service.counts(namespace.name)
-        return ok(replace(namespace_answer(namespace), counts=_counts_answer(counts)))
+        by_label = {label: counts.get(status, 0) for label, status in STATUSES.items()}
+        return ok(replace(namespace_answer(namespace), counts=CountsAnswer(**by_label)))
 
 
 def changed_options(body: NamespaceBody, options: NamespaceOptions) -> NamespaceOptions:
@@ -106,13 +106,3 @@ def _retention_seconds(text: str | None) -> int | None:
 
 def _changed(before: int | None, given: int | UnsetType | None) -> int | None:
     return before if given is UNSET else given
-
-
-def _counts_answer(counts: dict[TimerStatus, int]) -> CountsAnswer:
-    return CountsAnswer(
-        pending=counts.get(TimerStatus.PENDING, 0),
-        executing=counts.get(TimerStatus.EXECUTING, 0),
-        completed=counts.get(TimerStatus.COMPLETED, 0),
-        failed=counts.get(TimerStatus.FAILED, 0),
-        canceled=counts.get(TimerStatus.CANCELED, 0),
-    )

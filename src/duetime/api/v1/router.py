@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
-from duetime.api.http.operations import Endpoint, Handler, Operation
+from duetime.api.http.operations import Endpoint, Operation
 from duetime.api.http.query import parameters
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
 from duetime.ports.clock import Clock
@@ -19,13 +19,7 @@ PREFIX = "/api/v1"
 _NO_PARAMETERS: frozenset[str] = frozenset()
 
 
-class _Target(NamedTuple):
-    handle: Handler
-    needs_key: bool
-    reads_query: bool
-
-
-_Methods = dict[str, _Target]
+_Methods = dict[str, Endpoint]
 
 
 class RouterV1:
@@ -40,13 +34,13 @@ class RouterV1:
         self._clock = clock
         self._exact: dict[bytes, _Methods] = {}
         self._patterns: dict[re.Pattern[bytes], _Methods] = {}
-        for operation, handle in endpoints:
-            target = _Target(handle, operation.needs_key, operation.reads_query)
+        for endpoint in endpoints:
+            operation = endpoint.operation
             if "{" in operation.path:
                 methods = self._patterns.setdefault(_pattern_of(operation), {})
             else:
                 methods = self._exact.setdefault(operation.path.encode(), {})
-            methods[operation.method] = target
+            methods[operation.method] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await answer_request(self._answer, self._explain, scope, receive, send)
@@ -55,14 +49,14 @@ class RouterV1:
         methods = self._methods_of(scope)
         if methods is None:
             return no_such_path(self._clock.now())
-        target = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
-        if target is None:
+        endpoint = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
-        if target.needs_key:
+        if endpoint.operation.needs_key:
             self._guard.check(scope["headers"])
-        if not target.reads_query:
+        if not endpoint.operation.reads_query:
             parameters(scope["query_string"], _NO_PARAMETERS)
-        return await target.handle(scope, receive)
+        return await endpoint.handle(scope, receive)
 
     def _methods_of(self, scope: Scope) -> _Methods | None:
         path: bytes = scope["raw_path"].partition(b"?")[0]

@@ -145,14 +145,7 @@ NAMESPACE_BODY = {
     "concurrency": 100,
     "maxPayloadBytes": 65536,
 }
-NAMESPACE_IN_LIST = {
-    "name": OTHER_NAMESPACE,
-    "numShards": 32,
-    "retryPolicy": RETRY_POLICY,
-    "retention": "7d",
-    "concurrency": 100,
-    "maxPayloadBytes": 65536,
-}
+NAMESPACE_IN_LIST = {"name": OTHER_NAMESPACE, **NAMESPACE_BODY, "retryPolicy": RETRY_POLICY}
 COUNTS = {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40}
 NAMESPACE_ANSWER = {**NAMESPACE_IN_LIST, "counts": COUNTS}
 

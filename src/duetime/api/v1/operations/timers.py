@@ -1,6 +1,6 @@
 """The operations of the v1 API on timers."""
 
-from duetime.api.http.operations import Body, Json, Operation, Parameter, Response, Tag
+from duetime.api.http.operations import Body, Json, Operation, Parameter, Response, Tag, links
 from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
 from duetime.api.v1.answer_types import (
     EXISTENCE_HEADER,
@@ -57,17 +57,12 @@ _KEY = (
 )
 _SELECTION = Body(SelectionBody, {"Selection": examples.SELECTION})
 _DELETED = Response("204", "The timer is gone: it never fires, and its id is free again.")
-_LINKS = {
-    name: {
-        "operationId": operation,
-        "parameters": {"namespace": "$response.body#/namespace", "timerId": "$response.body#/id"},
-    }
-    for name, operation in (
-        ("get", "getTimerV1"),
-        ("update", "updateTimerV1"),
-        ("delete", "deleteTimerV1"),
-    )
-}
+_LINKS = links(
+    {"namespace": "$response.body#/namespace", "timerId": "$response.body#/id"},
+    get="getTimerV1",
+    update="updateTimerV1",
+    delete="deleteTimerV1",
+)
 
 
 def _created(description: str, *existences: Existence) -> Response:
