@@ -1,4 +1,4 @@
-"""A client that calls the application in-process, byte for byte as told."""
+"""A client that calls the application in-process with exact bytes."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ async def call(
     chunks: Iterable[bytes] = (b"",),
     headers: RawHeaders | None = None,
 ) -> Reply:
-    """`chunks` that are left when the application stops reading are never asked for."""
+    """`chunks` after the point where the application stops reading are never requested."""
     path, _, query = path.partition("?")
     pending = iter(chunks)
     upcoming = next(pending, None)

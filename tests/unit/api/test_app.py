@@ -1,4 +1,4 @@
-"""What holds for every path: keys, methods, unknown paths, failures."""
+"""Rules for every path: keys, methods, unknown paths, failures."""
 
 import asyncio
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class TestAuthentication:
             [(b"x-api-key", b"wrong"), (b"x-api-key", API_KEY.encode())],
         ],
     )
-    async def test_refused_without_the_key_before_the_body_is_read(
+    async def test_requests_without_the_key_are_refused_before_the_body_is_read(
         self, api: ApiBench, method: str, path: str, headers: RawHeaders
     ) -> None:
         chunks = iter([b"first", b"second", b"third"])
@@ -53,7 +53,7 @@ class TestAuthentication:
         headers = [(b"x-api-key", ("schlüssel" * 4).encode())]
         assert (await call(api.app, "GET", "/timers", headers=headers)).status == 200
 
-    async def test_may_be_turned_off(self) -> None:
+    async def test_authentication_may_be_turned_off(self) -> None:
         api = ApiBench(api_key=None)
         await api.open()
         assert (await call(api.app, "GET", "/timers")).status == 200
@@ -118,7 +118,7 @@ class TestFailures:
         return api
 
     @pytest.mark.parametrize(("method", "body"), [("POST", create_body()), ("GET", b"")])
-    async def test_a_defect_is_logged_and_told_without_details(
+    async def test_a_defect_is_logged_and_answered_without_details(
         self, method: str, body: object
     ) -> None:
         api = await self.bench(RuntimeError("secret detail"))
@@ -128,14 +128,14 @@ class TestFailures:
         assert [entry["event"] for entry in logs] == ["api.request_failed"]
         assert str(logs[0]["exc_info"]) == "secret detail"
 
-    async def test_an_unavailable_store_is_told(self) -> None:
+    async def test_the_answer_explains_that_the_store_is_unavailable(self) -> None:
         api = await self.bench(StoreUnavailable("the disk is full"))
         with structlog.testing.capture_logs() as logs:
             reply = await api.create()
         assert reply.error == (500, 1, "the disk is full")
         assert [entry["event"] for entry in logs] == ["api.unavailable"]
 
-    async def test_nobody_is_answered_after_hanging_up(self, api: ApiBench) -> None:
+    async def test_no_answer_is_sent_after_a_disconnect(self, api: ApiBench) -> None:
         sent: list[object] = []
 
         async def receive() -> dict[str, object]:
@@ -194,7 +194,7 @@ class TestHealth:
             assert (reply.data["status"], reply.data["database"]) == ("degraded", "disconnected")
             assert [entry["event"] for entry in logs] == ["api.store_unreachable"]
 
-    async def test_degraded_when_the_engine_stands_still(self, api: ApiBench) -> None:
+    async def test_degraded_when_the_engine_does_not_run(self, api: ApiBench) -> None:
         api.engine = replace(api.engine, running=False)
         reply = await call(api.app, "GET", "/healthz")
         assert reply.status == 500

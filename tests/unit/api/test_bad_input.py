@@ -179,7 +179,9 @@ def ids(table: list[tuple[str, object, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "body", "message"), BODIES, ids=ids(BODIES))
-async def test_refused_on_create(api: ApiBench, name: str, body: object, message: str) -> None:
+async def test_a_bad_create_is_refused(
+    api: ApiBench, name: str, body: object, message: str
+) -> None:
     reply = await api.request("POST", "/timers", body)
     status, code, told = reply.error
     assert (status, code) == (400, 2)
@@ -188,7 +190,9 @@ async def test_refused_on_create(api: ApiBench, name: str, body: object, message
 
 
 @pytest.mark.parametrize(("name", "body", "message"), UPDATES, ids=ids(UPDATES))
-async def test_refused_on_update(api: ApiBench, name: str, body: object, message: str) -> None:
+async def test_a_bad_update_is_refused(
+    api: ApiBench, name: str, body: object, message: str
+) -> None:
     created = await api.create(metadata=1)
     path = f"/timers/{created.data['id']}"
     before = (await api.request("GET", path)).content
@@ -223,7 +227,7 @@ async def test_refused_on_update(api: ApiBench, name: str, body: object, message
         ("a=1&" * 100, "query cannot be read"),
     ],
 )
-async def test_refused_in_a_query(api: ApiBench, query: str, message: str) -> None:
+async def test_a_bad_query_is_refused(api: ApiBench, query: str, message: str) -> None:
     status, code, told = (await api.request("GET", f"/timers?{query}")).error
     assert (status, code) == (400, 2)
     assert told.startswith(message)
@@ -260,7 +264,7 @@ class TestBodySize:
         return api
 
     @pytest.mark.parametrize("length", [b"1001", b"9" * 19, b"9" * 5_000])
-    async def test_a_declared_length_is_refused_unread(self, length: bytes) -> None:
+    async def test_a_declared_length_over_the_limit_is_refused_unread(self, length: bytes) -> None:
         api = await self.bench()
         reply = await call(api.app, "POST", "/timers", [], [self.key, (b"content-length", length)])
         assert reply.error == (413, 2, "body must be at most 1000 bytes")
@@ -276,7 +280,7 @@ class TestBodySize:
             assert reply.error == (413, 2, "body must be at most 1000 bytes")
         assert len(list(chunks)) == 2
 
-    async def test_a_body_in_chunks_is_put_together(self) -> None:
+    async def test_a_body_in_chunks_is_joined(self) -> None:
         api = await self.bench()
         body = with_text(b'"metadata":1')
         chunks = [body[:10], b"", body[10:20], body[20:]]

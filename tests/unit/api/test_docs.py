@@ -36,7 +36,7 @@ async def page(api: ApiBench, host: bytes = b"timers.example:8080") -> str:
     return reply.content.decode()
 
 
-async def test_the_page_needs_nothing_from_elsewhere(api: ApiBench) -> None:
+async def test_the_page_loads_nothing_else(api: ApiBench) -> None:
     parser = Resources()
     html = await page(api)
     parser.feed(html)
@@ -77,7 +77,7 @@ async def test_the_page_shows_every_endpoint_field_and_a_command_to_paste(api: A
     assert "X-API-Key: $API_KEY" in html
 
 
-async def test_the_page_is_grouped_as_the_document_is(api: ApiBench) -> None:
+async def test_the_page_has_the_groups_of_the_document(api: ApiBench) -> None:
     html = await page(api)
     document: Any = openapi_document()
     groups = html.split("<div class=group>")[1:]
@@ -89,7 +89,7 @@ async def test_the_page_is_grouped_as_the_document_is(api: ApiBench) -> None:
                 assert (f'<section id="{name}">' in group) == (tags == [tag["name"]])
 
 
-async def test_the_page_tells_what_each_callback_is(api: ApiBench) -> None:
+async def test_the_page_describes_each_callback(api: ApiBench) -> None:
     html = await page(api)
     assert 'href="#callback-platform-timers"' in html
     platform = html.split('id="callback-platform-timers"')[1].split("</section>")[0]

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is well formed and never blames the server."""
+"""Any request gets a well-formed answer that does not blame the server."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def send_to_all(body: bytes) -> list[Reply]:
     created = await api.create()
     path = f"/timers/{created.data['id']}"
     replies = [await api.request("POST", "/timers", body), await api.request("PUT", path, body)]
-    # Whatever was accepted can be read back, as valid JSON.
+    # Every accepted timer can be read back, as valid JSON.
     for timer in (await api.request("GET", "/timers")).data["timers"]:
         detail = await api.request("GET", f"/timers/{timer['id']}")
         assert detail.status == 200

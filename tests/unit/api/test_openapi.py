@@ -71,7 +71,7 @@ async def test_the_document_is_valid(api: ApiBench) -> None:
     validator.validate(await document(api))
 
 
-async def test_every_reference_leads_somewhere(api: ApiBench) -> None:
+async def test_every_reference_has_a_schema(api: ApiBench) -> None:
     served = await document(api)
     names = re.findall(r"'#/components/schemas/([^']+)'", str(served))
     assert set(names) <= set(served["components"]["schemas"])
@@ -79,7 +79,7 @@ async def test_every_reference_leads_somewhere(api: ApiBench) -> None:
     assert served["security"] == [{"apiKey": []}]
 
 
-async def test_generated_clients_get_names_that_differ(api: ApiBench) -> None:
+async def test_names_are_unique_for_generated_clients(api: ApiBench) -> None:
     served = await document(api)
     names = [operation["operationId"] for _, _, operation in operations(served)]
     assert len(set(names)) == len(names)
@@ -88,10 +88,10 @@ async def test_generated_clients_get_names_that_differ(api: ApiBench) -> None:
     assert all(name.isalnum() for name in schemas)
 
 
-async def test_no_member_of_a_request_has_a_default_that_a_client_would_send(
+async def test_no_request_member_has_a_default_that_a_client_would_send(
     api: ApiBench,
 ) -> None:
-    """Sent along, it could contradict another spelling, or change what was to stay."""
+    """If sent, it could contradict another spelling, or change a member that was to stay."""
     for name, schema in (await document(api))["components"]["schemas"].items():
         for member, details in schema["properties"].items():
             if name.endswith("Body"):
@@ -113,7 +113,7 @@ async def test_every_example_fits_its_schema(api: ApiBench) -> None:
 
 
 def contents(part: Any) -> Iterator[Any]:
-    """What has a schema and examples, wherever it is."""
+    """All parts that have a schema and examples, at any depth."""
     if isinstance(part, dict):
         if {"schema", "examples"} <= part.keys():
             yield part
@@ -131,7 +131,7 @@ async def test_the_examples_of_the_platform_api_are_accepted(api: ApiBench) -> N
     assert (await api.request("PUT", f"/timers/{created.data['id']}", UPDATE)).status == 200
 
 
-async def test_the_nats_example_is_read_as_it_is_meant(api: ApiBench) -> None:
+async def test_the_nats_example_has_its_subject_and_ack(api: ApiBench) -> None:
     callback = new_timer_of(decode_create(msgspec.json.encode(CREATE_NATS))).callback
     assert isinstance(callback, NatsCallback)
     assert (callback.subject, callback.ack) == ("events.timer.triggered.user123", True)
@@ -197,7 +197,7 @@ async def test_the_example_of_a_conflict_is_answered_as_shown(api: ApiBench) -> 
         ("/api/v1/timers/create", ["created", "replaced", "existing"]),
     ],
 )
-async def test_creates_are_described_to_say_whether_the_timer_is_new(
+async def test_creates_document_the_header_that_says_whether_the_timer_is_new(
     api: ApiBench, path: str, told: list[str]
 ) -> None:
     header = (await document(api))["paths"][path]["post"]["responses"]["200"]["headers"]

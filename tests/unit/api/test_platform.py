@@ -1,4 +1,4 @@
-"""Every endpoint of the platform API, and every status it answers with."""
+"""Every operation of the platform API, and every status that it answers with."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ ABSENT = "/timers/01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
 
 
 async def settle_all(api: ApiBench, *, error: str | None) -> None:
-    """Claim what is due and settle it 120 ms later."""
+    """Claim due timers and settle them 120 ms later."""
     leases = await own_shards(api.store)
     now = api.clock.now()
     batch = await api.store.claim_due(leases, now=now, until_inclusive=now, limit=100)
@@ -72,7 +72,7 @@ class TestCreate:
         assert (await api.create(execute_at=text)).data["execute_at"] == normalised
 
     async def test_unknown_members_are_refused(self, api: ApiBench) -> None:
-        """A misspelt `retry_policy` that is ignored would be a promise silently lost."""
+        """If a misspelled `retry_policy` were ignored, its promise would be lost silently."""
         reply = await api.create(retrypolicy={})
         assert reply.error == (400, 2, "retrypolicy is not a known field")
 
@@ -91,7 +91,7 @@ class TestCreate:
         reply = await api.create(idempotency_key="k", metadata=1)
         assert reply.error == (409, 2, "idempotency_key was used for a different timer")
 
-    async def test_null_is_as_good_as_absent(self, api: ApiBench) -> None:
+    async def test_null_means_absent(self, api: ApiBench) -> None:
         reply = await api.create(
             metadata=None,
             retry_policy=None,
@@ -133,7 +133,7 @@ class TestGet:
         "payload",
         [b"null", b"0", b'""', b'{ "b":1.50,\n "a":1e2 }', b'"\\u00e9\\ud83d\\ude00"', b"1e999"],
     )
-    async def test_payload_and_metadata_come_back_to_the_letter(
+    async def test_payload_and_metadata_come_back_byte_for_byte(
         self, api: ApiBench, payload: bytes
     ) -> None:
         body = (
@@ -178,7 +178,7 @@ class TestGet:
             },
         ]
 
-    async def test_timers_of_other_doors_are_shown_too(self, api: ApiBench) -> None:
+    async def test_timers_of_the_v1_api_and_the_bus_are_shown_too(self, api: ApiBench) -> None:
         ids = [f"01977f3e-7a10-7cc2-9d53-00000000000{number}" for number in range(3)]
         callbacks: list[Callback] = [
             NatsCallback(topic="a.b", key="k"),
@@ -222,7 +222,7 @@ class TestList:
 
 
 class TestUpdate:
-    async def test_changes_what_is_given(self, api: ApiBench) -> None:
+    async def test_only_given_members_change(self, api: ApiBench) -> None:
         created = await api.create(metadata=1, retry_policy={})
         path = f"/timers/{created.data['id']}"
         api.clock.advance(1)
@@ -288,7 +288,7 @@ class TestCancel:
         update = await api.request("PUT", path, {"metadata": 1})
         assert update.error == (400, 2, "cannot update timer with status 'canceled'")
 
-    async def test_not_while_executing(self, api: ApiBench) -> None:
+    async def test_an_executing_timer_cannot_be_canceled(self, api: ApiBench) -> None:
         created = await api.create()
         api.clock.advance(10)
         await api.claim_all()
@@ -300,7 +300,7 @@ class TestIds:
     @pytest.mark.parametrize(
         ("method", "body"), [("GET", b""), ("PUT", b'{"metadata":1}'), ("DELETE", b"")]
     )
-    async def test_absent_and_malformed(self, api: ApiBench, method: str, body: bytes) -> None:
+    async def test_unknown_and_malformed_ids(self, api: ApiBench, method: str, body: bytes) -> None:
         assert (await api.request(method, ABSENT, body)).error == (404, 3, "timer not found")
         for bad in ("x", "01977f3e7a107cc29d533f1f4c1f8a55", "\0", ABSENT[8:] + "\n", "é" * 36):
             reply = await api.request(method, f"/timers/{bad}", body)

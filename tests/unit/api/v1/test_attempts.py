@@ -1,4 +1,4 @@
-"""How attempts ended, through both doors."""
+"""The outcomes of attempts in both APIs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from tests.unit.api.v1.v1_bench import V1Bench
 ID = "01977f3e-7a10-7cc2-9d53-3f1f4c1f8a55"
 
 
-async def attempts_at_both_doors(bench: V1Bench) -> tuple[list[Any], list[Any]]:
+async def attempts_in_both_apis(bench: V1Bench) -> tuple[list[Any], list[Any]]:
     platform = await bench.request("GET", f"/timers/{ID}")
     return (await bench.timer(ID))["attempts"], platform.data["attempts"]
 
@@ -34,7 +34,7 @@ async def attempts_at_both_doors(bench: V1Bench) -> tuple[list[Any], list[Any]]:
         (interruption, "pending", "interrupted", "connection reset"),
     ],
 )
-async def test_an_attempt_that_was_made(
+async def test_an_attempt_with_an_answer(
     bench: V1Bench,
     settlement_of: Callable[[Claim], Settlement],
     status: str,
@@ -45,17 +45,17 @@ async def test_an_attempt_that_was_made(
     (claimed,) = await claim(bench.store, await own_shards(bench.store))
     assert await bench.store.settle([settlement_of(claimed)]) == [True]
     assert (await bench.timer(ID))["status"] == status
-    for attempts in await attempts_at_both_doors(bench):
+    for attempts in await attempts_in_both_apis(bench):
         assert [(attempt["outcome"], attempt["error"]) for attempt in attempts] == [
             (outcome, error)
         ]
 
 
-async def test_an_attempt_that_nobody_lived_to_see_answered(bench: V1Bench) -> None:
+async def test_an_attempt_that_the_service_did_not_survive(bench: V1Bench) -> None:
     await bench.create_v1(ID)
     await claim(bench.store, await own_shards(bench.store))
     await bench.store.recover(await own_shards(bench.store))
-    for attempts in await attempts_at_both_doors(bench):
+    for attempts in await attempts_in_both_apis(bench):
         assert [attempt["outcome"] for attempt in attempts] == ["interrupted"]
 
 
@@ -65,5 +65,5 @@ async def test_a_timer_that_was_rescheduled_and_then_completed(bench: V1Bench) -
     for settlement_of in (reschedule, completion):
         (claimed,) = await claim(bench.store, leases)
         assert await bench.store.settle([settlement_of(claimed)]) == [True]
-    for attempts in await attempts_at_both_doors(bench):
+    for attempts in await attempts_in_both_apis(bench):
         assert [attempt["outcome"] for attempt in attempts] == ["rescheduled", "completed"]

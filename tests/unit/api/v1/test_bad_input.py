@@ -38,7 +38,7 @@ BODIES: list[tuple[object, str]] = [
     (create_body(callbackHeaders={"X-A": "b\r\nc"}), "callbackHeaders.X-A must not contain"),
     (create_body(callbackHeaders={"X-A": "b", "X-B": 5}), "callbackHeaders.X-B must be a string"),
     (
-        # What follows the fault is broken, so that it can be found no more.
+        # The JSON after the fault is broken, so the name of the member cannot be found.
         b'{"callbackHeaders":{"X-A":5},',
         "callbackHeaders values must be a string",
     ),

@@ -86,7 +86,7 @@ DEFAULT = {"namespace": "default", "id": "a"}
         (None, {}),
     ],
 )
-async def test_an_invalid_timer_is_told_by_what_can_be_read_of_its_key(
+async def test_the_result_for_an_invalid_timer_has_the_readable_parts_of_its_key(
     bench: V1Bench, timer: object, told: dict[str, str]
 ) -> None:
     timers = [create_body("fine"), timer]
@@ -105,7 +105,7 @@ async def test_a_batch_sent_again_changes_nothing(bench: V1Bench) -> None:
     assert {result["status"] for result in again.json["results"]} == {"existing"}
 
 
-async def test_the_engine_is_told_of_every_shard(bench: V1Bench) -> None:
+async def test_the_engine_is_woken_for_every_shard(bench: V1Bench) -> None:
     timers = [create_body(f"timer {number}") for number in range(100)]
     await bench.post("/batch", {"timers": timers})
     assert len({shard for shard, _ in bench.wakeups.announced}) == 16
@@ -124,7 +124,9 @@ async def test_the_engine_is_told_of_every_shard(bench: V1Bench) -> None:
         (b'{"timers":["\xff"]}', "body is not valid UTF-8 (byte 12)"),
     ],
 )
-async def test_what_is_no_batch_is_refused_whole(bench: V1Bench, body: bytes, message: str) -> None:
+async def test_a_body_that_is_not_a_batch_is_refused(
+    bench: V1Bench, body: bytes, message: str
+) -> None:
     assert error_of(await bench.post("/batch", body)) == (400, "INVALID_INPUT", message)
 
 
@@ -150,7 +152,7 @@ OBJECTS = b'{"":', b"{}", b"}"
 @pytest.mark.parametrize("member", ["payload", "metadata"])
 @pytest.mark.parametrize("levels", [62, 63, 64, 900])
 @pytest.mark.parametrize("shape", [ARRAYS, OBJECTS], ids=["arrays", "objects"])
-async def test_only_what_is_too_deep_is_refused(
+async def test_only_timers_nested_too_deep_are_refused(
     bench: V1Bench, member: str, levels: int, shape: tuple[bytes, bytes, bytes]
 ) -> None:
     begin, innermost, end = shape
@@ -165,7 +167,7 @@ async def test_only_what_is_too_deep_is_refused(
         assert results[1]["error"]["message"] == "timer is nested deeper than 64 levels"
 
 
-async def test_a_policy_is_completed_by_that_of_a_namespace_new_to_this_node(
+async def test_a_policy_is_completed_from_a_namespace_that_is_new_to_this_node(
     bench: V1Bench,
 ) -> None:
     timer = create_body("a", namespace="small", retryPolicy={"backoffMultiplier": 3})

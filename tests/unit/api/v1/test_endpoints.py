@@ -1,4 +1,4 @@
-"""What is shown of endpoints."""
+"""The list of endpoints."""
 
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 from tests.unit.api.asgi_client import call

@@ -1,4 +1,4 @@
-"""Streams of timers, one a line."""
+"""Imports: streams of timers, one per line."""
 
 import asyncio
 from codecs import BOM_UTF8
@@ -46,8 +46,8 @@ async def test_chunks_may_end_anywhere(bench: V1Bench) -> None:
     assert (await send(bench, chunks)).json["created"] == 50
 
 
-async def test_a_byte_order_mark_is_no_part_of_the_first_line(bench: V1Bench) -> None:
-    """Windows puts one at the beginning of its text files. Anywhere else it is a fault."""
+async def test_a_byte_order_mark_before_the_first_line_is_skipped(bench: V1Bench) -> None:
+    """Windows begins text files with one. Anywhere else it is a fault."""
     first, second = BOM_UTF8 + lines(create_body("a")), BOM_UTF8 + lines(create_body("b"))
     answer = (await send(bench, [first[:1], first[1:], second])).json
     assert (answer["lines"], answer["created"], answer["invalid"]) == (2, 1, 1)
@@ -60,7 +60,7 @@ async def test_blocks_are_cut_at_ends_of_lines(bench: V1Bench) -> None:
     assert (await send(bench, chunks)).json["created"] == 900
 
 
-async def test_the_last_line_needs_no_end_and_blank_lines_count_for_nothing(
+async def test_the_last_line_needs_no_line_break_and_blank_lines_are_skipped(
     bench: V1Bench,
 ) -> None:
     content = b"\n" + lines(create_body("a")) + b"  \r\n" + lines(create_body("b")).rstrip()
@@ -68,7 +68,7 @@ async def test_the_last_line_needs_no_end_and_blank_lines_count_for_nothing(
     assert (answer["lines"], answer["created"], answer["invalid"]) == (4, 2, 0)
 
 
-async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
+async def test_errors_have_the_numbers_of_bad_lines(bench: V1Bench) -> None:
     await bench.create_v1("there", payload=1)
     content = (
         lines(create_body("a"))
@@ -99,7 +99,7 @@ async def test_bad_lines_are_told_by_their_numbers(bench: V1Bench) -> None:
     ]
 
 
-async def test_bad_lines_are_told_by_what_can_be_read_of_their_keys(bench: V1Bench) -> None:
+async def test_errors_have_the_readable_parts_of_the_keys_of_bad_lines(bench: V1Bench) -> None:
     await bench.create_v1("there", namespace="notifications")
     content = (
         lines(create_body("there", payload=1), create_body("late", executeAt="soon"))
@@ -120,7 +120,7 @@ async def test_bad_lines_are_told_by_what_can_be_read_of_their_keys(bench: V1Ben
     ]
 
 
-async def test_a_bad_member_of_a_line_is_named(bench: V1Bench) -> None:
+async def test_an_error_names_the_bad_member_of_a_line(bench: V1Bench) -> None:
     content = lines(create_body("a", executeAt="soon"), create_body("b", retryPolicy={"max": 1}))
     errors = (await send(bench, [content])).json["errors"]
     assert [error["details"] for error in errors] == [
@@ -130,7 +130,7 @@ async def test_a_bad_member_of_a_line_is_named(bench: V1Bench) -> None:
     assert list(errors[0]) == ["line", "namespace", "id", "error", "message", "details"]
 
 
-async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1Bench) -> None:
+async def test_a_line_nested_too_deep_does_not_affect_the_others(bench: V1Bench) -> None:
     deep: object = 1
     for _ in range(64):
         deep = [deep]
@@ -149,13 +149,13 @@ async def test_a_line_that_is_nested_too_deep_does_not_sink_the_others(bench: V1
     ]
 
 
-async def test_only_the_first_errors_are_told(bench: V1Bench) -> None:
+async def test_only_the_first_errors_are_listed(bench: V1Bench) -> None:
     answer = (await send(bench, [b"x\n" * 1_000])).json
     assert answer["invalid"] == 1_000
     assert [error["line"] for error in answer["errors"]] == list(range(1, 101))
 
 
-async def test_an_instant_that_has_passed_is_due_at_once(bench: V1Bench) -> None:
+async def test_an_instant_in_the_past_is_due_at_once(bench: V1Bench) -> None:
     content = lines(create_body("late", executeAt="2020-01-01T00:00:00Z"))
     assert (await send(bench, [content])).json["created"] == 1
     assert (await bench.timer("late"))["executeAt"] == "2020-01-01T00:00:00Z"
@@ -169,7 +169,7 @@ async def test_an_import_may_be_repeated(bench: V1Bench) -> None:
     assert answer["existing"] >= 4
 
 
-async def test_lines_without_a_namespace_go_to_the_one_that_is_asked_for(bench: V1Bench) -> None:
+async def test_lines_without_a_namespace_go_to_the_one_in_the_query(bench: V1Bench) -> None:
     content = lines(create_body("a"), create_body("b", namespace="default"))
     assert (await send(bench, [content], "?namespace=notifications")).json["created"] == 2
     assert (await bench.timer("a", "notifications"))["id"] == "a"
@@ -178,7 +178,7 @@ async def test_lines_without_a_namespace_go_to_the_one_that_is_asked_for(bench: 
     assert error_of(reply)[:2] == (400, "NAMESPACE_NOT_FOUND")
 
 
-async def test_a_line_that_is_too_long_does_not_sink_the_others() -> None:
+async def test_a_line_that_is_too_long_does_not_affect_the_others() -> None:
     bench = await V1Bench(api_rules=ApiRules(max_body_bytes=1_024)).open()
     long = lines(create_body("long", payload="x" * 600_000))
     content = lines(create_body("a")) + long + lines(create_body("b"))
@@ -215,5 +215,5 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
     assert (answer.lines, answer.created) == (2, 2)
 
 
-async def test_nothing_at_all_is_no_timer(bench: V1Bench) -> None:
+async def test_an_empty_stream_creates_nothing(bench: V1Bench) -> None:
     assert (await send(bench, [b""])).json["lines"] == 0

@@ -32,7 +32,7 @@ async def all_ids(bench: V1Bench, **query: object) -> list[str]:
         answer = await page(bench, cursor=answer["nextCursor"], **query)
 
 
-async def test_pages_joined_are_all_timers_in_order(bench: V1Bench) -> None:
+async def test_the_pages_together_have_all_timers_in_order(bench: V1Bench) -> None:
     await fill(bench, 25)
     ids = await all_ids(bench, limit=7)
     assert len(ids) == len(set(ids)) == 25
@@ -43,13 +43,13 @@ async def test_pages_joined_are_all_timers_in_order(bench: V1Bench) -> None:
     assert await all_ids(bench, limit=7, order="desc") == ids[::-1]
 
 
-async def test_the_last_page_says_so_even_when_it_is_full(bench: V1Bench) -> None:
+async def test_a_full_last_page_has_no_cursor(bench: V1Bench) -> None:
     await fill(bench, 4)
     assert (await page(bench, limit=4))["nextCursor"] is None
     assert (await page(bench, limit=3))["nextCursor"] is not None
 
 
-async def test_what_is_written_meanwhile_disturbs_nobody(bench: V1Bench) -> None:
+async def test_writes_between_pages_do_not_disturb_the_list(bench: V1Bench) -> None:
     await fill(bench, 10)
     first = await page(bench, limit=5)
     for timer in first["timers"]:
@@ -62,7 +62,7 @@ async def test_what_is_written_meanwhile_disturbs_nobody(bench: V1Bench) -> None
     }
 
 
-# Every parameter of a list but its cursor and its limit.
+# Every parameter of a list except its cursor and its limit.
 LIST = {
     "namespace": "default",
     "status": "pending",
@@ -96,7 +96,7 @@ async def cursor_of(bench: V1Bench, **query: object) -> str:
 async def test_a_cursor_of_another_list_is_refused(
     bench: V1Bench, changed: dict[str, str | None]
 ) -> None:
-    """It would lead to a place that has nothing to do with where that list ended."""
+    """The cursor would lead to a position unrelated to the end of the page."""
     cursor = await cursor_of(bench, **LIST)
     given = {name: value for name, value in {**LIST, **changed}.items() if value is not None}
     reply = await bench.request("GET", f"{BASE}?{urlencode({**given, 'cursor': cursor})}")
@@ -118,7 +118,7 @@ async def test_a_cursor_of_another_list_is_refused(
         {"dueBefore": "2030-01-01T23:30:00.000-00:30"},
     ],
 )
-async def test_a_list_goes_on_in_pages_of_another_length_and_in_other_words(
+async def test_the_page_size_and_the_spelling_of_parameters_may_change(
     bench: V1Bench, changed: dict[str, object]
 ) -> None:
     cursor = await cursor_of(bench, **LIST)
@@ -126,7 +126,7 @@ async def test_a_list_goes_on_in_pages_of_another_length_and_in_other_words(
     assert beyond["timers"][0]["executeAt"] == "2030-01-01T00:01:30Z"
 
 
-async def test_defaults_that_are_spelt_out_are_the_same_list(bench: V1Bench) -> None:
+async def test_defaults_written_out_are_the_same_list(bench: V1Bench) -> None:
     cursor = await cursor_of(bench)
     spelt_out = await page(bench, namespace="default", order="asc", cursor=cursor)
     assert len(spelt_out["timers"]) == 2
@@ -144,7 +144,7 @@ async def test_filters(bench: V1Bench) -> None:
     assert sorted(within) == ["timer 2", "timer 3", "timer 4", "timer 5"]
 
 
-async def test_an_offset_with_a_plus_may_be_left_as_it_is(bench: V1Bench) -> None:
+async def test_the_plus_of_an_offset_need_not_be_encoded(bench: V1Bench) -> None:
     await fill(bench, 2)
     reply = await bench.request("GET", f"{BASE}?dueAfter=2030-01-01T01:00:00+01:00")
     assert len(reply.json["timers"]) == 2

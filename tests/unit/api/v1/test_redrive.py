@@ -5,7 +5,7 @@ import pytest
 from tests.unit.api.v1.v1_bench import V1Bench, error_of
 
 
-async def test_one_by_its_id(bench: V1Bench) -> None:
+async def test_a_timer_is_redriven_by_its_id(bench: V1Bench) -> None:
     before = (await bench.create_v1()).json
     await bench.fail("one")
     failed = await bench.timer()
@@ -17,7 +17,7 @@ async def test_one_by_its_id(bench: V1Bench) -> None:
     assert bench.wakeups.announced
 
 
-async def test_only_failed_timers(bench: V1Bench) -> None:
+async def test_only_failed_timers_are_redriven(bench: V1Bench) -> None:
     await bench.create_v1()
     reply = await bench.post("/redrive", {"timerId": "one"})
     assert error_of(reply)[:2] == (409, "TIMER_NOT_FAILED")
@@ -28,7 +28,7 @@ async def test_only_failed_timers(bench: V1Bench) -> None:
     assert error_of(reply)[:2] == (404, "TIMER_NOT_FOUND")
 
 
-async def test_by_filter_with_a_count_before(bench: V1Bench) -> None:
+async def test_timers_are_counted_and_redriven_by_a_filter(bench: V1Bench) -> None:
     names = [f"timer {number}" for number in range(5)]
     for name in names:
         await bench.create_v1(name)
@@ -46,7 +46,7 @@ async def test_by_filter_with_a_count_before(bench: V1Bench) -> None:
     assert (await bench.post("/redrive", everything)).json == {"matched": 0, "redriven": 0}
 
 
-async def test_by_instant(bench: V1Bench) -> None:
+async def test_timers_are_redriven_by_their_instants(bench: V1Bench) -> None:
     await bench.create_v1()
     await bench.fail("one")
     later = {"dueAfter": "2031-01-01T00:00:00Z"}

@@ -1,4 +1,4 @@
-"""What the door does before a handler sees the request."""
+"""The work of the v1 router before a handler sees the request."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.api.asgi_client import API_KEY, call
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of, path_of
 
 
-async def test_the_key_comes_before_everything(bench: V1Bench) -> None:
+async def test_the_key_is_checked_first(bench: V1Bench) -> None:
     for method, path in [
         ("POST", BASE),
         ("GET", BASE),
@@ -21,7 +21,7 @@ async def test_the_key_comes_before_everything(bench: V1Bench) -> None:
         assert error_of(reply) == (401, "UNAUTHORIZED", "missing or invalid X-API-Key")
 
 
-async def test_what_is_left_of_a_body_ends_the_connection(bench: V1Bench) -> None:
+async def test_an_unread_rest_of_a_body_closes_the_connection(bench: V1Bench) -> None:
     for path in (BASE, f"{BASE}/import", f"{BASE}/batch", "/timers"):
         headers = [(b"transfer-encoding", b"chunked")]
         refused = await call(bench.app, "POST", path, [b"{", b"}"], headers)
@@ -48,7 +48,7 @@ async def test_unknown_paths_and_methods(bench: V1Bench) -> None:
     assert (reply.status, reply.headers["allow"]) == (405, "POST")
 
 
-async def test_a_slash_at_the_end_makes_no_other_namespace(bench: V1Bench) -> None:
+async def test_a_slash_at_the_end_creates_no_other_namespace(bench: V1Bench) -> None:
     assert (await bench.request("PUT", "/api/v1/namespaces/orders/", {})).status == 404
     assert (await bench.request("PUT", "/api/v1/namespaces/orders%2F", {})).status == 200
     names = (await bench.request("GET", "/api/v1/namespaces")).json["namespaces"]
@@ -80,7 +80,7 @@ async def test_white_space_around_the_key_is_not_part_of_it(bench: V1Bench, arou
         ("GET", "/api/v1/endpoints"),
     ],
 )
-async def test_a_query_that_nobody_would_read_is_refused(
+async def test_a_query_that_the_operation_does_not_read_is_refused(
     bench: V1Bench, method: str, path: str
 ) -> None:
     await bench.create_v1()
@@ -92,7 +92,7 @@ async def test_a_query_that_nobody_would_read_is_refused(
     assert await bench.timer() == before
 
 
-async def test_queries_know_the_older_name_of_the_namespace(bench: V1Bench) -> None:
+async def test_queries_accept_the_older_name_of_the_namespace(bench: V1Bench) -> None:
     line = b'{"id": "x", "executeAt": "2030-01-01T00:00:10Z", "callbackUrl": "https://example.com"}'
     imported = await bench.request("POST", f"{BASE}/import?groupId=notifications", line)
     assert imported.json["created"] == 1

@@ -1,4 +1,4 @@
-"""Both styles of the v1 API, on one implementation."""
+"""Timers of the v1 API, named in the path or in the body."""
 
 from collections.abc import Awaitable, Callable
 
@@ -26,7 +26,7 @@ ODD_IDS = [
 ]
 
 
-async def test_a_created_timer_is_answered_whole(bench: V1Bench) -> None:
+async def test_a_create_returns_the_whole_timer(bench: V1Bench) -> None:
     reply = await bench.create_v1(payload={"userId": "user123"}, callbackTimeout="1m30s")
     assert reply.status == 200
     timer = reply.json
@@ -50,7 +50,7 @@ async def test_a_created_timer_is_answered_whole(bench: V1Bench) -> None:
     assert await bench.timer() == timer
 
 
-async def test_what_is_absent_has_its_default(bench: V1Bench) -> None:
+async def test_absent_members_have_their_defaults(bench: V1Bench) -> None:
     timer = (await bench.create_v1()).json
     assert timer["payload"] is None
     assert (timer["callbackTimeout"], timer["callbackTimeoutSeconds"]) == ("30s", 30)
@@ -58,7 +58,7 @@ async def test_what_is_absent_has_its_default(bench: V1Bench) -> None:
 
 
 @pytest.mark.parametrize("id", ODD_IDS)
-async def test_any_id_works_in_both_styles(bench: V1Bench, id: str) -> None:
+async def test_any_id_works_in_the_path_and_in_the_body(bench: V1Bench, id: str) -> None:
     assert (await bench.create_v1(id)).json["id"] == id
     assert (await bench.timer(id))["id"] == id
     selected = await bench.post("/get", {"timerId": id})
@@ -73,13 +73,13 @@ async def test_any_id_works_in_both_styles(bench: V1Bench, id: str) -> None:
     assert error_of(await bench.post("/get", {"timerId": id}))[:2] == (404, "TIMER_NOT_FOUND")
 
 
-async def test_a_slash_that_is_not_encoded_belongs_to_the_id(bench: V1Bench) -> None:
+async def test_an_unencoded_slash_belongs_to_the_id(bench: V1Bench) -> None:
     await bench.create_v1("a/b/c")
     reply = await bench.request("GET", f"{BASE}/default/a/b/c")
     assert reply.json["id"] == "a/b/c"
 
 
-async def test_an_id_that_is_no_utf_8_is_refused(bench: V1Bench) -> None:
+async def test_an_id_that_is_not_utf_8_is_refused(bench: V1Bench) -> None:
     reply = await bench.request("GET", f"{BASE}/default/%ff")
     assert error_of(reply) == (400, "INVALID_INPUT", "timerId must be UTF-8, percent-encoded")
 
@@ -103,14 +103,14 @@ async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
     assert error_of(await bench.request("GET", f"{BASE}?namespace=nowhere")) == expected
 
 
-async def test_what_is_too_long_for_a_namespace_is_not_repeated(bench: V1Bench) -> None:
+async def test_a_name_too_long_for_a_namespace_is_not_repeated(bench: V1Bench) -> None:
     refused = await bench.create_v1(namespace="n" * 100_000)
     message = f"namespace '{'n' * 40}...' does not exist"
     assert error_of(refused) == (400, "NAMESPACE_NOT_FOUND", message)
 
 
 class TestUpdating:
-    async def test_only_what_is_given_changes(self, bench: V1Bench) -> None:
+    async def test_only_given_members_change(self, bench: V1Bench) -> None:
         before = (await bench.create_v1(payload=1, callbackTimeout="5s")).json
         reply = await bench.request(
             "PUT", path_of("default", "one"), {"executeAt": "2030-01-01T02:00:00+01:00"}
@@ -138,9 +138,9 @@ class TestUpdating:
         assert timer["callbackHeaders"] == {"X-A": "b"}
         assert timer["retryPolicy"]["maxRetries"] == 1
 
-    async def test_what_others_change_meanwhile_is_not_undone(self) -> None:
+    async def test_concurrent_changes_are_not_undone(self) -> None:
         class OvertakenStore(MemoryStore):
-            """Another request changes the timer just after the first look at it."""
+            """Another request changes the timer just after it was first read."""
 
             overtake: Callable[[], Awaitable[object]] | None = None
 
@@ -160,7 +160,7 @@ class TestUpdating:
         timer = await bench.timer()
         assert (timer["payload"], timer["callbackUrl"]) == (2, other)
 
-    async def test_what_is_not_pending_stays(self, bench: V1Bench) -> None:
+    async def test_a_timer_that_is_not_pending_stays(self, bench: V1Bench) -> None:
         await bench.create_v1()
         await bench.fail("one")
         reply = await bench.request("PUT", path_of("default", "one"), {"payload": 1})
@@ -188,26 +188,26 @@ class TestRetryPolicy:
             "maxInterval": "10m",
         }
 
-    async def test_without_one_the_namespaces_applies(self, bench: V1Bench) -> None:
+    async def test_without_a_policy_the_namespaces_applies(self, bench: V1Bench) -> None:
         timer = (await bench.create_v1(namespace="small")).json
         assert timer["retryPolicy"]["maxRetries"] == 7
         assert timer["retryPolicy"]["initialInterval"] == "100ms"
 
-    async def test_what_it_leaves_out_is_the_namespaces(self, bench: V1Bench) -> None:
+    async def test_absent_members_are_the_namespaces(self, bench: V1Bench) -> None:
         policy = {"maxRetries": 1}
         timer = (await bench.create_v1(namespace="small", retryPolicy=policy)).json
         assert timer["retryPolicy"]["maxRetries"] == 1
         assert timer["retryPolicy"]["initialInterval"] == "100ms"
 
 
-async def test_metadata_is_kept_and_told(bench: V1Bench) -> None:
+async def test_metadata_is_kept_and_returned(bench: V1Bench) -> None:
     timer = (await bench.create_v1(metadata={"team": "checkout"})).json
     assert timer["metadata"] == {"team": "checkout"}
     assert (await bench.create_v1(metadata={"team": "other"})).status == 409
     assert "metadata" not in (await bench.create_v1("plain")).json
 
 
-async def test_the_other_door_sees_the_same_timer(bench: V1Bench) -> None:
+async def test_the_platform_api_sees_the_same_timer(bench: V1Bench) -> None:
     created = await bench.create(callback={"type": "http", "url": URL, "headers": {"X-A": "b"}})
     timer = await bench.timer(created.data["id"])
     assert timer["callbackProtocol"] == "status"

@@ -53,7 +53,7 @@ class V1Bench(ApiBench):
         return reply.json
 
     async def fail(self, *ids: str, error: str = "HTTP 500") -> None:
-        """Let timers that are there fail for good, as the engine would."""
+        """Let existing timers fail for good, as the engine would."""
         now = self.clock.now()
         for id in ids:
             change = Change(updated_at=now, delivery_id="d", execute_at=now, retry_policy=None)

@@ -1,4 +1,4 @@
-"""Timers of other doors, whose callbacks are not made over HTTP, seen through the v1 API."""
+"""Timers whose callbacks are not made over HTTP, seen through the v1 API."""
 
 import pytest
 from msgspec import Raw
@@ -17,7 +17,7 @@ async def store(bench: V1Bench, callback: Callback) -> None:
     await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
 
 
-async def test_they_say_how_the_callback_is_made(bench: V1Bench) -> None:
+async def test_the_answer_has_the_type_of_the_callback(bench: V1Bench) -> None:
     await store(bench, NATS)
     timer = await bench.timer()
     assert (timer["callbackUrl"], timer["callbackType"]) == (None, "nats")
@@ -32,12 +32,14 @@ async def test_a_timer_of_the_bus_has_no_payload(bench: V1Bench) -> None:
     assert timer["payload"] is None
 
 
-async def test_others_have_a_url_and_no_type(bench: V1Bench) -> None:
+async def test_an_http_timer_has_a_url_and_no_type(bench: V1Bench) -> None:
     assert "callbackType" not in (await bench.create_v1()).json
 
 
 @pytest.mark.parametrize("callback", [NATS, BusCallback()], ids=["nats", "bus"])
-async def test_a_create_of_their_id_differs_in_the_url(bench: V1Bench, callback: Callback) -> None:
+async def test_a_create_with_the_same_id_differs_in_the_url(
+    bench: V1Bench, callback: Callback
+) -> None:
     await store(bench, callback)
     reply = await bench.create_v1()
     assert error_of(reply)[:2] == (409, "TIMER_CONFLICT")
@@ -45,7 +47,7 @@ async def test_a_create_of_their_id_differs_in_the_url(bench: V1Bench, callback:
 
 
 @pytest.mark.parametrize("callback", [NATS, BusCallback()], ids=["nats", "bus"])
-async def test_their_instant_can_be_changed(bench: V1Bench, callback: Callback) -> None:
+async def test_the_instant_can_be_changed(bench: V1Bench, callback: Callback) -> None:
     await store(bench, callback)
     reply = await bench.request("PUT", path_of("default", "one"), {"executeAt": IN_TEN_SECONDS})
     assert (reply.status, reply.json["executeAt"]) == (200, IN_TEN_SECONDS)
@@ -63,7 +65,7 @@ async def test_their_instant_can_be_changed(bench: V1Bench, callback: Callback) 
     ],
 )
 @pytest.mark.parametrize("callback", [NATS, BusCallback()], ids=["nats", "bus"])
-async def test_their_callback_cannot(
+async def test_the_callback_cannot_be_changed(
     bench: V1Bench, callback: Callback, change: dict[str, object]
 ) -> None:
     await store(bench, callback)

@@ -1,4 +1,4 @@
-"""The quick look at the depth of JSON is as right as reading it."""
+"""The fast measurement of JSON depth agrees with parsing."""
 
 import json
 
@@ -23,12 +23,12 @@ def depth_of(value: object) -> int:
 
 
 @given(st.lists(JSON, min_size=1), st.integers(0, 6))
-def test_it_agrees_with_reading(values: list[object], limit: int) -> None:
+def test_the_depth_agrees_with_parsing(values: list[object], limit: int) -> None:
     text = b"\n".join(json.dumps(value).encode() for value in values)
     assert is_deeper_than(text, limit) == (max(map(depth_of, values)) > limit)
 
 
 @pytest.mark.parametrize("depth", [64, 65, 900])
-def test_brackets_in_strings_do_not_cancel_those_outside(depth: int) -> None:
+def test_brackets_in_strings_do_not_count(depth: int) -> None:
     text = b'["]",' * depth + b"1" + b',"["]' * depth
     assert is_deeper_than(text, 64) is (depth > 64)

@@ -1,4 +1,4 @@
-"""What comes of a create whose id is taken: a repeat, a conflict, or a replacement."""
+"""Creates with an id that is taken: a repeat, a conflict or a replacement."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ async def test_an_equal_timer_is_the_same(bench: V1Bench) -> None:
     assert (again.status, again.json) == (200, first.json)
 
 
-async def test_a_default_that_is_spelt_out_is_no_difference(bench: V1Bench) -> None:
+async def test_a_default_written_out_is_no_difference(bench: V1Bench) -> None:
     first = await bench.create_v1()
     again = await bench.create_v1(
         callbackTimeout="30s", callbackProtocol="answer", retryPolicy={}, namespace="default"
@@ -22,7 +22,7 @@ async def test_a_default_that_is_spelt_out_is_no_difference(bench: V1Bench) -> N
 
 
 @pytest.mark.parametrize("spelt_out", [{"payload": None}, {"callbackHeaders": {}}])
-async def test_nothing_that_is_spelt_out_is_no_difference(
+async def test_an_explicit_nothing_is_no_difference(
     bench: V1Bench, spelt_out: dict[str, Any]
 ) -> None:
     first = await bench.create_v1(id="with", **spelt_out)
@@ -67,7 +67,7 @@ async def test_an_equal_timer_is_the_same_after_its_instant(bench: V1Bench) -> N
         {"metadata": {"team": "secret"}},
     ],
 )
-async def test_a_different_timer_is_a_conflict_that_names_what_differs(
+async def test_a_different_timer_is_a_conflict_that_names_the_members(
     bench: V1Bench, change: dict[str, Any]
 ) -> None:
     first = await bench.create_v1()
@@ -79,7 +79,7 @@ async def test_a_different_timer_is_a_conflict_that_names_what_differs(
     assert await bench.timer() == first.json
 
 
-async def test_what_differs_is_told_even_after_the_instant(bench: V1Bench) -> None:
+async def test_a_conflict_names_the_members_even_after_the_instant(bench: V1Bench) -> None:
     first = await bench.create_v1()
     bench.clock.advance(60)
     reply = await bench.create_v1(payload=1)
@@ -92,7 +92,7 @@ async def test_what_differs_is_told_even_after_the_instant(bench: V1Bench) -> No
     assert await bench.timer() == first.json
 
 
-async def test_another_instant_that_has_passed_is_refused_as_such(bench: V1Bench) -> None:
+async def test_a_different_instant_in_the_past_is_refused(bench: V1Bench) -> None:
     await bench.create_v1()
     bench.clock.advance(60)
     reply = await bench.create_v1(executeAt="2030-01-01T00:00:11Z", payload=1)
@@ -110,7 +110,7 @@ async def test_upsert_after_the_instant_needs_another_one(bench: V1Bench) -> Non
     assert error_of(reply)[:2] == (409, "TIMER_NOT_PENDING")
 
 
-async def test_a_conflict_names_all_that_differs_and_no_values(bench: V1Bench) -> None:
+async def test_a_conflict_names_all_differing_members_and_no_values(bench: V1Bench) -> None:
     await bench.create_v1(payload={"token": "theirs"}, callbackHeaders={"X-Token": "theirs"})
     reply = await bench.create_v1(executeAt="2030-01-01T00:00:11Z", payload="ours")
     fields = ["executeAt", "callbackHeaders", "payload"]
@@ -120,7 +120,7 @@ async def test_a_conflict_names_all_that_differs_and_no_values(bench: V1Bench) -
     assert b"theirs" not in reply.content
 
 
-async def test_a_timer_that_was_changed_differs_in_what_was_changed(bench: V1Bench) -> None:
+async def test_a_changed_timer_differs_in_the_changed_members(bench: V1Bench) -> None:
     await bench.create_v1(callbackTimeoutSeconds=5)
     change = {"callbackTimeoutSeconds": 6, "callbackUrl": "https://example.com/new"}
     await bench.request("PUT", path_of("default", "one"), change)
@@ -144,7 +144,7 @@ async def test_upsert_replaces_a_pending_timer(bench: V1Bench) -> None:
     assert equal.headers["timer-existence"] == "replaced"
 
 
-async def test_upsert_does_not_replace_what_has_fired(bench: V1Bench) -> None:
+async def test_upsert_does_not_replace_a_fired_timer(bench: V1Bench) -> None:
     await bench.create_v1()
     await bench.fail("one")
     reply = await bench.post("/create", create_body(payload=2))
@@ -157,7 +157,7 @@ async def test_upsert_does_not_replace_what_has_fired(bench: V1Bench) -> None:
     assert "timer-existence" not in reply.headers
 
 
-async def test_upsert_answers_what_has_fired_if_it_is_equal(bench: V1Bench) -> None:
+async def test_upsert_returns_a_fired_timer_that_is_equal(bench: V1Bench) -> None:
     await bench.create_v1()
     await bench.fail("one")
     fired = await bench.timer()
@@ -167,20 +167,20 @@ async def test_upsert_answers_what_has_fired_if_it_is_equal(bench: V1Bench) -> N
 
 
 @pytest.mark.parametrize("path", ["", "/create"])
-async def test_a_new_timer_is_said_to_be_new(bench: V1Bench, path: str) -> None:
+async def test_the_header_says_that_a_timer_is_new(bench: V1Bench, path: str) -> None:
     reply = await bench.post(path, create_body())
     assert reply.headers["timer-existence"] == "created"
     assert reply.headers["content-type"] == "application/json"
 
 
-async def test_a_repeat_is_said_to_be_one(bench: V1Bench) -> None:
+async def test_the_header_says_that_a_timer_existed(bench: V1Bench) -> None:
     await bench.create_v1()
     assert (await bench.create_v1()).headers["timer-existence"] == "existing"
     bench.clock.advance(60)
     assert (await bench.create_v1()).headers["timer-existence"] == "existing"
 
 
-async def test_only_creates_say_whether_the_timer_is_new(bench: V1Bench) -> None:
+async def test_only_creates_have_the_header(bench: V1Bench) -> None:
     await bench.create_v1()
     path = path_of("default", "one")
     for reply in (
