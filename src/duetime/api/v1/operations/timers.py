@@ -99,8 +99,9 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         tag=TIMERS,
         summary="Create a timer",
         description="The answer comes once the timer is durable. Repeating a request is safe: the "
-        "answer is the existing timer. If a different timer has the id, the request is refused, and "
-        "`details.fields` names the members that differ. `executeAt` may be at most 100 years ahead.",
+        "answer is the existing timer. If a different timer has the id, the request is refused and "
+        "`details.fields` names the members that differ. `executeAt` may be at most 100 years "
+        "ahead.",
         body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
         responses=with_failures(
             _created(
