@@ -1,4 +1,4 @@
-"""Types of members that both APIs have, and the JSON Schema of what they accept.
+"""Types of members that both APIs have, and their JSON Schema.
 
 The schemas inform clients. The service checks values itself, with messages that name the field.
 """

@@ -1,4 +1,4 @@
-"""From the values of a request to those of the domain. Errors use the platform's field names."""
+"""From values of a request to values of the domain. Errors use the platform's field names."""
 
 from typing import Protocol, TypeVar
 

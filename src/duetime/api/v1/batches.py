@@ -103,7 +103,7 @@ def _is_deep(member: Raw) -> bool:
 
 
 class BatchCreation:
-    """Creates those of many timers that can be created."""
+    """Creates the entries of a batch, each by itself."""
 
     def __init__(self, service: TimerService, namespaces: Namespaces) -> None:
         self._service = service
