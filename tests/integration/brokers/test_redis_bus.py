@@ -13,6 +13,7 @@ import trustme
 from redis.asyncio import Redis
 
 from duetime.bus.redis import bus as redis_streams
+from duetime.bus.redis import connection as redis_connection
 from duetime.bus.redis.bus import GROUP, RedisBus
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Channel
@@ -184,8 +185,10 @@ async def test_nothing_that_was_stored_is_lost_when_the_server_crashes_in_a_burs
     assert received == stored == set(map(str, range(3_000)))
 
 
-@pytest.mark.slow
-async def test_a_server_that_says_nothing_holds_nobody_up(make_valkey: MakeValkey) -> None:
+async def test_a_server_that_says_nothing_holds_nobody_up(
+    make_valkey: MakeValkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_connection, "ANSWER_SECONDS", 0.5)
     server = make_valkey()
     bus = RedisBus(server.url, "node-1")
     await bus.open()

@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 
+from structlog.testing import capture_logs
+
 from duetime.bus.command_consumer import CHECK_CHANNELS_SECONDS, CommandConsumer
 from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
@@ -204,9 +206,14 @@ async def test_a_command_that_the_service_stumbles_over_does_not_sink_the_others
     bench = Bench()
     bench.store.stumbles_over = "call-7"
     await bench.send(*(command(f"call-{n}") for n in range(20)))
-    await bench.run()
+    with capture_logs() as logs:
+        await bench.run()
     assert (bench.unacknowledged, await bench.pending()) == (0, 19)
     assert bench.reasons() == ["command could not be handled: internal error"]
+    assert [(line["event"], line["count"]) for line in logs if line["log_level"] == "error"] == [
+        ("bus.batch_broken", 20),
+        ("bus.batch_broken", 1),
+    ]
     await bench.consumer.stop()
 
 

@@ -247,6 +247,7 @@ class TestUnreadable:
             lambda inner: st.dictionaries(
                 st.sampled_from(["ok", "nextExecuteAt", "message", "error"]) | st.text(), inner
             ),
+            max_leaves=10,
         )
     )
     @example({"ok": True})

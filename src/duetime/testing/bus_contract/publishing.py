@@ -40,17 +40,17 @@ BIG_BYTES = 60_000
 class PublishingContract:
     drops_repeats: ClassVar[bool] = True
 
-    @pytest.mark.parametrize("key", ODD_TEXTS)
-    async def test_any_text_can_be_a_key(self, bus: Bus, key: str) -> None:
-        for channel in Channel:
-            await bus.publish(message("odd", channel=channel, id=f"{channel} 1", key=key))
-        assert contents(await take(bus, 1)) == ["odd"]
+    async def test_any_text_can_be_a_key(self, bus: Bus) -> None:
+        for number, key in enumerate(ODD_TEXTS):
+            for channel in Channel:
+                await bus.publish(message(key, channel=channel, id=str(number), key=key))
+        assert contents(await take(bus, len(ODD_TEXTS))) == ODD_TEXTS
 
-    @pytest.mark.parametrize("id", ODD_TEXTS)
-    async def test_any_text_can_be_an_id(self, bus: Bus, id: str) -> None:
-        await bus.publish(message("odd", id=id))
-        await bus.publish(message("even", id=id + "2"))
-        assert contents(await take(bus, 2)) == ["odd", "even"]
+    async def test_any_text_can_be_an_id(self, bus: Bus) -> None:
+        ids = [variant for text in ODD_TEXTS for variant in (text, text + "2")]
+        for id in ids:
+            await bus.publish(message(id, id=id))
+        assert contents(await take(bus, len(ids))) == ids
 
     @pytest.mark.parametrize(
         "data", [b"{}", bytes(range(256)), b"\r\n\r\n", b"x" * BIG_BYTES], ids=len

@@ -44,8 +44,8 @@ STALLS = {
 async def test_timeout_covers_the_whole_answer(client: HttpClient, part: bytes) -> None:
     async with serve(stall_after(part)) as server:
         with pytest.raises(TimedOut) as caught:
-            await post(client, server.url(), timeout_seconds=0.05)
-        assert str(caught.value) == "timed out after 0.05 s"
+            await post(client, server.url(), timeout_seconds=0.1)
+        assert str(caught.value) == "timed out after 0.1 s"
         await server.peers[0].see_client_close()
         assert len(server.peers) == 1
 
@@ -92,7 +92,7 @@ async def test_timeout_while_the_request_is_being_written(client: HttpClient) ->
     timed_out = asyncio.Event()
     async with serve(behave) as server:
         with pytest.raises(TimedOut):
-            await post(client, server.url(), b"x" * 32_000_000, timeout_seconds=0.2)
+            await post(client, server.url(), b"x" * 16_000_000, timeout_seconds=0.5)
         timed_out.set()
         await server.peers[0].see_client_close()
 
@@ -109,7 +109,7 @@ async def test_timed_out_request_is_not_sent_again_on_a_reused_connection(
     async with serve(behave) as server:
         await post(client, server.url())
         with pytest.raises(TimedOut):
-            await post(client, server.url(), timeout_seconds=0.05)
+            await post(client, server.url(), timeout_seconds=0.1)
         await server.peers[0].see_client_close()
         assert [len(peer.requests) for peer in server.peers] == [2]
 
