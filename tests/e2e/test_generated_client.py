@@ -1,7 +1,8 @@
 """A client that a standard generator makes from the OpenAPI document, against a real server."""
 
-import asyncio
 import importlib
+import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from duetime.api.openapi.document import openapi_document
 from tests.e2e.server_process import API_KEY, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -19,6 +21,11 @@ GENERATOR = str(Path(sys.executable).with_name("openapi-python-client"))
 PACKAGE = "generated_duetime_client"
 URL = "https://app.example.com/hook"
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
 
 
 class GeneratedClient:
@@ -41,29 +48,37 @@ class GeneratedClient:
         return answer.status_code, answer.parsed
 
 
-@pytest.fixture
-async def generated(
-    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[GeneratedClient]:
-    async with server.client() as api:
-        (tmp_path / "openapi.json").write_bytes((await api.get("/openapi.json")).content)
-    (tmp_path / "generator.json").write_text('{"post_hooks": []}')
-    generator = await asyncio.create_subprocess_exec(
-        GENERATOR,
-        "generate",
-        *("--path", "openapi.json", "--config", "generator.json"),
-        *("--meta", "none", "--output-path", PACKAGE),
-        cwd=tmp_path,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+@pytest.fixture(scope="module")
+def package_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory with the generated package."""
+    directory = tmp_path_factory.mktemp("generated")
+    (directory / "openapi.json").write_text(json.dumps(openapi_document()))
+    (directory / "generator.json").write_text('{"post_hooks": []}')
+    arguments = ("--path", "openapi.json", "--config", "generator.json", "--meta", "none")
+    generator = subprocess.run(
+        [GENERATOR, "generate", *arguments, "--output-path", PACKAGE],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
-    said = (await generator.communicate())[0].decode()
+    said = generator.stdout
     assert generator.returncode == 0, said
-    # The import can be sent as bytes; of its own content type the generator knows nothing.
+    # The generator ignores NDJSON, the content type of the import, which can be sent as bytes.
     assert said.count("WARNING") == said.count("Unsupported content type application/x-ndjson"), (
         said
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    return directory
+
+
+@pytest.fixture
+async def generated(
+    server: ServerProcess, package_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[GeneratedClient]:
+    async with server.client() as api:
+        assert (await api.get("/openapi.json")).json() == openapi_document()
+    monkeypatch.syspath_prepend(package_directory)
     client = GeneratedClient(server.url)
     async with client.client:
         yield client
@@ -135,7 +150,7 @@ async def test_a_batch_an_import_and_a_redrive_are_understood(generated: Generat
     )
     assert (status, imported.errors[0].details["field"]) == (200, "id")
 
-    body = models.V1RedriveBody(all_=True, dry_run=True)
+    body = models.V1RedriveBody(error_contains="no such error", dry_run=True)
     status, counted = await generated.call("timers_v_1.redrive_timers_v1", body=body)
     assert (status, counted.matched) == (200, 0)
 
@@ -146,7 +161,8 @@ async def test_a_namespace_is_created_and_read(generated: GeneratedClient) -> No
     assert (status, created.num_shards, created.retention) == (200, 2, "7d")
     assert await generated.call("namespaces_v_1.get_namespace_v1", "mail") == (200, created)
     status, listed = await generated.call("namespaces_v_1.list_namespaces_v1")
-    assert (status, [each.name for each in listed.namespaces]) == (200, ["default", "mail"])
+    assert status == 200
+    assert {"default", "mail"} <= {each.name for each in listed.namespaces}
 
 
 async def test_a_platform_timer_is_created_and_read(generated: GeneratedClient) -> None:

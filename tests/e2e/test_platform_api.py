@@ -271,11 +271,3 @@ async def test_an_idempotency_key_makes_one_timer_of_repeats(
     late = await api.post("/timers", json=body)
     assert (late.status_code, late.json()["data"]["status"]) == (200, "completed")
     assert len(receiver.requests) == 1
-
-
-async def test_nats_needs_a_server_that_is_configured(api: httpx.AsyncClient) -> None:
-    body = timer_body("", in_ms(HOUR_MS))
-    body["callback"] = {"type": "nats", "topic": "events.timer", "key": "k", "payload": {}}
-    answer = await api.post("/timers", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (400, 2)
-    assert "nats" in answer.json()["message"]
