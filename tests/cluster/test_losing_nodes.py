@@ -9,7 +9,6 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from tests.cluster.load import Load
 from tests.cluster.nodes import running_nodes
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
@@ -19,10 +18,10 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(300)]
 
 LEASE_SECONDS = 2
 SLACK_SECONDS = 5
-KILLS = 10
+KILLS = 5
 
 
-async def test_a_node_of_three_is_killed_ten_times(
+async def test_a_node_of_three_is_killed_again_and_again(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
@@ -57,7 +56,6 @@ async def test_a_node_of_three_is_killed_ten_times(
         await nodes.audit()
 
 
-@pytest.mark.exclusive
 async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing_stale(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
@@ -69,8 +67,9 @@ async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing
         load = Load(receiver)
         creating = asyncio.create_task(load.keep_creating(other, [20, 150, 700, 1_500]))
         await receiver.wait_for_total(300)
-        stopped_at = now()
         stopped.pause()
+        await receiver.wait_until_read()
+        stopped_at = now()
         # Timers to mark the time: they come when three leases are over.
         marks = Load(receiver, "marks")
         await marks.create_many([other], 8, 3_000 * LEASE_SECONDS, 3_000 * LEASE_SECONDS + 100)
@@ -89,7 +88,7 @@ async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing
             # Only what was under way when the node was stopped comes a second time.
             first, *others = requests
             assert len(others) == 1, target
-            assert first.arrived_at < stopped_at + MICROSECONDS_PER_SECOND // 4, target
+            assert first.arrived_at < stopped_at, target
         async with other.client() as api:
             counts = await wait_until_dry(api)
         assert counts["completed"] == len(load.due_at) + len(load.unknown)

@@ -8,7 +8,7 @@ from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded
 from tests.e2e.timer_requests import Json, in_ms, now
 
 LONGEST_DELAY_MS = 2_000
-CREATES_PER_RUN = 600
+CREATES_PER_RUN = 250
 
 
 class LoadClient:

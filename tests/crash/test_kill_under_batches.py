@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 KILLS = 5
 CLIENTS = 4
 LARGEST_BATCH = 300
-MOST_ACCEPTED_IN_A_LIFE = 4_000
+MOST_ACCEPTED_IN_A_LIFE = 2_000
 AN_HOUR_MS = 3_600_000
 
 

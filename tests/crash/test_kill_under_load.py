@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 KILLS = 5
 CLIENTS = 8
-MOST_CALLBACKS_IN_A_LIFE = 1_500
+MOST_CALLBACKS_IN_A_LIFE = 500
 MOST_IN_FLIGHT = 2_048
 
 

@@ -96,8 +96,17 @@ class CallbackReceiver:
                     return
                 await self._arrival.wait()
 
+    async def wait_until_read(self) -> None:
+        """Wait until all requests that were sent by now have been read."""
+        for _ in range(3):
+            # A connection of ours comes after the others: they are accepted, then read, in order.
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            writer.write(b"GARBAGE\r\n\r\n")
+            await reader.read()
+            writer.close()
+
     async def start(self) -> None:
-        """Started anew it keeps its port."""
+        """A restarted receiver keeps its port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Connection(self), "127.0.0.1", self._port, backlog=2048
@@ -148,7 +157,10 @@ class _Connection(asyncio.Protocol):
         self._receiver._transports.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        self._parser.feed_data(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._transport.close()
 
     def on_message_begin(self) -> None:
         self._request = Request(SystemClock().now())

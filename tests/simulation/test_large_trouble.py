@@ -1,4 +1,4 @@
-"""Ten thousand timers of one endpoint in trouble: nobody else is late, and nothing is lost."""
+"""Thousands of timers of one slow or failing endpoint: no other is late, and none is lost."""
 
 from collections import Counter
 
@@ -37,6 +37,20 @@ async def test_ten_thousand_timers_of_a_hanging_endpoint_delay_nobody_due_with_t
     ]
     assert len(latenesses) == 1_000
     assert percentile(latenesses, 99) < 1_000
+
+
+@on_virtual_time
+async def test_three_thousand_timers_of_a_slow_endpoint_come_within_three_seconds() -> None:
+    """More timers than may wait."""
+    bench = EngineBench()
+    bench.store.claim_seconds = bench.store.settle_seconds = 0.005
+    bench.destination.script(GOOD, Succeed(0.1))
+    await bench.start()
+    await bench.create_many("t", [bench.at(1)] * 3_000, url=GOOD)
+    await bench.clock.sleep(10)
+    latenesses_ms = [attempt.lateness_ms for attempt in bench.destination.attempts]
+    assert len(latenesses_ms) == await bench.count(TimerStatus.COMPLETED) == 3_000
+    assert 0 <= min(latenesses_ms) <= max(latenesses_ms) < 3_000
 
 
 @on_virtual_time
