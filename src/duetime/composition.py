@@ -1,11 +1,12 @@
-"""Where the adapters meet the core: the one place that knows them all."""
+"""The one place where the adapters meet the core: a service process is made from settings."""
 
 import gc
 import os
 import secrets
 import socket
 import sys
-from typing import TYPE_CHECKING, assert_never
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import structlog
 from msgspec.structs import asdict, replace
@@ -30,6 +31,7 @@ from duetime.engine import Cluster, Engine, EngineOptions
 from duetime.local_process import is_gone, process_name
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
+from duetime.ports.store import TimerStore
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
@@ -46,17 +48,18 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from duetime.nats.connection import NatsConnection
     from duetime.stores.postgres import PostgresOptions, PostgresStore
 
 _log = structlog.get_logger()
 
 SWITCH_INTERVAL_SECONDS = 0.00001
-"""How long a thread that holds the interpreter lets another one wait. The store's writer needs
-it briefly, a few times per commit; Python's five milliseconds would cap commits at 200 a second."""
+"""Time that a thread may keep the interpreter while another one waits for it. The store's writer
+needs it briefly, a few times per commit; Python's 5 ms would cap commits at 200 a second."""
 
 GARBAGE_THRESHOLD = 50_000
-"""New containers before the collector looks for cycles. Requests and deliveries make none that
-matter; Python's 700 would have it look hundreds of times a second."""
+"""New containers before the collector looks for cycles. Requests and deliveries make hardly any;
+Python's 700 would make it look hundreds of times a second."""
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 
@@ -65,50 +68,34 @@ LONGEST_PARTITION_SECONDS = 30 * 86_400
 
 
 class Duetime:
-    """One service process: store, engine and API, put together from settings."""
+    """One service process: its parts, started and stopped in order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: TimerStore,
+        nats: "NatsConnection | None",
+        destination: Destination,
+        engine: Engine,
+        namespaces: Namespaces,
+        namespace_refresher: NamespaceRefresher,
+        bus_router: BusRouter | None,
+        app: ASGIApp,
+    ) -> None:
         self._settings = settings
-        self._clock = SystemClock()
-        self._store = _store(settings)
-        self._options = _engine_options(settings, self._clock)
-        self._nats = None if settings.nats is None else nats_connection(settings.nats)
-        self._bus = (
-            None if settings.broker is None else bus_of(settings.broker, self._options.owner)
-        )
-        self._events = None if self._bus is None else EventDestination(self._bus, self._clock)
-        self._destination = self._make_destination()
-        known = KnownNamespaces()
-        self._engine = Engine(
-            self._store,
-            self._store,
-            self._destination,
-            self._clock,
-            self._options,
-            _cluster(settings, self._store, self._clock),
-            known,
-        )
-        self._namespaces = Namespaces(self._store, known, self._engine.own_new_shards)
-        self._namespace_refresher = NamespaceRefresher(self._namespaces, self._clock)
-        self._creates = CreateBatcher(self._store, self._engine)
-        self._bus_router = self._make_bus_router()
-        self.app: ASGIApp = create_app(
-            services=self._services(),
-            store=self._store,
-            clock=self._clock,
-            health=self._engine_health,
-            endpoints=lambda: NodeEndpoints(self._engine.node, self._engine.endpoints()),
-            api_key=settings.api_key,
-            asyncapi=asyncapi_document(),
-            rules=ApiRules(
-                max_body_bytes=settings.max_body_bytes,
-                callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
-            ),
-        )
+        self._store = store
+        self._nats = nats
+        self._destination = destination
+        self._engine = engine
+        self._namespaces = namespaces
+        self._namespace_refresher = namespace_refresher
+        self._bus_router = bus_router
+        self.app = app
 
     async def start(self) -> None:
-        """Store, NATS, namespaces, bus, engine, in this order. What fails is undone before it is
-        raised."""
+        """Start the store, NATS, namespaces, the bus and the engine, in this order. A failure is
+        raised after everything is closed again."""
         _tune_interpreter()
         await self._store.open()
         _log.info("store.opened", database=_name_of(self._settings))
@@ -148,101 +135,131 @@ class Duetime:
             await self._bus_router.close()
         await self._store.close()
 
-    def _make_bus_router(self) -> BusRouter | None:
-        if self._bus is None or self._events is None:
-            return None
-        rules = TimerRules(min_delay_ms=0, past_is_due=True)
-        scheduling = Scheduling(
-            self._store,
-            self._clock,
-            self._engine,
-            self._destination,
-            self._namespaces,
-            rules,
-            creates=self._creates,
-        )
-        return BusRouter(self._bus, self._events, scheduling, self._clock)
 
-    def _make_destination(self) -> Destination:
-        timeout_ms = round(self._settings.callback_timeout_seconds * 1_000)
-        destinations: dict[type[Callback], Destination] = {
-            HttpCallback: HttpDestination(HttpClient(), self._clock, timeout_ms)
-        }
-        if self._nats is not None:
-            from duetime.delivery.nats import NatsDestination
+def assemble(settings: Settings) -> Duetime:
+    """Put a service process together. Nothing is opened, connected or started yet."""
+    clock = SystemClock()
+    store = _store(settings)
+    options = _engine_options(settings, clock)
+    nats = None if settings.nats is None else nats_connection(settings.nats)
+    bus = None if settings.broker is None else bus_of(settings.broker, options.owner)
+    events = None if bus is None else EventDestination(bus, clock)
+    destination = _destination(settings, clock, nats, events)
+    known = KnownNamespaces()
+    cluster = _cluster(settings, store)
+    engine = Engine(store, store, destination, clock, options, cluster, known)
+    namespaces = Namespaces(store, known, engine.own_new_shards)
+    timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
+    bus_router = None
+    if bus is not None and events is not None:
+        bus_router = BusRouter(bus, events, timers.scheduling(), clock)
+    app = create_app(
+        services=timers.services(settings),
+        store=store,
+        clock=clock,
+        health=partial(_health, engine, bus_router, nats),
+        endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
+        api_key=settings.api_key,
+        asyncapi=asyncapi_document(),
+        rules=ApiRules(
+            max_body_bytes=settings.max_body_bytes,
+            callback_timeout_ms=_callback_timeout_ms(settings),
+        ),
+    )
+    return Duetime(
+        settings,
+        store=store,
+        nats=nats,
+        destination=destination,
+        engine=engine,
+        namespaces=namespaces,
+        namespace_refresher=NamespaceRefresher(namespaces, clock),
+        bus_router=bus_router,
+        app=app,
+    )
 
-            destinations[NatsCallback] = NatsDestination(self._nats, self._clock, timeout_ms)
-        if self._events is not None:
-            destinations[BusCallback] = self._events
-        unavailable: dict[type[Callback], str] = {
-            NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
-            BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
-        }
-        return DestinationRouter(destinations, unavailable, self._clock)
 
-    def _services(self) -> Services:
-        settings = self._settings
+class _Timers(NamedTuple):
+    """What the services of all front doors share."""
+
+    store: TimerStore
+    clock: SystemClock
+    engine: Engine
+    destination: Destination
+    namespaces: Namespaces
+    creates: CreateBatcher
+
+    def services(self, settings: Settings) -> Services:
         platform = TimerRules(
             min_delay_ms=round(settings.min_delay_seconds * 1_000),
-            callback_timeout_ms=round(settings.callback_timeout_seconds * 1_000),
+            callback_timeout_ms=_callback_timeout_ms(settings),
             max_payload_bytes=settings.max_payload_bytes,
         )
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
-
-        def service(rules: TimerRules) -> TimerService:
-            return TimerService(
-                self._store,
-                self._clock,
-                self._engine,
-                self._destination,
-                self._namespaces,
-                rules,
-                creates=self._creates,
-            )
-
         return Services(
-            platform=service(platform),
-            v1=service(v1),
-            imports=service(replace(v1, past_is_due=True)),
-            redriving=Redriving(self._store, self._clock, self._engine, self._namespaces),
-            namespaces=self._namespaces,
+            platform=self._service(platform),
+            v1=self._service(v1),
+            imports=self._service(replace(v1, past_is_due=True)),
+            redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
+            namespaces=self.namespaces,
         )
 
-    def _engine_health(self) -> EngineHealth:
-        return EngineHealth(
-            running=self._engine.is_running,
-            shards_owned=self._engine.shards_owned,
-            lateness_ms=self._engine.lateness_ms(99),
-            in_flight=self._engine.in_flight,
-            cluster=self._cluster_health(),
-            bus=self._bus_health(),
-            nats=(
-                None
-                if self._nats is None
-                else NatsStatus(self._nats.display_name, self._nats.is_connected)
-            ),
-        )
+    def scheduling(self) -> Scheduling:
+        rules = TimerRules(min_delay_ms=0, past_is_due=True)
+        return Scheduling(*self[:5], rules, creates=self.creates)
 
-    def _bus_health(self) -> BusStatus | None:
-        if self._bus_router is None:
-            return None
-        return BusStatus(**asdict(self._bus_router.health()))
+    def _service(self, rules: TimerRules) -> TimerService:
+        return TimerService(*self[:5], rules, creates=self.creates)
 
-    def _cluster_health(self) -> ClusterStatus | None:
-        engine = self._engine
-        if engine.members is None:
-            return None
-        return ClusterStatus(
+
+def _destination(
+    settings: Settings,
+    clock: SystemClock,
+    nats: "NatsConnection | None",
+    events: EventDestination | None,
+) -> DestinationRouter:
+    timeout_ms = _callback_timeout_ms(settings)
+    destinations: dict[type[Callback], Destination] = {
+        HttpCallback: HttpDestination(HttpClient(), clock, timeout_ms)
+    }
+    if nats is not None:
+        from duetime.delivery.nats import NatsDestination
+
+        destinations[NatsCallback] = NatsDestination(nats, clock, timeout_ms)
+    if events is not None:
+        destinations[BusCallback] = events
+    unavailable: dict[type[Callback], str] = {
+        NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
+        BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
+    }
+    return DestinationRouter(destinations, unavailable, clock)
+
+
+def _callback_timeout_ms(settings: Settings) -> int:
+    return round(settings.callback_timeout_seconds * 1_000)
+
+
+def _health(
+    engine: Engine, bus_router: BusRouter | None, nats: "NatsConnection | None"
+) -> EngineHealth:
+    cluster = None
+    if engine.members is not None:
+        cluster = ClusterStatus(
             node=engine.node,
             members=engine.members,
             shards=engine.shards,
             clock_offset_ms=engine.clock_watch.offset_ms,
             clock_skewed=engine.clock_watch.is_skewed,
         )
-
-
-def assemble(settings: Settings) -> Duetime:
-    return Duetime(settings)
+    return EngineHealth(
+        running=engine.is_running,
+        shards_owned=engine.shards_owned,
+        lateness_ms=engine.lateness_ms(99),
+        in_flight=engine.in_flight,
+        cluster=cluster,
+        bus=None if bus_router is None else BusStatus(**asdict(bus_router.health())),
+        nats=None if nats is None else NatsStatus(nats.display_name, nats.is_connected),
+    )
 
 
 def _tune_interpreter() -> None:
@@ -259,7 +276,7 @@ def _store(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
         case MemoryStoreSettings():
             return MemoryStore()
         case PostgresStoreSettings() as postgres:
-            # Imported here, so that those who use SQLite do not wait for the driver.
+            # Imported here, so that SQLite starts without waiting for the driver.
             from duetime.stores.postgres import PostgresStore
 
             return PostgresStore(postgres_options(postgres, settings.retention_days))
@@ -268,7 +285,7 @@ def _store(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
 
 
 def _cluster(
-    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore", clock: SystemClock
+    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore"
 ) -> Cluster | None:
     if not isinstance(settings.store, PostgresStoreSettings):
         return None
@@ -295,7 +312,7 @@ def postgres_options(store: PostgresStoreSettings, retention_days: float) -> "Po
 
 
 def _history_partition_seconds(retention_days: float) -> int:
-    """Finished timers go partition by partition, so they stay an eighth too long at most."""
+    """An eighth of the retention: whole partitions are dropped, so timers stay that much longer."""
     if retention_days == 0:
         return LONGEST_PARTITION_SECONDS
     eighth = round(retention_days * 86_400 / 8)
@@ -317,7 +334,7 @@ def _name_of(settings: Settings) -> str:
 def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
     host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
-        # The same pid may come back on the same host, and a node must never be taken for another.
+        # A pid may be used again on the same host, and no two nodes may have the same name.
         owner=f"{host}:{pid}:{secrets.token_hex(4)}",
         horizon_ms=settings.claim_horizon_ms,
         poll_seconds=settings.polling_interval_ms / 1_000,

@@ -3,11 +3,11 @@
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
-from duetime.engine.cluster.held_leases import HeldLeases
-from duetime.engine.cluster.members import Cluster
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
+from duetime.ports.signals import NodeSignals
 
 MARGIN_SECONDS = 1.0
 """Time beyond the owner's poll interval for which instants are still announced."""
@@ -27,14 +27,14 @@ class Announcer(BackgroundLoop):
         self,
         local: LocalWakeUps,
         held: HeldLeases,
-        cluster: Cluster,
+        signals: NodeSignals,
         clock: Clock,
         options: EngineOptions,
     ) -> None:
         super().__init__(clock)
         self._local = local
         self._held = held
-        self._signals = cluster.signals
+        self._signals = signals
         self._soon_ms = (options.poll_seconds + MARGIN_SECONDS) * 1_000
         self._gathered: dict[ShardNumber, Instant] = {}
         self._shards_changed = False

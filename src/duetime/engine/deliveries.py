@@ -10,7 +10,7 @@ from duetime.domain.instants import format_instant
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of
-from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lane import Lane
 from duetime.engine.lateness import Lateness
 from duetime.engine.settler import Settler

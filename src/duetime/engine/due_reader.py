@@ -5,9 +5,9 @@ import asyncio
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.transitions import claim_id_of
-from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock

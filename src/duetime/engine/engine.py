@@ -12,13 +12,13 @@ from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
 from duetime.engine.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
-from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.cluster.members import Cluster, ClusterState
 from duetime.engine.cluster.ownership import SharedOwner, SoleOwner
 from duetime.engine.cluster.shard_owner import ShardOwner
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.due_reader import DueReader
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lanes import Lanes
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
@@ -60,7 +60,9 @@ class Engine:
         self._is_clustered = cluster is not None
         self._held = held = HeldLeases(clock)
         self._local = local = LocalWakeUps()
-        announcer = None if cluster is None else Announcer(local, held, cluster, clock, options)
+        announcer = (
+            None if cluster is None else Announcer(local, held, cluster.signals, clock, options)
+        )
         self._wakeups: WakeUps = announcer or local
         self._state = state = ClusterState(options.owner)
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)

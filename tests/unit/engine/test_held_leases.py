@@ -3,7 +3,7 @@
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
-from duetime.engine.cluster.held_leases import HeldLeases
+from duetime.engine.held_leases import HeldLeases
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
 

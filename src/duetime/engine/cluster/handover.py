@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from duetime.domain.keys import ShardNumber
-from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.due_reader import DueReader
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.settler import Settler
 
 

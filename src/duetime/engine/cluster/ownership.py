@@ -7,8 +7,8 @@ import structlog
 from duetime.domain.errors import StoreUnavailable
 from duetime.engine.announcer import Announcer
 from duetime.engine.cluster.handover import ShardHandover
-from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.cluster.shard_owner import ShardOwner
+from duetime.engine.held_leases import HeldLeases
 from duetime.ports.leases import LeaseStore
 from duetime.ports.signals import NodeSignals, SignalReceiver
 from duetime.ports.store import Leases, TimerStore

@@ -18,10 +18,10 @@ from duetime.domain.keys import Epoch, ShardNumber
 from duetime.engine.announcer import Announcer
 from duetime.engine.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
-from duetime.engine.cluster.held_leases import HeldLeases
 from duetime.engine.cluster.leaving_shards import LeavingShards
 from duetime.engine.cluster.members import Cluster, ClusterState, MemberWatch
 from duetime.engine.cluster.shard_assignment import assign_shards
+from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
