@@ -1,4 +1,4 @@
-"""A broker of our own as a process: started, stopped, killed and started again on its port."""
+"""A broker as a child process: started, stopped, killed and started again on its port."""
 
 import contextlib
 import ctypes
@@ -16,15 +16,15 @@ import pytest
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 30
-LOOK_AGAIN_MS = 20
+POLL_MS = 20
 
 _PR_SET_PDEATHSIG = 1
 
 
 class BrokerProcess:
-    """Runs `command`, which listens on `port`; all it says goes to the file `log`.
+    """Runs `command`, which listens on `port`; its output goes to the file `log`.
 
-    It ends with the process that started it, however that ends.
+    The broker ends with the process that started it, however that ends.
     """
 
     def __init__(self, command: Sequence[str | Path], port: int, log: Path) -> None:
@@ -61,30 +61,30 @@ class BrokerProcess:
 
     def wait_until_it_answers(self) -> None:
         assert self._process is not None
-        for _ in range(PATIENCE_SECONDS * 1_000 // LOOK_AGAIN_MS):
+        for _ in range(PATIENCE_SECONDS * 1_000 // POLL_MS):
             if self._process.poll() is not None:
                 break
             with contextlib.suppress(OSError):
                 socket.create_connection((HOST, self._port), timeout=1).close()
                 return
-            # Waits for the end of the process, or for as long as it makes sense to look again.
+            # Ends early if the process ends.
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(LOOK_AGAIN_MS / 1_000)
+                self._process.wait(POLL_MS / 1_000)
         self.kill()
         raise RuntimeError(f"{self._command[0]} did not start:\n{self.log}")
 
     def stop(self) -> None:
-        """Ask it to end, and return once it has."""
+        """SIGTERM. Returns when the process has ended."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL: nothing is said to clients, nothing is written any more."""
+        """SIGKILL: the process neither tells its clients nor writes anything more."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Say nothing any more, but keep the connections, as when the host is stuck."""
+        """Fall silent but keep the connections, as when the host hangs."""
         os.kill(self.pid, signal.SIGSTOP)
-        # Its threads stop one after the other; the kernel tells when the last one has.
+        # The threads stop one after the other; this returns after the last one.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def resume(self) -> None:
@@ -108,16 +108,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def find_program(name: str, *places: Path) -> Path | None:
-    """The program of that name on the PATH, beside this Python, or in one of the places."""
+def find_program(name: str, *directories: Path) -> Path | None:
+    """The program of that name on the PATH, beside this Python, or in one of the directories."""
     on_path = shutil.which(name)
     candidates = [Path(on_path)] if on_path else []
-    candidates += [Path(sys.executable).parent / name, *(place / name for place in places)]
+    candidates += [
+        Path(sys.executable).parent / name,
+        *(directory / name for directory in directories),
+    ]
     return next((each for each in candidates if os.access(each, os.X_OK)), None)
 
 
 def skip_without(program: Path | None, missing: str) -> Path:
-    """Where CI is set, tests that need a broker must not be left out."""
+    """Skips the test without the program, but fails it where the variable CI is set."""
     if program is not None:
         return program
     if os.environ.get("CI"):
@@ -129,6 +132,6 @@ def skip_without(program: Path | None, missing: str) -> Path:
 def _end_with_parent() -> "functools.partial[int] | None":
     if sys.platform != "linux":
         return None
-    # Looked up beforehand: between fork and exec there is little that one may safely do.
+    # Looked up here: little is safe between fork and exec.
     libc = ctypes.CDLL(None, use_errno=True)
     return functools.partial(libc.prctl, _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

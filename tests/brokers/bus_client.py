@@ -1,4 +1,4 @@
-"""What an application does on the bus: it sends commands, and keeps a book of the events."""
+"""An application on the bus: sends commands and records events."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is put on `timer.commands`. `id` is what the broker tells repeats by."""
+    """A message for `timer.commands`. The broker recognizes repeats by `id`."""
 
     id: str
     data: bytes
@@ -29,8 +29,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A message of the events channel. `place` is the broker's name of it: what was stored twice
-    has two places, and what was only handed over twice has one."""
+    """A message of the events channel. `place` is the broker's own id of it: an event stored twice
+    has two places, an event only handed over twice has one."""
 
     place: str
     envelope: Json
@@ -66,8 +66,8 @@ def schedule_timer(
 
 
 class EventBook:
-    """The events that came, each place once, in the order they came. While it is read by a task,
-    those who wait are told if that fails."""
+    """The events received, each place once, in order of arrival. If the task that reads them fails,
+    waiting callers fail, too."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -80,7 +80,7 @@ class EventBook:
         self._reading.add_done_callback(lambda _: self._arrival.set())
 
     async def stop_reading(self) -> None:
-        # The library of a broker may swallow a cancellation, so it is told again.
+        # A broker's library may swallow a cancellation, so it is repeated.
         while self._reading is not None and not self._reading.done():
             self._reading.cancel()
             await asyncio.wait({self._reading}, timeout=0.1)
@@ -100,7 +100,7 @@ class EventBook:
     async def wait_for(
         self, count: int, matches: Callable[[Event], bool] = lambda event: True
     ) -> list[Event]:
-        """All that match, once there are at least so many."""
+        """All matching events, once there are at least `count`."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 matching = [event for event in self.events if matches(event)]
@@ -109,13 +109,13 @@ class EventBook:
                 await self._next()
 
     async def wait_for_total(self, count: int) -> None:
-        """Quick even among thousands."""
+        """Fast even among thousands of events."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.events) < count:
                 await self._next()
 
     async def wait_for_calls(self, calls: Iterable[str]) -> None:
-        """Wait until each of the calls was announced."""
+        """Wait until each of the calls is announced."""
         missing, seen = set(calls), 0
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -138,21 +138,21 @@ class EventBook:
 
 
 class BusClient(Protocol):
-    """Keeps its book from the first event of the channel on, also over restarts of the broker."""
+    """Records events from the first one of the channel on, across restarts of the broker."""
 
     @property
     def book(self) -> EventBook: ...
 
     async def send(self, commands: Sequence[Command]) -> None:
-        """Return when the broker has stored all of them, each once, however often it is away."""
+        """Return when the broker has stored all of them, each once, however often it was away."""
         ...
 
     async def rejections(self) -> list[Json]:
-        """All that was ever rejected."""
+        """All rejections so far."""
         ...
 
     async def unacknowledged(self) -> int:
-        """How many commands the broker still has for the service."""
+        """Number of commands that the broker still holds for the service."""
         ...
 
     async def __aenter__(self) -> Self: ...

@@ -22,12 +22,12 @@ MOST_AT_ONCE = 256
 TRY_SECONDS = 1.0
 BATCH = 500
 ACK_WAIT_SECONDS = 2.0
-"""What the broker was about to hand over when it died comes again after that."""
+"""Time after which the broker hands over again what it was handing over when it died."""
 
 
 class NatsBusClient:
-    """Reads events through a durable consumer of its own. The streams are those of the service,
-    whatever they are called: they are found by their subjects."""
+    """Reads events through a durable consumer of its own. The streams of the service are found by
+    subject, whatever their names."""
 
     def __init__(self, url: str, *, durable: str = "application", reads: bool = True) -> None:
         self.book = EventBook()
@@ -38,7 +38,7 @@ class NatsBusClient:
 
     @property
     def core(self) -> Client:
-        """NATS without streams."""
+        """Plain NATS, without streams."""
         return self._client
 
     @property
@@ -59,7 +59,7 @@ class NatsBusClient:
         return [json.loads(message.data) for message in await self.stored(Channel.REJECTED)]
 
     async def stored(self, channel: Channel) -> list[Msg]:
-        """Everything that the stream of the channel holds, in order."""
+        """All messages in the stream of the channel, in order."""
         stream = await self._stream(channel)
         held = (await self.streams.stream_info(stream)).state.messages
         config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=10)
@@ -71,17 +71,17 @@ class NatsBusClient:
         return messages
 
     async def unacknowledged(self) -> int:
-        """The stream is a work queue: what is acknowledged is gone."""
+        """The stream is a work queue: acknowledged messages are gone."""
         return (await self.stream(Channel.COMMANDS)).state.messages
 
     async def handed_over(self) -> int:
-        """How many of them the service holds."""
+        """Number of commands that the service holds."""
         stream = await self._stream(Channel.COMMANDS)
         (consumer,) = await self.streams.consumers_info(stream)
         return int(consumer.num_ack_pending or 0)
 
     async def prepare_commands(self, *, ack_wait_seconds: float) -> None:
-        """As an operator may do before the service is there for the first time."""
+        """As an operator may do before the service first starts."""
         await self.streams.add_stream(
             name="COMMANDS", subjects=[Channel.COMMANDS], retention=RetentionPolicy.WORK_QUEUE
         )
@@ -94,7 +94,7 @@ class NatsBusClient:
         await self.streams.add_consumer("COMMANDS", consumer)
 
     async def prepare_events(self, *, max_messages: int) -> None:
-        """A stream that refuses what it has no room for."""
+        """A stream that refuses messages when it is full."""
         await self.streams.add_stream(
             name="EVENTS",
             subjects=[Channel.EVENTS],
@@ -161,4 +161,4 @@ class NatsBusClient:
 
 
 async def _say_nothing(error: Exception) -> None:
-    """The broker is meant to go away now and then."""
+    """Tests take the broker away on purpose."""

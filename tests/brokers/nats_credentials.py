@@ -1,4 +1,4 @@
-"""An operator of NATS, an account, and a user who has a credentials file and no password."""
+"""A NATS operator, an account, and a user with a credentials file instead of a password."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ _UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class NatsIdentity:
-    """What the server has to be configured with, and the text of the user's file."""
+    """The server's configuration, and the text of the user's file."""
 
     configuration: str
     credentials: str

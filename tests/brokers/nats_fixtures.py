@@ -1,8 +1,7 @@
-"""Fixtures for tests that need NATS. A run whose tests need none starts none.
+"""NATS servers for tests, started only when a test needs one.
 
-`DUETIME_TEST_NATS_URL` names a server to use where any will do. Otherwise one is started from the
-program on this machine, or from that of a development dependency. Without either, tests that need
-one are skipped; where the variable CI is set, they fail.
+`DUETIME_TEST_NATS_URL` names a server for tests that accept any. Without `nats-server`, tests that
+need one are skipped; where the variable CI is set, they fail.
 """
 
 import os
@@ -23,8 +22,8 @@ class MakeNats(Protocol):
 
 @pytest.fixture(scope="session")
 def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with JetStream that all tests of this process share, so each test uses subjects
-    and streams of its own."""
+    """A server with JetStream that all tests of this process share. Each test uses subjects and
+    streams of its own."""
     given = os.environ.get("DUETIME_TEST_NATS_URL")
     if given:
         yield given
@@ -36,7 +35,7 @@ def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def make_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeNats]:
-    """Starts a server that the test alone uses, and so may stop, kill and start again.
+    """Starts a server for this test alone, which may stop, kill and restart it.
 
     >>> server = make_nats()
     ... server.kill()

@@ -1,4 +1,4 @@
-"""A NATS server of our own, with JetStream, to be stopped, killed and started again."""
+"""A NATS server with JetStream as a child process."""
 
 import shutil
 from functools import cache
@@ -17,10 +17,10 @@ def find_nats_server() -> Path | None:
 
 
 class NatsServer:
-    """Keeps its streams and its port over restarts. `directory` must exist; leave it to
-    this server.
+    """Keeps its streams and its port across restarts. `directory` must exist and is deleted at the
+    end.
 
-    `configuration` is added to its own, for users, permissions or TLS.
+    `configuration` is appended to the server's own, for users, permissions or TLS.
     """
 
     def __init__(self, directory: Path, *, configuration: str = "", jetstream: bool = True) -> None:
@@ -55,11 +55,11 @@ class NatsServer:
         self.process.stop()
 
     def kill(self) -> None:
-        """SIGKILL, as when the machine is switched off."""
+        """SIGKILL, as when the machine loses power."""
         self.process.kill()
 
     def restart(self) -> None:
-        """Kill it and start it again, with what it had stored."""
+        """Kill the server and start it again on the same data."""
         self.kill()
         self.start()
 

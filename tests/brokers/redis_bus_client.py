@@ -15,8 +15,8 @@ BATCH = 500
 
 
 class RedisBusClient:
-    """Reads the stream of events from its beginning. This broker drops no repeats, so commands
-    are sent once, to a broker that is there."""
+    """Reads the stream of events from its beginning. This broker drops no repeats, so each command
+    is sent once, while the broker is up."""
 
     def __init__(self, url: str) -> None:
         self.book = EventBook()
@@ -33,7 +33,7 @@ class RedisBusClient:
         return [json.loads(fields[b"data"]) for _, fields in entries]
 
     async def unacknowledged(self) -> int:
-        """What is acknowledged is deleted, so the rest is what is there."""
+        """Acknowledged commands are deleted, so the rest is unacknowledged."""
         return int(await self._client.xlen(Channel.COMMANDS))
 
     async def _read(self) -> None:

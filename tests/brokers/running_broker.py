@@ -3,8 +3,8 @@
     @on_every_broker
     async def test_x(broker: RunningBroker) -> None: ...
 
-It then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and `test_x[sqlite-redis]`, each
-time with a broker of its own that holds nothing yet.
+The test then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and `test_x[sqlite-redis]`,
+each time with an empty broker of its own.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tests.brokers.redis_bus_client import RedisBusClient
 from tests.polling import poll
 
 if TYPE_CHECKING:
-    # They are plugins of pytest, which wants to be the first to import them.
+    # pytest must be the first to import its plugins.
     from tests.brokers.nats_fixtures import MakeNats
     from tests.brokers.valkey_fixtures import MakeValkey
 
@@ -42,13 +42,13 @@ class RunningBroker:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What tells a server to use this broker."""
+        """The settings with which a server uses this broker."""
         return {"TIMER_BROKER_URL": self.url}
 
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest) -> RunningBroker:
-    """NATS with JetStream, unless the test is marked to run with others."""
+    """NATS with JetStream, unless the test is parametrized with other brokers."""
     if getattr(request, "param", "nats") == "nats":
         make_nats: MakeNats = request.getfixturevalue("make_nats")
         nats = make_nats()
@@ -59,21 +59,21 @@ def broker(request: pytest.FixtureRequest) -> RunningBroker:
 
 
 async def bus_health(api: httpx.AsyncClient) -> Json:
-    """What the server tells of the bus."""
+    """The health of the bus, as the server reports it."""
     bus: Json = (await api.get("/healthz")).json()["data"]["bus"]
     return bus
 
 
 async def wait_for_bus(api: httpx.AsyncClient, matches: Callable[[Json], bool]) -> Json:
-    """What the server tells of the bus, once it is that."""
+    """The health of the bus, once it matches."""
     return await poll(lambda: bus_health(api), matches)
 
 
 async def wait_until_taken(api: httpx.AsyncClient, count: int) -> None:
-    """Wait until the server has acknowledged so many commands since its start."""
+    """Wait until the server has acknowledged `count` commands since its start."""
     await wait_for_bus(api, lambda bus: bus["commands_received"] >= count)
 
 
 async def wait_until_all_acknowledged(bus: BusClient) -> None:
-    """A broker takes its time to see to what was acknowledged."""
+    """Wait, because a broker processes acknowledgements with a delay."""
     await poll(bus.unacknowledged, lambda count: count == 0)

@@ -1,8 +1,7 @@
-"""Fixtures for tests that need Redis or Valkey. A run whose tests need none starts none.
+"""Redis or Valkey servers for tests, started only when a test needs one.
 
-`DUETIME_TEST_REDIS_URL` names a server to use, whose databases are emptied. Otherwise one is
-started from the program on this machine, or from that of a development dependency. Without either,
-tests that need one are skipped; where the variable CI is set, they fail.
+`DUETIME_TEST_REDIS_URL` names a server to use, whose databases are emptied. Without a server
+program, tests that need one are skipped; where the variable CI is set, they fail.
 """
 
 import os
@@ -36,7 +35,7 @@ def shared_redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def redis_url(shared_redis_url: str) -> str:
-    """A server on which there is nothing. Something may be left there by the test."""
+    """An empty server. The test may leave data behind."""
     problem = ""
     try:
         with Redis.from_url(shared_redis_url) as client:
@@ -50,8 +49,8 @@ def redis_url(shared_redis_url: str) -> str:
 
 @pytest.fixture
 def make_valkey(tmp_path: Path) -> Iterator[MakeValkey]:
-    """Starts a server that the test alone uses, and so may kill and start again. The arguments are
-    those of its command line."""
+    """Starts a server for this test alone, which may kill and restart it. The arguments go to its
+    command line."""
     program = _program()
     with ExitStack() as servers:
 

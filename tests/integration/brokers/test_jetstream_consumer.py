@@ -1,4 +1,4 @@
-"""The consumer of commands and the streams that an operator has made at NATS JetStream."""
+"""Streams and consumers that an operator created on NATS JetStream."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ async def make_consumer(client: Client, subject: str, settings: dict[str, Any]) 
 
 
 async def set_consumer(client: Client, settings: dict[str, Any]) -> None:
-    """Create or change it. The library does not know all there is to set."""
+    """Create or change the consumer. The library does not know all settings."""
     request = json.dumps({"stream_name": "OWN", "config": settings}).encode()
     answer = await client.request("$JS.API.CONSUMER.DURABLE.CREATE.OWN.duetime", request)
     assert "error" not in json.loads(answer.data), answer.data
@@ -43,7 +43,7 @@ async def consumer_settings(client: Client) -> dict[str, Any]:
 
 
 async def pass_commands(bus: JetStreamBus, count: int) -> None:
-    """Assert that so many go through, one after the other."""
+    """Assert that `count` commands get through, one after the other."""
     numbers = [b"%d" % number for number in range(count)]
     for data in numbers:
         await bus.publish(
@@ -75,7 +75,7 @@ async def pass_commands(bus: JetStreamBus, count: int) -> None:
         ),
     ],
 )
-async def test_a_consumer_that_is_of_no_use_is_refused_and_left_alone(
+async def test_an_unusable_consumer_is_refused_and_left_unchanged(
     open_bus: OpenBus, client: Client, settings: dict[str, Any], problem: str
 ) -> None:
     await make_consumer(client, "timer.>", FIT | settings)
@@ -93,7 +93,7 @@ async def test_a_consumer_that_is_of_no_use_is_refused_and_left_alone(
 
 
 @pytest.mark.parametrize("pattern", [None, "timer.*", "timer.>", ">"])
-async def test_a_stream_of_commands_alone_needs_no_filter(
+async def test_a_stream_with_only_commands_needs_no_filter(
     open_bus: OpenBus, client: Client, pattern: str | None
 ) -> None:
     await make_consumer(client, "timer.commands", FIT | {"filter_subject": pattern})
@@ -101,7 +101,7 @@ async def test_a_stream_of_commands_alone_needs_no_filter(
     await pass_commands(await open_bus(), 1)
 
 
-async def test_the_limits_of_the_consumer_are_kept_to(open_bus: OpenBus, client: Client) -> None:
+async def test_the_limits_of_the_consumer_are_respected(open_bus: OpenBus, client: Client) -> None:
     limits = {"max_batch": 3, "max_expires": 100_000_000, "max_waiting": 1}
     await make_consumer(client, "timer.commands", FIT | limits)
     bus = await open_bus()
@@ -118,13 +118,11 @@ async def test_no_more_requests_are_open_than_the_consumer_allows(
 
     for _ in range(5):
         await pass_commands(bus, 1)
-        # What was asked for before is still open.
+        # The earlier request is still open.
         assert not await bus.receive(1_000, 0.02)
 
 
-async def test_limits_that_are_lowered_are_kept_to_once_they_are_known(
-    open_bus: OpenBus, client: Client
-) -> None:
+async def test_lowered_limits_apply_once_they_are_known(open_bus: OpenBus, client: Client) -> None:
     await make_consumer(client, "timer.commands", FIT)
     bus = await open_bus()
     await set_consumer(client, FIT | {"max_batch": 3})
@@ -136,7 +134,7 @@ async def test_limits_that_are_lowered_are_kept_to_once_they_are_known(
     await pass_commands(bus, 10)
 
 
-async def test_the_limits_of_the_server_are_kept_to(make_nats: MakeNats, tmp_path: Path) -> None:
+async def test_the_limits_of_the_server_are_respected(make_nats: MakeNats, tmp_path: Path) -> None:
     streams = f'jetstream {{ store_dir: "{tmp_path}", limits: {{ max_request_batch: 3 }} }}'
     bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False, configuration=streams).url))
     await bus.open()
@@ -145,7 +143,7 @@ async def test_the_limits_of_the_server_are_kept_to(make_nats: MakeNats, tmp_pat
     await bus.close()
 
 
-async def test_what_is_on_another_subject_is_never_taken_for_a_command(
+async def test_a_message_on_another_subject_is_never_a_command(
     open_bus: OpenBus, client: Client
 ) -> None:
     await make_consumer(client, "timer.>", FIT)
@@ -161,7 +159,7 @@ async def test_what_is_on_another_subject_is_never_taken_for_a_command(
 
 
 @pytest.mark.parametrize("channel", Channel)
-async def test_a_stream_that_acknowledges_nothing_is_refused(
+async def test_a_stream_without_acknowledgements_is_refused(
     open_bus: OpenBus, client: Client, channel: Channel
 ) -> None:
     own = StreamConfig(name="OWN", subjects=[channel], no_ack=True)

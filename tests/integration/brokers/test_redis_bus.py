@@ -1,5 +1,5 @@
-"""What the bus does on Redis Streams beyond the contract: at a server that crashes, is full, or is
-altered behind its back."""
+"""The bus on Redis Streams beyond the contract: servers that crash, are full, or are altered
+by others."""
 
 import asyncio
 import ssl
@@ -55,7 +55,7 @@ async def bus(redis_url: str, opened: Open) -> RedisBus:
 
 @pytest.fixture
 async def server(redis_url: str) -> AsyncIterator[Redis]:
-    """The server as somebody else sees it."""
+    """A client other than Duetime."""
     async with Redis.from_url(redis_url, protocol=2) as client:
         yield client
 
@@ -66,7 +66,7 @@ async def consumers(server: Redis) -> set[bytes]:
 
 @asynccontextmanager
 async def tls_in_front_of(url: str, certificate: trustme.LeafCert) -> AsyncIterator[str]:
-    """An address at which the server speaks TLS, which its program may have been built without."""
+    """A server with TLS; skipped if its program was built without TLS."""
     place = urlsplit(url)
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,7 +89,7 @@ async def tls_in_front_of(url: str, certificate: trustme.LeafCert) -> AsyncItera
         yield f"{host}:{port}"
 
 
-async def test_what_a_dead_consumer_held_is_reclaimed(
+async def test_commands_of_a_dead_consumer_are_reclaimed(
     redis_url: str, server: Redis, opened: Open
 ) -> None:
     bus = await opened(RedisBus(redis_url, "node-1", redeliver_after_seconds=0.2))
@@ -99,7 +99,9 @@ async def test_what_a_dead_consumer_held_is_reclaimed(
     assert contents(await take(bus, 3)) == ["third", "first", "second"]
 
 
-async def test_a_busy_node_reclaims_too(redis_url: str, server: Redis, opened: Open) -> None:
+async def test_a_busy_node_also_reclaims_commands(
+    redis_url: str, server: Redis, opened: Open
+) -> None:
     bus = await opened(RedisBus(redis_url, "node-1", redeliver_after_seconds=0.2))
     await publish(bus, "lost")
     await server.xreadgroup(GROUP, "dead", {COMMANDS: ">"})
@@ -112,9 +114,7 @@ async def test_a_busy_node_reclaims_too(redis_url: str, server: Redis, opened: O
             seen += contents(commands)
 
 
-async def test_the_bus_outlives_a_crash_of_the_server(
-    make_valkey: MakeValkey, opened: Open
-) -> None:
+async def test_the_bus_survives_a_server_crash(make_valkey: MakeValkey, opened: Open) -> None:
     server = make_valkey()
     bus = await opened(RedisBus(server.url, "node-1", redeliver_after_seconds=0.2))
     await publish(bus, "held", "done", "waiting")
@@ -135,10 +135,10 @@ async def test_the_bus_outlives_a_crash_of_the_server(
     assert bus.is_connected
 
 
-async def test_one_crash_costs_no_more_than_what_was_under_way(
+async def test_a_crash_fails_only_the_attempts_under_way(
     make_valkey: MakeValkey, opened: Open
 ) -> None:
-    """Connections that were idle while the server was away are not used again."""
+    """Idle connections from before the crash are not used again."""
     server = make_valkey()
     bus = await opened(RedisBus(server.url, "node-1"))
     await publish(bus, "before")
@@ -147,7 +147,7 @@ async def test_one_crash_costs_no_more_than_what_was_under_way(
     assert contents(await take(bus, 2)) == ["before", "after"]
 
 
-async def test_nothing_that_was_stored_is_lost_when_the_server_crashes_in_a_burst(
+async def test_a_server_crash_in_a_burst_loses_no_stored_message(
     make_valkey: MakeValkey, opened: Open
 ) -> None:
     server = make_valkey()
@@ -185,7 +185,7 @@ async def test_nothing_that_was_stored_is_lost_when_the_server_crashes_in_a_burs
     assert received == stored == set(map(str, range(3_000)))
 
 
-async def test_a_server_that_says_nothing_holds_nobody_up(
+async def test_a_silent_server_blocks_no_caller(
     make_valkey: MakeValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_connection, "ANSWER_SECONDS", 0.5)
@@ -202,15 +202,13 @@ async def test_a_server_that_says_nothing_holds_nobody_up(
         await bus.close()
 
 
-async def test_messages_are_stored_in_the_order_they_were_handed_in(bus: RedisBus) -> None:
+async def test_messages_are_stored_in_the_order_of_publishing(bus: RedisBus) -> None:
     published = [f"command {number}" for number in range(2_500)]
     await publish_at_once(bus, published)
     assert contents(await take(bus, 2_500)) == published
 
 
-async def test_a_message_that_is_refused_does_not_harm_its_neighbours(
-    bus: RedisBus, server: Redis
-) -> None:
+async def test_a_refused_message_harms_no_other(bus: RedisBus, server: Redis) -> None:
     await server.set(EVENTS, "no stream")
     answers = await asyncio.gather(
         publish(bus, "before"),
@@ -242,13 +240,15 @@ async def test_events_are_kept_for_a_week(bus: RedisBus, server: Redis) -> None:
     assert await server.xlen(EVENTS) == 1_000
 
 
-async def test_commands_that_are_done_with_take_no_memory(bus: RedisBus, server: Redis) -> None:
+async def test_acknowledged_commands_take_no_memory(bus: RedisBus, server: Redis) -> None:
     await publish_at_once(bus, map(str, range(100)))
     await bus.acknowledge(await take(bus, 100))
     assert await server.xlen(COMMANDS) == 0
 
 
-async def test_a_full_server_hands_over_what_it_has(make_valkey: MakeValkey, opened: Open) -> None:
+async def test_a_full_server_still_hands_over_its_commands(
+    make_valkey: MakeValkey, opened: Open
+) -> None:
     server = make_valkey()
     bus = await opened(RedisBus(server.url, "node-1"))
     await publish(bus, "first", "second")
@@ -267,9 +267,7 @@ async def test_a_full_server_hands_over_what_it_has(make_valkey: MakeValkey, ope
     assert contents(await take(bus, 1)) == ["third"]
 
 
-async def test_a_group_that_was_deleted_is_created_by_opening_again(
-    bus: RedisBus, server: Redis
-) -> None:
+async def test_opening_again_creates_a_deleted_group(bus: RedisBus, server: Redis) -> None:
     await publish(bus, "done", "held", "waiting")
     done, _ = await take(bus, 2)
     await bus.acknowledge([done])
@@ -280,9 +278,7 @@ async def test_a_group_that_was_deleted_is_created_by_opening_again(
     assert contents(await take(bus, 2)) == ["held", "waiting"]
 
 
-async def test_a_stream_that_was_deleted_is_created_by_opening_again(
-    bus: RedisBus, server: Redis
-) -> None:
+async def test_opening_again_creates_a_deleted_stream(bus: RedisBus, server: Redis) -> None:
     await publish(bus, "gone")
     (gone,) = await take(bus, 1)
     await server.delete(COMMANDS)
@@ -295,7 +291,7 @@ async def test_a_stream_that_was_deleted_is_created_by_opening_again(
     assert new.order > gone.order
 
 
-async def test_a_group_that_is_there_stays_as_it_is(
+async def test_an_existing_group_stays_unchanged(
     redis_url: str, server: Redis, opened: Open
 ) -> None:
     await server.xadd(COMMANDS, {"data": "skipped"})
@@ -327,7 +323,7 @@ async def test_an_entry_without_data_is_an_empty_command(bus: RedisBus, server: 
     await take_nothing(bus)
 
 
-async def test_a_node_leaves_no_consumer_behind(
+async def test_a_closed_node_leaves_no_consumer(
     redis_url: str, server: Redis, opened: Open
 ) -> None:
     bus = await opened(RedisBus(redis_url, "node-1"))
@@ -340,7 +336,7 @@ async def test_a_node_leaves_no_consumer_behind(
     assert contents(await take(other, 1)) == ["held"]
 
 
-async def test_consumers_that_are_long_gone_are_forgotten_unless_they_hold_something(
+async def test_idle_consumers_are_removed_unless_they_hold_commands(
     redis_url: str, bus: RedisBus, server: Redis, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(bus, "held")
@@ -353,7 +349,7 @@ async def test_consumers_that_are_long_gone_are_forgotten_unless_they_hold_somet
     assert await consumers(server) & {b"holder", b"gone"} == {b"holder"}
 
 
-async def test_a_password_is_used_and_never_told(make_valkey: MakeValkey, opened: Open) -> None:
+async def test_the_password_is_used_and_never_shown(make_valkey: MakeValkey, opened: Open) -> None:
     server = make_valkey("--requirepass", "s3cret")
     address = server.url.removeprefix("redis://")
     bus = await opened(RedisBus(f"redis://:s3cret@{address}/3", "node-1"))
@@ -369,7 +365,7 @@ async def test_a_password_is_used_and_never_told(make_valkey: MakeValkey, opened
     assert "s3cret" not in caught.value.message
 
 
-async def test_tls_is_spoken_and_the_certificate_is_checked(
+async def test_tls_is_used_and_the_certificate_is_checked(
     redis_url: str, opened: Open, tmp_path: Path
 ) -> None:
     authority = trustme.CA()

@@ -1,4 +1,4 @@
-"""How the bus on Redis tells what is wrong: in words for people, never in those of a library."""
+"""Messages about Redis failures are written for people and never quote the library."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +16,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
 
 @asynccontextmanager
 async def listening(serve: Serve) -> AsyncIterator[str]:
-    """The address of a server that is no Redis server."""
+    """The address of a server that is not a Redis server."""
     writers: list[asyncio.StreamWriter] = []
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,7 +40,7 @@ async def problem_at(url: str) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "valkey"])
-async def test_nobody_is_there(scheme: str) -> None:
+async def test_a_refused_connection_is_reported(scheme: str) -> None:
     assert await problem_at(f"{scheme}://127.0.0.1:1") == (
         f"{scheme}://127.0.0.1:1: connection refused"
     )
@@ -53,7 +53,7 @@ async def test_no_such_host() -> None:
     assert "name" in told
 
 
-async def test_what_answers_is_another_kind_of_server() -> None:
+async def test_another_kind_of_server_is_recognized() -> None:
     async with listening(lambda _, writer: writer.write(b"HTTP/1.1 400 No\r\n\r\n")) as address:
         told = await problem_at(f"redis://{address}")
         assert told == f"redis://{address}: the server there is not a Redis server"
@@ -68,7 +68,7 @@ async def test_the_connection_is_closed_at_once() -> None:
         assert "TLS" in await problem_at(f"rediss://{address}")
 
 
-async def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_connection, "ANSWER_SECONDS", 0.1)
     async with listening(lambda *_: None) as address:
         told = await problem_at(f"redis://{address}")
@@ -77,7 +77,7 @@ async def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert told == f"valkeys://{address}: no answer within 0.1 s (does it speak TLS?)"
 
 
-async def test_the_password_is_missing_wrong_or_too_much(make_valkey: MakeValkey) -> None:
+async def test_a_missing_wrong_or_needless_password_is_reported(make_valkey: MakeValkey) -> None:
     closed = make_valkey("--requirepass", "s3cret").url.removeprefix("redis://")
     assert await problem_at(f"redis://{closed}") == f"redis://{closed} needs a password"
     assert await problem_at(f"redis://:no@{closed}") == (
@@ -89,7 +89,7 @@ async def test_the_password_is_missing_wrong_or_too_much(make_valkey: MakeValkey
     )
 
 
-async def test_the_server_went_away(make_valkey: MakeValkey) -> None:
+async def test_a_lost_connection_is_reported(make_valkey: MakeValkey) -> None:
     server = make_valkey()
     bus = RedisBus(server.url.replace("redis:", "valkey:"), "node-1")
     await bus.open()

@@ -72,7 +72,7 @@ def chunked(*chunks: bytes) -> bytes:
         ),
     ],
 )
-async def test_the_request_is_worded_by_its_protocol_and_has_the_same_headers(
+async def test_the_protocol_decides_the_body_and_not_the_headers(
     destination: HttpDestination, protocol: CallbackProtocol, payload: Payload, body: bytes
 ) -> None:
     async with serve(answer_each_with(raw_answer(200, b'{"ok":true}'))) as server:
@@ -123,7 +123,7 @@ async def test_one_answer_means_different_things_in_the_two_protocols(
                 assert outcome.blames_endpoint is (status >= 500)
 
 
-async def test_the_endpoint_may_ask_for_another_instant(destination: HttpDestination) -> None:
+async def test_the_endpoint_may_reschedule_the_timer(destination: HttpDestination) -> None:
     body = b'{"ok":false,"nextExecuteAt":"2030-01-01T02:00:00+01:00"}'
     async with serve(answer_each_with(raw_answer(200, body))) as server:
         assert await deliver(destination, server.url(), ANSWER) == Rescheduled(
@@ -142,7 +142,7 @@ async def test_the_endpoint_may_ask_for_another_instant(destination: HttpDestina
         *((status, True) for status in (408, 429, 500, 502, 503, 504, 599)),
     ],
 )
-async def test_a_request_that_is_refused_says_nothing_against_the_endpoint(
+async def test_a_refused_request_does_not_blame_the_endpoint(
     destination: HttpDestination, protocol: CallbackProtocol, status: int, blames_endpoint: bool
 ) -> None:
     async with serve(answer_each_with(raw_answer(status))) as server:
@@ -152,7 +152,7 @@ async def test_a_request_that_is_refused_says_nothing_against_the_endpoint(
 
 
 @pytest.mark.parametrize("protocol", BOTH)
-async def test_silence_and_hanging_up_blame_the_endpoint(
+async def test_timeouts_and_closed_connections_blame_the_endpoint(
     destination: HttpDestination, protocol: CallbackProtocol
 ) -> None:
     async def stay_silent(peer: Peer) -> None:
@@ -173,7 +173,7 @@ async def test_silence_and_hanging_up_blame_the_endpoint(
 
 
 @pytest.mark.parametrize("protocol", BOTH)
-async def test_a_kept_connection_that_ended_interrupts(
+async def test_a_dead_kept_alive_connection_interrupts_the_attempt(
     destination: HttpDestination, protocol: CallbackProtocol
 ) -> None:
     async def answer_one_and_close_at_the_next(peer: Peer) -> None:
@@ -187,14 +187,14 @@ async def test_a_kept_connection_that_ended_interrupts(
         assert isinstance(await deliver(destination, server.url(), protocol), Interrupted)
 
 
-async def test_a_retry_uses_the_connection_that_is_there(destination: HttpDestination) -> None:
+async def test_a_retry_reuses_the_connection(destination: HttpDestination) -> None:
     async with serve(answer_each_with(raw_answer(503))) as server:
         await deliver(destination, server.url(), STATUS)
         await deliver(destination, server.url(), STATUS, attempt=2)
         assert len(server.peers) == 1
 
 
-async def test_what_was_interrupted_is_sent_on_a_new_connection(
+async def test_an_interrupted_attempt_is_repeated_on_a_new_connection(
     destination: HttpDestination,
 ) -> None:
     async with serve(answer_each_with(raw_answer(503))) as server:
@@ -219,7 +219,7 @@ async def test_what_was_interrupted_is_sent_on_a_new_connection(
     ("retry_after", "expected_ms"),
     [("7", 7_000), ("Tue, 01 Jan 2030 00:00:09 GMT", 9_000), ("soon", None), ("-1", None)],
 )
-async def test_a_failed_answer_may_ask_for_patience(
+async def test_a_failed_answer_may_set_retry_after(
     destination: HttpDestination,
     protocol: CallbackProtocol,
     status: int,
@@ -267,7 +267,7 @@ async def test_an_answer_may_end_with_its_connection(destination: HttpDestinatio
         b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n{"ok":true}\r\n',
     ],
 )
-async def test_an_answer_that_breaks_off_does_not_complete(
+async def test_an_incomplete_answer_does_not_complete_the_timer(
     destination: HttpDestination, raw: bytes
 ) -> None:
     async with serve(answer_once_and_close(raw)) as server:
@@ -278,7 +278,7 @@ async def test_an_answer_that_breaks_off_does_not_complete(
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 65537\r\n", b""])
-async def test_an_answer_beyond_the_limit_is_not_believed(
+async def test_an_answer_beyond_the_limit_decides_nothing(
     destination: HttpDestination, framing: bytes
 ) -> None:
     body = b'{"ok":true}' + b" " * 65_526
@@ -290,7 +290,7 @@ async def test_an_answer_beyond_the_limit_is_not_believed(
         await server.peers[0].see_client_close()
 
 
-async def test_an_answer_of_the_limit_is_read(destination: HttpDestination) -> None:
+async def test_an_answer_of_exactly_the_limit_is_read(destination: HttpDestination) -> None:
     body = b'{"ok":true}' + b" " * 65_525
     async with serve(answer_each_with(raw_answer(200, body))) as server:
         assert isinstance(await deliver(destination, server.url(), ANSWER), Completed)
@@ -340,7 +340,7 @@ async def test_an_answer_that_trickles_ends_with_the_timeout(destination: HttpDe
         ("http://a/ b", "contains a space or control character"),
     ],
 )
-async def test_a_url_that_cannot_be_called_is_refused_beforehand(
+async def test_an_invalid_url_is_refused_at_creation(
     destination: HttpDestination, protocol: CallbackProtocol, url: str, problem: str
 ) -> None:
     with pytest.raises(InvalidInput) as refusal:

@@ -27,7 +27,7 @@ from tests.unit.delivery.claims import claim_of
 
 PATIENCE_SECONDS = 10
 AT_ONCE_SECONDS = 2
-"""Much less than the time an attempt may take in these tests."""
+"""Much less than the timeout of an attempt in these tests."""
 
 ATTEMPT_MS = 30_000
 
@@ -108,8 +108,8 @@ def failure_of(outcome: Outcome) -> Failed:
 
 
 async def known_to_server(client: Client) -> None:
-    """Return when the server knows the client's subscriptions. The first PING may overtake them on
-    their way out of the library; the second comes after."""
+    """Return when the server knows the client's subscriptions. The first PING may overtake them
+    inside the library; the second does not."""
     await client.flush()
     await client.flush()
 
@@ -140,7 +140,7 @@ async def test_the_payload_is_published_with_the_clients_headers_and_ours(
     }
 
 
-async def test_a_key_is_the_last_part_of_the_subject_and_no_payload_is_an_empty_message(
+async def test_the_key_ends_the_subject_and_a_missing_payload_is_empty(
     destination: NatsDestination, client: Client
 ) -> None:
     message = await receive_one(client, "orders.>", lambda: deliver(destination, key="eu.42"))
@@ -162,7 +162,7 @@ async def test_many_at_once_all_arrive(destination: NatsDestination, client: Cli
 
 
 @pytest.mark.parametrize("ack", [False, True])
-async def test_a_dead_server_is_a_failure_at_once(
+async def test_a_dead_server_fails_the_attempt_at_once(
     destination: NatsDestination, connection: NatsConnection, server: NatsServer, ack: bool
 ) -> None:
     assert connection.is_connected
@@ -194,7 +194,7 @@ async def test_attempts_under_way_fail_at_once_when_the_server_dies(
     assert all(failure_of(each).error.startswith("NATS: lost ") for each in outcomes)
 
 
-async def test_the_connection_is_made_again_however_often_it_breaks(
+async def test_the_connection_is_made_again_after_every_break(
     destination: NatsDestination, connection: NatsConnection, server: NatsServer
 ) -> None:
     with capture_logs() as logs:
@@ -205,7 +205,9 @@ async def test_the_connection_is_made_again_however_often_it_breaks(
             await connection.connect()
             assert isinstance(await deliver(destination), Completed)
     events = [entry["event"] for entry in logs]
-    assert events.count("nats.disconnected") == 1, "connections as short as these are no news"
+    assert events.count("nats.disconnected") == 1, (
+        "the end of short connections is not logged every time"
+    )
     assert all(entry["server"] == server.url for entry in logs)
 
 
@@ -216,7 +218,7 @@ async def test_the_connection_is_made_again_however_often_it_breaks(
         (True, "NATS: no stream at {url} said within 0.05 s that it stores orders"),
     ],
 )
-async def test_a_server_that_does_not_answer_is_a_failure_when_the_time_is_over(
+async def test_a_silent_server_fails_the_attempt_at_its_timeout(
     destination: NatsDestination, server: NatsServer, client: Client, ack: bool, error: str
 ) -> None:
     await client.jetstream().add_stream(name="ORDERS", subjects=["orders"])
@@ -230,7 +232,7 @@ async def test_a_server_that_does_not_answer_is_a_failure_when_the_time_is_over(
     assert isinstance(await deliver(destination, ack=ack), Completed)
 
 
-async def test_giving_up_an_attempt_does_not_disturb_others(
+async def test_cancelling_an_attempt_does_not_disturb_others(
     destination: NatsDestination, server: NatsServer
 ) -> None:
     server.pause()
@@ -245,16 +247,14 @@ async def test_giving_up_an_attempt_does_not_disturb_others(
     assert isinstance(await deliver(destination), Completed)
 
 
-async def test_a_subject_we_may_not_publish_on_is_a_failure(
-    connect: Connect, make_nats: MakeNats
-) -> None:
+async def test_a_forbidden_subject_fails_the_attempt(connect: Connect, make_nats: MakeNats) -> None:
     url = make_nats(configuration=PERMISSIONS).url
     destination = await connect(url, user="duetime", password="secret")
 
     async def deliver_often(topic: str) -> list[Outcome]:
         return [await deliver(destination, topic) for _ in range(200)]
 
-    # Those who come while others wait for the server must not take its answer for theirs.
+    # Later messages must not take the PONG for earlier ones as theirs.
     topics = ["Forbidden.orders", "allowed"] * 20
     outcomes = await asyncio.gather(*map(deliver_often, topics))
     forbidden, allowed = chain(*outcomes[::2]), chain(*outcomes[1::2])
@@ -281,7 +281,7 @@ async def test_a_message_that_is_too_large_fails_and_harms_no_other(
     assert isinstance(await deliver(destination), Completed)
 
 
-async def test_with_ack_a_stream_has_stored_it_once(
+async def test_with_ack_a_stream_stores_the_message_once(
     destination: NatsDestination, client: Client
 ) -> None:
     await client.jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
@@ -294,14 +294,16 @@ async def test_with_ack_a_stream_has_stored_it_once(
     assert stream.state.messages == 1
 
 
-async def test_with_ack_and_without_a_stream_it_fails(destination: NatsDestination) -> None:
+async def test_with_ack_and_without_a_stream_the_attempt_fails(
+    destination: NatsDestination,
+) -> None:
     refused = failure_of(await deliver(destination, ack=True))
 
     assert refused.error == "NATS: no stream stores orders"
     assert not refused.blames_endpoint
 
 
-async def test_with_ack_an_answer_of_somebody_else_is_no_success(
+async def test_with_ack_an_answer_from_no_stream_is_a_failure(
     destination: NatsDestination, client: Client
 ) -> None:
     async def answer(message: Msg) -> None:
@@ -327,7 +329,7 @@ async def test_with_ack_a_full_stream_fails(destination: NatsDestination, client
     assert refused.error == "NATS: the stream did not store it: maximum messages exceeded"
 
 
-async def test_a_server_that_comes_later_is_found_in_the_background(server: NatsServer) -> None:
+async def test_a_server_that_starts_late_is_found_in_the_background(server: NatsServer) -> None:
     server.stop()
     connection = NatsConnection(NatsOptions(url=server.url))
     destination = NatsDestination(connection, VirtualClock())
@@ -341,7 +343,7 @@ async def test_a_server_that_comes_later_is_found_in_the_background(server: Nats
     await connection.close()
 
 
-async def test_a_wrong_password_is_told_and_appears_nowhere(
+async def test_a_wrong_password_is_reported_but_never_shown(
     connect: Connect, make_nats: MakeNats
 ) -> None:
     url = make_nats(configuration=PERMISSIONS).url
@@ -350,7 +352,7 @@ async def test_a_wrong_password_is_told_and_appears_nowhere(
     assert "hunter2" not in refusal.value.message
 
 
-async def test_tls_is_spoken_and_insisted_on(
+async def test_tls_is_used_and_required(
     connect: Connect, make_nats: MakeNats, tmp_path: Path
 ) -> None:
     authority = trustme.CA()
@@ -374,7 +376,7 @@ async def test_tls_is_spoken_and_insisted_on(
         await connect(f"tls://{address}", tls_ca_file=str(tmp_path / "missing.pem"))
 
 
-async def test_a_credentials_file_is_shown(
+async def test_a_credentials_file_authenticates(
     connect: Connect, make_nats: MakeNats, tmp_path: Path
 ) -> None:
     identity = make_identity()

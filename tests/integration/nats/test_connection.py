@@ -1,4 +1,4 @@
-"""The connection to NATS with servers that are not as they should be."""
+"""The NATS connection against servers that misbehave."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ authorization {
 
 
 class FleetingServer:
-    """Greets everybody, and closes the connection as soon as it is one."""
+    """Greets every client, and closes the connection once it is established."""
 
     def __init__(self, connect_urls: list[str]) -> None:
         self._greeting = {"server_id": "fleeting", "max_payload": 1_000, "headers": True}
@@ -32,7 +32,7 @@ class FleetingServer:
         self.url = ""
 
     async def next_connection(self) -> float:
-        """The event loop's time at which it came about."""
+        """The event loop's time of the connection."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self._connections.get()
 
@@ -49,13 +49,13 @@ class FleetingServer:
         writer.write(b"INFO %b\r\n" % json.dumps(self._greeting).encode())
         await reader.readuntil(b"PING\r\n")
         writer.write(b"PONG\r\n")
-        # The first thing that is said over a connection that stands.
+        # The first command on an established connection.
         await reader.readuntil(b"SUB")
         self._connections.put_nowait(asyncio.get_running_loop().time())
         writer.close()
 
 
-async def test_a_server_that_is_not_there_is_told_at_once() -> None:
+async def test_a_missing_server_is_reported_at_once() -> None:
     connection = NatsConnection(NatsOptions(url="nats://127.0.0.1:1"))
 
     async with asyncio.timeout(AT_ONCE_SECONDS):
@@ -65,7 +65,7 @@ async def test_a_server_that_is_not_there_is_told_at_once() -> None:
             await connection.connect()
 
 
-async def test_a_server_that_keeps_no_connection_is_spared_and_so_is_the_log() -> None:
+async def test_a_server_that_drops_connections_floods_neither_itself_nor_the_log() -> None:
     with capture_logs() as logs:
         async with FleetingServer([]).running() as server:
             connection = NatsConnection(NatsOptions(url=server.url))
@@ -78,7 +78,7 @@ async def test_a_server_that_keeps_no_connection_is_spared_and_so_is_the_log() -
     assert [entry["event"] for entry in logs] == ["nats.disconnected", "nats.reconnected"]
 
 
-async def test_whoever_wants_a_connection_does_not_hurry_a_server_that_keeps_none() -> None:
+async def test_callers_do_not_hurry_a_server_that_drops_connections() -> None:
     async with FleetingServer([]).running() as server:
         connection = NatsConnection(NatsOptions(url=server.url))
         await connection.connect()
@@ -99,7 +99,7 @@ async def test_whoever_wants_a_connection_does_not_hurry_a_server_that_keeps_non
     assert third - first >= 0.59
 
 
-async def test_a_server_that_tells_of_many_others_is_not_forgotten_over_them(
+async def test_many_announced_servers_do_not_displace_the_configured_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(session_keeper, "MAX_ADDRESSES", 3)
@@ -114,7 +114,7 @@ async def test_a_server_that_tells_of_many_others_is_not_forgotten_over_them(
         await kept.close()
 
 
-async def test_a_server_that_hangs_is_given_up(make_nats: MakeNats) -> None:
+async def test_a_hanging_server_is_abandoned(make_nats: MakeNats) -> None:
     server = make_nats()
     hung = NatsConnection(NatsOptions(url=server.url, ping_interval_seconds=0.05))
     await hung.connect()
@@ -130,12 +130,12 @@ async def test_a_server_that_hangs_is_given_up(make_nats: MakeNats) -> None:
     await hung.close()
 
 
-def test_a_server_that_hangs_is_given_up_within_fifteen_seconds() -> None:
+def test_a_hanging_server_is_abandoned_within_fifteen_seconds() -> None:
     pings = session.MAX_UNANSWERED_PINGS + 1
     assert pings * NatsOptions(url="nats://localhost").ping_interval_seconds <= 15
 
 
-async def test_subjects_that_are_refused_are_told_once_and_not_without_end(
+async def test_refused_subjects_are_logged_once_and_boundedly(
     make_nats: MakeNats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "MAX_REFUSED_KINDS", 5)

@@ -1,4 +1,4 @@
-"""The published description of the bus is that of its messages."""
+"""The published AsyncAPI document and schemas match the messages."""
 
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,14 @@ def command(**changes: object) -> dict[str, object]:
     return {**EXAMPLES["ScheduleTimer"], **changes}
 
 
-def test_files_are_those_made_from_the_types() -> None:
+def test_files_are_up_to_date() -> None:
     rewrite = "rewrite it with: .venv/bin/python -m duetime.bus.asyncapi"
     for path, content in files().items():
         assert (ROOT / path).read_bytes() == content, f"{path}: {rewrite}"
 
 
 @pytest.mark.parametrize("name", ENVELOPES)
-def test_every_schema_is_one_and_its_examples_fit(name: str) -> None:
+def test_every_schema_is_valid_and_accepts_its_example(name: str) -> None:
     schema = json_schema(name)
     Draft202012Validator.check_schema(schema)
     for example in schema["examples"]:
@@ -99,7 +99,7 @@ def test_schema_and_service_refuse_the_same(changes: dict[str, object]) -> None:
         read_command(ReceivedCommand(data=json.encode(command(**changes)), order=1))
 
 
-def test_members_that_are_not_known_are_allowed() -> None:
+def test_unknown_members_are_allowed() -> None:
     more = command(version=2, causationId=None)
     validator("ScheduleTimer").validate(more)
     read_command(ReceivedCommand(data=json.encode(more), order=1))

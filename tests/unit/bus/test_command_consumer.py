@@ -1,4 +1,4 @@
-"""From the bus to durable timers, whatever the store and the broker do."""
+"""Commands become durable timers, whatever the store and the broker do."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ UNREADABLE = [
 
 
 class UnsteadyStore(MemoryStore):
-    """Fails as often as it is told to before it writes."""
+    """Fails `failures_left` times before it writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class UnsteadyStore(MemoryStore):
 
 
 class RefusingBus(MemoryBus):
-    """A bus that is there and takes nothing for one of its channels."""
+    """A bus that is up but refuses messages on one channel."""
 
     refuses: Channel | None = None
 
@@ -94,7 +94,7 @@ class Bench:
             )
 
     async def run(self, seconds: float = 10) -> None:
-        """Let the consumer do its work for so long."""
+        """Let the consumer work for this long."""
         self.consumer.start()
         await self.clock.sleep(seconds)
 
@@ -154,7 +154,7 @@ async def test_nothing_is_acknowledged_before_it_is_durable() -> None:
 
 
 @on_virtual_time
-async def test_what_cannot_be_accepted_is_told_and_holds_nothing_up() -> None:
+async def test_unacceptable_commands_are_reported_and_hold_up_no_other() -> None:
     bench = Bench()
     await bench.send(b"{", command("good"), command("late", tenant="x" * 256), b"[]")
     await bench.run()
@@ -170,7 +170,7 @@ async def test_what_cannot_be_accepted_is_told_and_holds_nothing_up() -> None:
 
 
 @on_virtual_time
-async def test_what_only_the_service_can_refuse_is_told_too() -> None:
+async def test_refusals_of_the_service_are_reported_too() -> None:
     bench = Bench()
     await bench.send(command("a\0b"))
     await bench.run()
@@ -180,8 +180,8 @@ async def test_what_only_the_service_can_refuse_is_told_too() -> None:
 
 
 @on_virtual_time
-async def test_rejections_that_the_broker_refuses_hold_nothing_up() -> None:
-    """A channel that is full, for example. Bad commands would fill what may be handed over."""
+async def test_refused_rejections_hold_up_no_command() -> None:
+    """For example, the channel is full. Otherwise bad commands would use up the in-flight limit."""
     bench = Bench()
     bench.bus.refuses = Channel.REJECTED
     await bench.send(*(b"bad %d" % n for n in range(6_000)), command("good"))
@@ -192,7 +192,7 @@ async def test_rejections_that_the_broker_refuses_hold_nothing_up() -> None:
 
 
 @on_virtual_time
-async def test_one_bad_command_among_many_does_not_sink_the_others() -> None:
+async def test_one_bad_command_harms_no_other() -> None:
     bench = Bench()
     await bench.send(*(command(f"call-{n}") for n in range(500)), *UNREADABLE)
     await bench.run()
@@ -202,7 +202,7 @@ async def test_one_bad_command_among_many_does_not_sink_the_others() -> None:
 
 
 @on_virtual_time
-async def test_a_command_that_the_service_stumbles_over_does_not_sink_the_others() -> None:
+async def test_a_command_that_breaks_the_service_harms_no_other() -> None:
     bench = Bench()
     bench.store.stumbles_over = "call-7"
     await bench.send(*(command(f"call-{n}") for n in range(20)))
@@ -218,7 +218,7 @@ async def test_a_command_that_the_service_stumbles_over_does_not_sink_the_others
 
 
 @on_virtual_time
-async def test_a_broker_that_is_away_is_waited_for() -> None:
+async def test_commands_resume_when_the_broker_is_back() -> None:
     bench = Bench()
     await bench.send(command("call"))
     bench.broker.fail_with("away")
@@ -231,7 +231,7 @@ async def test_a_broker_that_is_away_is_waited_for() -> None:
 
 
 class CountingBus(MemoryBus):
-    """Counts how often it is opened."""
+    """Counts calls of `open`."""
 
     opened = 0
 
@@ -241,7 +241,7 @@ class CountingBus(MemoryBus):
 
 
 @on_virtual_time
-async def test_channels_that_somebody_removed_are_looked_for_now_and_then() -> None:
+async def test_removed_channels_are_looked_for_regularly() -> None:
     bench = Bench()
     bus = CountingBus(bench.broker)
     consumer = CommandConsumer(bus, bench.scheduling, bench.clock)
@@ -252,7 +252,7 @@ async def test_channels_that_somebody_removed_are_looked_for_now_and_then() -> N
 
 
 @on_virtual_time
-async def test_what_was_received_and_not_handled_is_given_back_at_the_end() -> None:
+async def test_unhandled_commands_are_given_back_at_the_end() -> None:
     bench = Bench()
     await bench.send(*(command(f"call-{n}") for n in range(3_000)))
     bench.consumer.start()

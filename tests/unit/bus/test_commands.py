@@ -1,4 +1,4 @@
-"""Commands as they come from anywhere, and what is wrong with those that are not accepted."""
+"""Parsing commands, and explaining why they are rejected."""
 
 import json
 from base64 import b64decode
@@ -17,7 +17,7 @@ from duetime.service.bus_scheduling import Schedule
 
 
 def json_texts() -> st.SearchStrategy[bytes]:
-    """Commands in which anything may stand anywhere."""
+    """Commands with any JSON in any member."""
     anything = st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -60,7 +60,7 @@ def with_payload(**fields: object) -> dict[str, Any]:
     return {**ENVELOPE, "payload": {**PAYLOAD, **fields}}
 
 
-def test_a_command_says_what_is_to_be_announced_when() -> None:
+def test_a_command_names_the_call_and_the_instant() -> None:
     assert read_command(command({**ENVELOPE, "correlationId": "req-1"})) == Schedule(
         namespace="acme",
         id="call-1",
@@ -78,7 +78,7 @@ def test_a_command_says_what_is_to_be_announced_when() -> None:
         {"somethingNew": {"deep": [1, 2]}},
     ],
 )
-def test_what_may_be_there_and_what_is_new_are_accepted(extra: dict[str, Any]) -> None:
+def test_optional_and_unknown_members_are_accepted(extra: dict[str, Any]) -> None:
     schedule = read_command(command({**ENVELOPE, **extra}))
     assert (schedule.id, schedule.correlation_id) == ("call-1", None)
 
@@ -127,13 +127,13 @@ def test_what_may_be_there_and_what_is_new_are_accepted(extra: dict[str, Any]) -
         ),
     ],
 )
-def test_what_cannot_be_accepted_is_told_with_its_field(data: object, reason: str) -> None:
+def test_a_rejection_names_the_field(data: object, reason: str) -> None:
     with pytest.raises(Rejection) as refused:
         read_command(command(data))
     assert str(refused.value) == reason
 
 
-def test_a_rejection_repeats_what_could_be_read_of_the_command() -> None:
+def test_a_rejection_repeats_readable_members_of_the_command() -> None:
     bad = command({**with_payload(dueAt="?"), "correlationId": "req-1"})
     message = rejection_message(bad, "payload.dueAt is bad", NOW)
     assert message.channel is Channel.REJECTED
@@ -151,24 +151,24 @@ def test_a_rejection_repeats_what_could_be_read_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"[1]", b'{"id": 3, "tenantId": {}}', b""])
-def test_a_rejection_leaves_out_what_could_not_be_read(data: bytes) -> None:
+def test_a_rejection_omits_unreadable_members(data: bytes) -> None:
     envelope = json.loads(rejection_message(command(data), "why", NOW).data)
     assert envelope.keys() == {"id", "type", "timestampMs", "payload"}
 
 
-def test_the_rejection_of_a_command_that_comes_again_has_the_same_id() -> None:
+def test_a_repeated_command_is_rejected_with_the_same_id() -> None:
     first = rejection_message(command(b"bad", 7), "why", NOW)
     again = rejection_message(command(b"bad", 7), "why", NOW)
     other = rejection_message(command(b"bad", 8), "why", NOW)
     assert first.id == again.id != other.id
 
 
-def test_a_very_long_command_is_quoted_from_its_beginning() -> None:
+def test_a_rejection_cuts_a_very_long_command() -> None:
     envelope = json.loads(rejection_message(command(b"x" * 100_000), "why", NOW).data)
     assert b64decode(envelope["payload"]["command"]) == b"x" * 16_384
 
 
-def test_the_fields_of_the_service_are_spelt_as_on_the_bus() -> None:
+def test_fields_of_the_service_get_their_bus_names() -> None:
     assert reason_of(InvalidInput("execute_at", "is too far")) == "payload.dueAt is too far"
     assert reason_of(InvalidInput("id", "is bad")) == "payload.serviceCallId is bad"
 
@@ -181,7 +181,7 @@ def outcome_of(data: bytes) -> str | Schedule:
 
 
 @given(st.binary(max_size=300) | json_texts())
-def test_whatever_comes_is_read_or_rejected(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_rejected(data: bytes) -> None:
     outcome = outcome_of(data)
     if isinstance(outcome, str):
         message = rejection_message(command(data), outcome, NOW)

@@ -1,4 +1,4 @@
-"""Announcements: stored first, recorded then, and repeated under the same name."""
+"""Events are stored by the broker first, then recorded, and repeated with the same id."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.bus.close()
 
 
-async def test_an_event_has_all_that_the_contract_says(bench: Bench) -> None:
+async def test_an_event_has_every_member_of_the_contract(bench: Bench) -> None:
     timer = await bench.create("call-1", "req-1")
     bench.clock.advance(0.25)
     await bench.engine.tick()
@@ -102,7 +102,7 @@ async def test_an_event_has_all_that_the_contract_says(bench: Bench) -> None:
     assert bench.events.published == 1
 
 
-async def test_without_a_correlation_there_is_none(bench: Bench) -> None:
+async def test_an_event_without_correlation_id_omits_it(bench: Bench) -> None:
     await bench.create("call-1")
     await bench.engine.tick()
     (event,) = bench.announced()
@@ -111,7 +111,7 @@ async def test_without_a_correlation_there_is_none(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, RetryPolicy(max_retries=0)])
-async def test_while_the_broker_is_away_the_timer_is_tried_again(
+async def test_a_timer_is_retried_while_the_broker_is_away(
     bench: Bench, policy: RetryPolicy | None
 ) -> None:
     timer = await bench.create("call-1", retry_policy=policy)
@@ -126,7 +126,7 @@ async def test_while_the_broker_is_away_the_timer_is_tried_again(
     assert [event["id"] for event in bench.announced()] == [timer.delivery_id]
 
 
-async def test_an_event_whose_answer_got_lost_is_repeated_under_its_name(bench: Bench) -> None:
+async def test_an_event_whose_acknowledgement_is_lost_is_repeated_with_its_id(bench: Bench) -> None:
     timer = await bench.create("call-1")
     bench.broker.lose_answers_with("no answer")
     await bench.tick_and_fail()
@@ -135,5 +135,5 @@ async def test_an_event_whose_answer_got_lost_is_repeated_under_its_name(bench: 
     bench.clock.advance(6)
     await bench.engine.tick()
     assert await bench.status("call-1") is TimerStatus.COMPLETED
-    # The broker knows the name, and drops the repeat.
+    # The broker knows the id and drops the repeat.
     assert [event["id"] for event in bench.announced()] == [timer.delivery_id]

@@ -1,4 +1,4 @@
-"""What the broker in memory does beyond the contract: it can be made to fail, and needs no time."""
+"""The broker in memory beyond the contract: its failures and limits."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def opened(broker: MemoryBroker) -> Bus:
 
 
 @on_virtual_time
-async def test_what_nobody_acknowledges_comes_again_after_half_a_minute() -> None:
+async def test_unacknowledged_commands_come_again_after_half_a_minute() -> None:
     loop = asyncio.get_running_loop()
     bus = await opened(MemoryBroker())
     await publish(bus, "stuck")
@@ -29,7 +29,7 @@ async def test_what_nobody_acknowledges_comes_again_after_half_a_minute() -> Non
 
 
 @on_virtual_time
-async def test_waiting_for_commands_takes_no_longer_than_asked() -> None:
+async def test_waiting_for_commands_ends_in_time() -> None:
     loop = asyncio.get_running_loop()
     bus = await opened(MemoryBroker())
     started_at = loop.time()
@@ -37,7 +37,7 @@ async def test_waiting_for_commands_takes_no_longer_than_asked() -> None:
     assert loop.time() - started_at == pytest.approx(3_600)
 
 
-async def test_what_is_stored_can_be_looked_at() -> None:
+async def test_stored_messages_can_be_inspected() -> None:
     broker = MemoryBroker()
     bus = await opened(broker)
     await publish(bus, "first", "second")
@@ -48,7 +48,7 @@ async def test_what_is_stored_can_be_looked_at() -> None:
     assert broker.messages(Channel.COMMANDS) == [b"second"]
 
 
-async def test_a_broker_that_fails_does_nothing_and_says_so() -> None:
+async def test_a_failing_broker_does_nothing_and_raises() -> None:
     broker = MemoryBroker()
     bus = await opened(broker)
     await publish(bus, "before")
@@ -71,7 +71,7 @@ async def test_a_broker_that_fails_does_nothing_and_says_so() -> None:
     assert bus.is_connected
 
 
-async def test_who_waits_when_the_broker_fails_is_told() -> None:
+async def test_a_waiting_receive_fails_with_the_broker() -> None:
     broker = MemoryBroker()
     bus = await opened(broker)
     waiting = asyncio.ensure_future(bus.receive(1, 3_600))
@@ -114,7 +114,7 @@ async def test_old_events_make_room_for_new_ones() -> None:
     assert stored[-1] == b"%d" % (MAX_KEPT + 9)
 
 
-async def test_a_bus_without_a_broker_has_its_own() -> None:
+async def test_a_bus_creates_its_own_broker_by_default() -> None:
     one, other = MemoryBus(), MemoryBus()
     await one.open()
     await other.open()

@@ -1,4 +1,4 @@
-"""What is read from the URL of a Redis or Valkey server."""
+"""Parsing the URL of a Redis or Valkey server."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from duetime.bus.redis.bus import RedisBus
         ("redis://[::1]:7000?password=s3cret&db=1", "redis://[::1]:7000/1"),
     ],
 )
-def test_the_name_is_the_place(url: str, name: str) -> None:
+def test_the_name_is_the_address(url: str, name: str) -> None:
     assert RedisBus(url, "node-1").name == name
 
 
@@ -26,6 +26,6 @@ def test_the_name_is_the_place(url: str, name: str) -> None:
         ("redis://host:1?socket_timeout=x", "socket_timeout"),
     ],
 )
-def test_a_url_that_cannot_be_understood_is_refused_at_once(url: str, problem: str) -> None:
+def test_an_invalid_url_is_refused_at_once(url: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         RedisBus(url, "node-1")

@@ -16,7 +16,7 @@ def claim_of(
     attempt: int = 1,
     failures: int | None = None,
 ) -> Claim:
-    """Unless told otherwise, all attempts before this one failed."""
+    """By default all attempts before this one failed."""
     return Claim(
         namespace=namespace,
         id=id,

@@ -1,4 +1,4 @@
-"""What an endpoint is told about its timer, and what its answer is taken to mean."""
+"""The request of the answer protocol, and the meaning of its answers."""
 
 import json
 
@@ -28,7 +28,7 @@ key_texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(
 )
 
 
-def worded(payload: Payload, **claim: object) -> bytes:
+def formatted(payload: Payload, **claim: object) -> bytes:
     callback = HttpCallback(url="http://a/", protocol=CallbackProtocol.ANSWER)
     return format_request(claim_of(callback, **claim), payload)  # type: ignore[arg-type]
 
@@ -54,8 +54,8 @@ def asking_for(next_execute_at: object) -> bytes:
 
 
 class TestRequest:
-    def test_it_tells_which_timer_is_due_and_which_attempt_this_is(self) -> None:
-        body = worded(Raw(b'{"a":1}'), execute_at=Instant(START_AT + 120_000), attempt=3)
+    def test_the_request_names_the_timer_and_the_attempt(self) -> None:
+        body = formatted(Raw(b'{"a":1}'), execute_at=Instant(START_AT + 120_000), attempt=3)
         assert body == (
             b'{"namespace":"orders","id":"order-42","executeAt":"2030-01-01T00:00:00.120Z",'
             b'"attempt":3,"payload":{"a":1}}'
@@ -64,16 +64,16 @@ class TestRequest:
     @pytest.mark.parametrize(
         "payload", [b'{ "b" : 1.00, "a": 1e5, "a": "\\u00e9" }', b"12345678901234567890123", b'""']
     )
-    def test_the_payload_is_in_it_to_the_letter(self, payload: bytes) -> None:
-        assert worded(Raw(payload)).endswith(b'"payload":' + payload + b"}")
+    def test_the_payload_is_included_byte_for_byte(self, payload: bytes) -> None:
+        assert formatted(Raw(payload)).endswith(b'"payload":' + payload + b"}")
 
     def test_no_payload_is_null(self) -> None:
-        assert worded(UNSET).endswith(b'"payload":null}')
-        assert worded(Raw(b"null")).endswith(b'"payload":null}')
+        assert formatted(UNSET).endswith(b'"payload":null}')
+        assert formatted(Raw(b"null")).endswith(b'"payload":null}')
 
     @given(key_texts, key_texts)
     def test_any_key_survives(self, namespace: str, id: str) -> None:
-        body = json.loads(worded(UNSET, namespace=namespace, id=id))
+        body = json.loads(formatted(UNSET, namespace=namespace, id=id))
         assert (body["namespace"], body["id"]) == (namespace, id)
 
 
@@ -90,7 +90,7 @@ class TestCompleting:
             b'{"ok": true, "nextExecuteAt": 5}',
         ],
     )
-    def test_ok_completes_whatever_else_is_said(self, body: bytes) -> None:
+    def test_ok_completes_whatever_else_the_answer_says(self, body: bytes) -> None:
         assert read(body) == Completed(sent_at=SENT_AT, answered_at=NOW)
 
 
@@ -104,7 +104,7 @@ class TestRescheduling:
             (format_instant(Instant(NOW + MAX_DELAY_MICROSECONDS)), NOW + MAX_DELAY_MICROSECONDS),
         ],
     )
-    def test_the_next_instant_is_the_one_asked_for(self, text: str, instant: int) -> None:
+    def test_the_next_instant_is_the_requested_one(self, text: str, instant: int) -> None:
         assert read(asking_for(text)) == Rescheduled(
             sent_at=SENT_AT, answered_at=NOW, next_execute_at=Instant(instant)
         )
@@ -112,7 +112,7 @@ class TestRescheduling:
     @pytest.mark.parametrize(
         "text", ["1970-01-01T00:00:00Z", "2029-12-31T00:00:00Z", format_instant(SENT_AT)]
     )
-    def test_a_past_instant_is_now_and_does_not_jump_the_queue(self, text: str) -> None:
+    def test_a_past_instant_means_now_and_does_not_jump_the_queue(self, text: str) -> None:
         assert read(asking_for(text)) == Rescheduled(
             sent_at=SENT_AT, answered_at=NOW, next_execute_at=NOW
         )
@@ -139,7 +139,7 @@ class TestRescheduling:
             ),
         ],
     )
-    def test_an_instant_that_cannot_be_is_a_failure(self, wanted: object, problem: str) -> None:
+    def test_an_impossible_instant_fails_the_attempt(self, wanted: object, problem: str) -> None:
         outcome = failed(asking_for(wanted))
         assert outcome.error.startswith(f"HTTP 200, but nextExecuteAt {problem}")
         assert not outcome.blames_endpoint
@@ -149,7 +149,7 @@ class TestRefusing:
     @pytest.mark.parametrize(
         "body", [b'{"ok": false}', b'{"ok": false, "nextExecuteAt": null, "retry": true}']
     )
-    def test_a_refusal_is_the_timers_matter_and_not_the_endpoints(self, body: bytes) -> None:
+    def test_a_refusal_does_not_blame_the_endpoint(self, body: bytes) -> None:
         outcome = failed(body)
         assert outcome.error == 'answered {"ok": false}'
         assert not outcome.blames_endpoint
@@ -174,7 +174,7 @@ class TestRefusing:
         outcome = failed(json.dumps({"ok": False, **members}).encode())
         assert outcome.error == 'answered {"ok": false}' + reason
 
-    def test_what_the_endpoint_asked_for_is_kept(self) -> None:
+    def test_retry_after_is_kept_in_the_outcome(self) -> None:
         outcome = read(b'{"ok": false}', retry_after_ms=7_000)
         assert isinstance(outcome, Failed)
         assert outcome.retry_after_ms == 7_000
@@ -223,14 +223,14 @@ class TestUnreadable:
     @pytest.mark.parametrize(
         ("body", "problem"), UNREADABLE, ids=[repr(body[:30]) for body, _ in UNREADABLE]
     )
-    def test_the_error_says_what_is_wrong_and_does_not_blame_the_endpoint(
+    def test_the_error_explains_and_does_not_blame_the_endpoint(
         self, body: bytes, problem: str
     ) -> None:
         outcome = failed(body)
         assert outcome.error == f'HTTP 200, but the answer is not {{"ok": true|false}}: {problem}'
         assert not outcome.blames_endpoint
 
-    def test_the_beginning_of_a_long_answer_is_not_believed(self) -> None:
+    def test_the_beginning_of_a_long_answer_decides_nothing(self) -> None:
         outcome = failed(b'{"ok":true}', truncated=True)
         assert outcome.error.endswith("it is longer than 11 bytes")
         assert not outcome.blames_endpoint
@@ -252,15 +252,15 @@ class TestUnreadable:
     )
     @example({"ok": True})
     @example({"ok": False, "nextExecuteAt": "2031-01-01T00:00:00Z"})
-    def test_nothing_completes_but_ok(self, said: object) -> None:
+    def test_only_ok_completes(self, said: object) -> None:
         outcome = read(json.dumps(said).encode())
         is_ok = isinstance(said, dict) and said.get("ok") is True
-        # Python writes numbers that are none in JSON.
+        # Python writes NaN and Infinity, which are not JSON.
         if is_ok and "NaN" not in json.dumps(said) and "Infinity" not in json.dumps(said):
             assert isinstance(outcome, Completed)
         elif not is_ok:
             assert isinstance(outcome, Failed) or reschedules(said)
 
-    def test_the_judges_of_random_answers_are_strict(self) -> None:
+    def test_the_oracles_for_random_answers_are_strict(self) -> None:
         assert not any(map(decides, (b"", b"true", b'{"ok":1}', b'["ok"]', b'{"ok":tru')))
         assert not any(map(reschedules, (None, {"ok": False}, {"nextExecuteAt": "2031"})))

@@ -1,4 +1,4 @@
-"""Which subjects and headers a NATS callback may have."""
+"""Subjects and headers that a NATS callback may have."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from duetime.domain.errors import InvalidInput, TooLarge
 @pytest.mark.parametrize(
     "subject", ["orders", "orders.created.eu-1", "a_b.C/d", "größe.ü", "x" * 255, "orders.$price"]
 )
-def test_a_subject_of_one_message_is_accepted(subject: str) -> None:
+def test_a_plain_subject_is_accepted(subject: str) -> None:
     check_callback(NatsCallback(topic=subject))
 
 

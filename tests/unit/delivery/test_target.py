@@ -1,4 +1,4 @@
-"""URLs are taken apart as written, and nothing in them can reach into the request."""
+"""URLs are parsed as written, and nothing in them can inject into the request."""
 
 import base64
 
@@ -48,7 +48,7 @@ from duetime.delivery.http_client import InvalidUrl, parse_target
         ("http://a:65535/", "http://a:65535", "a:65535", "/"),
     ],
 )
-def test_url_is_taken_apart(url: str, origin: str, host_header: str, path: str) -> None:
+def test_url_is_parsed(url: str, origin: str, host_header: str, path: str) -> None:
     target = parse_target(url)
     assert target.origin == origin
     assert target.host_header == host_header.encode()

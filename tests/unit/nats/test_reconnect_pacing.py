@@ -3,7 +3,7 @@
 from duetime.nats.reconnect_pacing import ReconnectPacing
 
 
-def test_a_connection_that_lasted_is_made_again_at_once() -> None:
+def test_a_long_connection_is_made_again_at_once() -> None:
     pacing = ReconnectPacing()
 
     pacing.note_end(connected_at=100.0, now=106.0)
@@ -39,4 +39,4 @@ def test_short_connections_are_logged_at_first_and_then_every_ten_seconds() -> N
 
     assert logged == [0, 10, 20]
     pacing.note_end(connected_at=20, now=26)
-    assert pacing.is_time_to_log(26), "one that lasted is always news"
+    assert pacing.is_time_to_log(26), "the end of a long connection is always logged"

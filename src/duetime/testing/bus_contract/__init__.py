@@ -2,20 +2,20 @@
 
 Inherit from `BusContract` in a test module and give it one fixture:
 
-- `make_bus`: a callable that makes the bus of one more node, not opened yet. All that one test
-  makes are on the same broker, which is reachable, and on which there is nothing at first. The
-  fixture asks for `redeliver_after_seconds`, which the suite has: what is not acknowledged for
-  that long is to be handed over again, which takes half a minute outside of tests.
+- `make_bus`: a callable that returns the bus of one more node, not opened yet. All buses of one
+  test share one broker, which is reachable and initially empty. The fixture depends on the
+  suite's fixture `redeliver_after_seconds`: a command not acknowledged for this long is handed
+  over again. Outside of tests that takes half a minute.
 
-For a broker that cannot drop the repeats of a message id, set `drops_repeats` to False.
+Set `drops_repeats` to False for a broker that cannot drop repeats of a message id.
 """
 
 from pkgutil import iter_modules
 
 import pytest
 
-# The assertions of the suite explain themselves only if pytest rewrites them, and it must be
-# told so before they are imported.
+# pytest rewrites assertions, so that failures explain themselves, only in modules that are
+# registered before they are imported.
 pytest.register_assert_rewrite(
     *(f"{__name__}.{subject.name}" for subject in iter_modules(__path__))
 )
@@ -38,4 +38,4 @@ class BusContract(
     WatchingContract,
     Nodes,
 ):
-    """Everything the port's docstrings promise."""
+    """Every promise of the port's docstrings."""

@@ -9,19 +9,18 @@ import pytest_asyncio
 from duetime.ports.bus import Bus
 
 MakeBus = Callable[[], Bus]
-"""Makes the bus of one more node on the same broker. It is not opened."""
+"""Returns the bus of one more node on the same broker, not opened yet."""
 
 AnotherBus = Callable[[], Awaitable[Bus]]
-"""Makes the bus of one more node and opens it."""
+"""Returns the bus of one more node, opened."""
 
 REDELIVER_AFTER_SECONDS = 30.0
-"""As outside of tests: so long that nothing is handed over again in a test that does not wait for
-that to happen."""
+"""Redelivery time as outside of tests: no command is handed over again by accident."""
 
 SOON_SECONDS = 0.3
 
 hands_over_again_soon = pytest.mark.parametrize("redeliver_after_seconds", [SOON_SECONDS])
-"""For tests in which somebody takes a command over and never acknowledges it."""
+"""For tests in which a node receives a command and never acknowledges it."""
 
 
 class Nodes:

@@ -1,4 +1,4 @@
-"""Opening, closing, and what a bus says of itself."""
+"""Opening and closing a bus, and its name and state."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class OpeningContract:
         await publish(bus, "second")
         assert contents(await take(bus, 2)) == ["first", "second"]
 
-    async def test_another_node_finds_what_is_there(
+    async def test_another_node_finds_existing_commands(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         await publish(bus, "before")
@@ -50,9 +50,7 @@ class OpeningContract:
         finally:
             await asyncio.gather(one.close(), other.close())
 
-    async def test_what_a_closed_node_published_stays(
-        self, bus: Bus, another_bus: AnotherBus
-    ) -> None:
+    async def test_messages_of_a_closed_node_stay(self, bus: Bus, another_bus: AnotherBus) -> None:
         await publish(bus, "legacy")
         await bus.close()
         assert contents(await take(await another_bus(), 1)) == ["legacy"]

@@ -1,4 +1,4 @@
-"""Publishing: what is stored, and how often."""
+"""Publishing: every message is stored, once if the broker can."""
 
 import asyncio
 from typing import ClassVar
@@ -31,7 +31,7 @@ ODD_TEXTS = [
     "\u00e9 \u6642\u9593 \U0001f570",
     "x" * 511,
 ]
-"""Tenants and service calls are any text of up to 255 characters, and a key has one of each."""
+"""Tenants and service calls are texts of up to 255 characters; a key joins one of each."""
 
 BIG_BYTES = 60_000
 
@@ -72,16 +72,14 @@ class PublishingContract:
         await asyncio.gather(*(bus.publish(message(data)) for data in big))
         assert sorted(command.data for command in await take(bus, 50)) == big
 
-    async def test_what_nobody_waited_for_is_there_later(
-        self, bus: Bus, another_bus: AnotherBus
-    ) -> None:
+    async def test_commands_wait_for_a_receiver(self, bus: Bus, another_bus: AnotherBus) -> None:
         await publish(bus, "early")
         await bus.close()
         later = await another_bus()
         assert contents(await take(later, 1)) == ["early"]
 
     @pytest.mark.parametrize("channel", [Channel.EVENTS, Channel.REJECTED])
-    async def test_events_and_rejections_are_nobodys_commands(
+    async def test_events_and_rejections_are_not_received_as_commands(
         self, bus: Bus, channel: Channel
     ) -> None:
         await publish(bus, "not a command", channel=channel)

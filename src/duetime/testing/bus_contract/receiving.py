@@ -17,8 +17,8 @@ from duetime.testing.bus_contract.steps import (
     take_nothing,
 )
 
-MOST_IN_FLIGHT = 5_000
-"""A few thousand, as the port says, and a little for nodes that ask at the same time."""
+MAX_IN_FLIGHT = 5_000
+"""Unacknowledged commands: a few thousand, and some more for nodes that ask at the same time."""
 
 
 @pytest.mark.asyncio
@@ -33,7 +33,7 @@ class ReceivingContract:
         orders = [command.order for command in await take(bus, 20)]
         assert all(earlier < later for earlier, later in pairwise(orders))
 
-    async def test_the_order_grows_also_when_earlier_commands_are_gone(
+    async def test_the_order_grows_after_earlier_commands_are_gone(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         await publish(bus, "first", "second")
@@ -52,12 +52,12 @@ class ReceivingContract:
         rest = await take(bus, 5 - len(received))
         assert contents([*received, *rest]) == ["0", "1", "2", "3", "4"]
 
-    async def test_nothing_is_received_if_nothing_is_there(self, bus: Bus) -> None:
+    async def test_nothing_is_received_from_an_empty_channel(self, bus: Bus) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert list(await bus.receive(10, SHORT_SECONDS)) == []
             assert list(await bus.receive(10, 0.0)) == []
 
-    async def test_who_waits_gets_a_command_as_soon_as_it_comes(
+    async def test_a_waiting_node_gets_a_command_as_soon_as_it_comes(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -68,7 +68,7 @@ class ReceivingContract:
             await publish(bus, "at last")
             assert contents(await waiting) == ["at last"]
 
-    async def test_a_command_that_is_held_is_handed_over_to_nobody_else(
+    async def test_a_held_command_is_handed_over_to_no_other_node(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -98,12 +98,12 @@ class ReceivingContract:
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         nodes = [bus, await another_bus()]
-        await publish_at_once(bus, map(str, range(MOST_IN_FLIGHT + 1_000)))
+        await publish_at_once(bus, map(str, range(MAX_IN_FLIGHT + 1_000)))
         held: list[ReceivedCommand] = []
         for node in nodes:
             while received := await node.receive(1_000, 0.5):
                 held += received
-        assert 1_000 <= len(held) <= MOST_IN_FLIGHT
+        assert 1_000 <= len(held) <= MAX_IN_FLIGHT
         await bus.acknowledge(held)
-        rest = await take(bus, MOST_IN_FLIGHT + 1_000 - len(held))
-        assert len(set(contents([*held, *rest]))) == MOST_IN_FLIGHT + 1_000
+        rest = await take(bus, MAX_IN_FLIGHT + 1_000 - len(held))
+        assert len(set(contents([*held, *rest]))) == MAX_IN_FLIGHT + 1_000

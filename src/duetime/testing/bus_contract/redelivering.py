@@ -1,4 +1,4 @@
-"""What becomes of commands that were handed over: acknowledged, given back, or left behind."""
+"""Commands that were handed over are acknowledged, given back, or left behind."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ class RedeliveringContract:
         await bus.close()
         assert list(await other.receive(10, 2 * SOON_SECONDS)) == []
 
-    async def test_acknowledging_or_giving_back_nothing_is_no_work(self, bus: Bus) -> None:
+    async def test_acknowledging_or_giving_back_nothing_is_allowed(self, bus: Bus) -> None:
         await bus.acknowledge([])
         await bus.give_back([])
 
@@ -40,7 +40,7 @@ class RedeliveringContract:
         await take_nothing(bus)
 
     @hands_over_again_soon
-    async def test_what_nobody_acknowledges_comes_again(self, bus: Bus) -> None:
+    async def test_unacknowledged_commands_come_again(self, bus: Bus) -> None:
         await publish(bus, "stuck")
         (before,) = await take(bus, 1)
         (after,) = await take(bus, 1)
@@ -49,7 +49,7 @@ class RedeliveringContract:
         assert list(await bus.receive(10, 2 * SOON_SECONDS)) == []
 
     @hands_over_again_soon
-    async def test_what_a_stuck_node_holds_comes_to_another(
+    async def test_commands_of_a_stuck_node_reach_another(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -61,7 +61,7 @@ class RedeliveringContract:
         ]
 
     @hands_over_again_soon
-    async def test_it_comes_to_who_waits_for_commands_already(
+    async def test_an_expired_command_reaches_a_node_that_is_already_waiting(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -71,7 +71,7 @@ class RedeliveringContract:
             assert contents(await other.receive(10, 2 * PATIENCE_SECONDS)) == ["stuck"]
 
     @hands_over_again_soon
-    async def test_what_a_closed_node_held_comes_to_another(
+    async def test_commands_of_a_closed_node_reach_another(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -95,10 +95,10 @@ class RedeliveringContract:
                 commands = await take(other, 1)
                 await other.acknowledge(commands)
                 seen += contents(commands)
-                # Without a call of the bus: time has to pass on a virtual loop, too.
+                # Lets virtual time pass, without a call of the bus.
                 await asyncio.wait({asyncio.Future[None]()}, timeout=0.001)
 
-    async def test_what_is_given_back_comes_again_soon(
+    async def test_commands_given_back_come_again_soon(
         self, bus: Bus, another_bus: AnotherBus
     ) -> None:
         other = await another_bus()
@@ -112,14 +112,14 @@ class RedeliveringContract:
         await bus.acknowledge([second])
         await take_nothing(other)
 
-    async def test_what_is_given_back_comes_also_to_who_gave_it(self, bus: Bus) -> None:
+    async def test_a_command_given_back_may_return_to_the_same_node(self, bus: Bus) -> None:
         await publish(bus, "again")
         for _ in range(3):
             held = await take(bus, 1)
             assert contents(held) == ["again"]
             await bus.give_back(held)
 
-    async def test_giving_back_what_was_acknowledged_changes_nothing(self, bus: Bus) -> None:
+    async def test_giving_back_an_acknowledged_command_changes_nothing(self, bus: Bus) -> None:
         await publish(bus, "done")
         held = await take(bus, 1)
         await bus.acknowledge(held)

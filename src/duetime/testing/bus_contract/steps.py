@@ -1,4 +1,4 @@
-"""Short words for what every test of the suite does."""
+"""Steps that tests of the suite share."""
 
 import asyncio
 import secrets
@@ -8,10 +8,10 @@ from contextlib import aclosing, asynccontextmanager
 from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
 
 PATIENCE_SECONDS = 10.0
-"""How long a broker may take for what it is to do at once."""
+"""Time that a broker may take for an immediate action."""
 
 SHORT_SECONDS = 0.05
-"""How long to look whether something is there that should not be."""
+"""Time to wait for something that should not happen."""
 
 
 def message(
@@ -21,7 +21,7 @@ def message(
     id: str | None = None,
     key: str = "acme.call-1",
 ) -> OutgoingMessage:
-    """A message with that content, and with an id that says the same unless one is given."""
+    """A message with this content, which is also its id by default."""
     content = data.encode() if isinstance(data, str) else data
     return OutgoingMessage(
         channel=channel,
@@ -32,7 +32,7 @@ def message(
 
 
 async def publish(bus: Bus, *contents: str, channel: Channel = Channel.COMMANDS) -> None:
-    """One after the other."""
+    """Publish one message after the other."""
     for content in contents:
         await bus.publish(message(content, channel=channel))
 
@@ -41,12 +41,12 @@ async def publish_at_once(bus: Bus, contents: Iterable[str]) -> None:
     await asyncio.gather(*(bus.publish(message(content)) for content in contents))
 
 
-async def take(bus: Bus, wanted: int) -> list[ReceivedCommand]:
-    """That many commands, in as many steps as the broker likes."""
+async def take(bus: Bus, count: int) -> list[ReceivedCommand]:
+    """Receive `count` commands, in any number of steps."""
     taken: list[ReceivedCommand] = []
-    while len(taken) < wanted:
-        received = await bus.receive(wanted - len(taken), PATIENCE_SECONDS)
-        assert received, f"only {len(taken)} of {wanted} commands came"
+    while len(taken) < count:
+        received = await bus.receive(count - len(taken), PATIENCE_SECONDS)
+        assert received, f"only {len(taken)} of {count} commands came"
         taken += received
     return taken
 
@@ -61,7 +61,7 @@ def contents(commands: Sequence[ReceivedCommand]) -> list[str]:
 
 @asynccontextmanager
 async def watching(bus: Bus, channel: Channel) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-    """Watch a channel, from a moment on at which the watch is known to have begun."""
+    """Watch a channel, once the watch is known to have begun."""
     async with aclosing(bus.watch(channel)) as watch:
         first = asyncio.ensure_future(anext(watch))
         last_probe = ""
@@ -79,15 +79,15 @@ async def watching(bus: Bus, channel: Channel) -> AsyncIterator[AsyncGenerator[b
         yield watch
 
 
-async def see_until(watch: AsyncGenerator[bytes, None], wanted: str) -> list[str]:
-    """The messages up to that one."""
+async def see_until(watch: AsyncGenerator[bytes, None], last: str) -> list[str]:
+    """The messages up to `last`."""
     seen: list[str] = []
-    while wanted not in seen:
+    while last not in seen:
         seen += await see(watch, 1)
     return seen
 
 
-async def see(watch: AsyncGenerator[bytes, None], wanted: int) -> list[str]:
-    """The next that many messages."""
+async def see(watch: AsyncGenerator[bytes, None], count: int) -> list[str]:
+    """The next `count` messages."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        return [(await anext(watch)).decode() for _ in range(wanted)]
+        return [(await anext(watch)).decode() for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Looking at a channel without taking part in it."""
+"""Watching a channel without consuming it."""
 
 import asyncio
 from contextlib import aclosing
@@ -23,7 +23,7 @@ from duetime.testing.bus_contract.steps import (
 @pytest.mark.asyncio
 class WatchingContract:
     @pytest.mark.parametrize("channel", list(Channel))
-    async def test_what_is_published_can_be_watched(
+    async def test_published_messages_can_be_watched(
         self, bus: Bus, another_bus: AnotherBus, channel: Channel
     ) -> None:
         other = await another_bus()
@@ -33,7 +33,7 @@ class WatchingContract:
             await publish(bus, "third", channel=channel)
             assert await see(watch, 1) == ["third"]
 
-    async def test_only_what_comes_later_is_seen(self, bus: Bus) -> None:
+    async def test_a_watch_sees_only_later_messages(self, bus: Bus) -> None:
         await publish(bus, "earlier", channel=Channel.EVENTS)
         async with aclosing(bus.watch(Channel.EVENTS)) as watch:
             first = asyncio.ensure_future(anext(watch))
@@ -55,7 +55,7 @@ class WatchingContract:
             assert await see(watch, 2) == ["6", "7"]
 
     @pytest.mark.parametrize("held", [0, 2])
-    async def test_there_may_be_fewer_messages_than_asked_for(self, bus: Bus, held: int) -> None:
+    async def test_there_may_be_fewer_messages_than_requested(self, bus: Bus, held: int) -> None:
         old = [f"old {number}" for number in range(held)]
         await publish(bus, "elsewhere", channel=Channel.EVENTS)
         await publish(bus, *old, channel=Channel.REJECTED)
@@ -69,7 +69,7 @@ class WatchingContract:
                 assert await first == b"new"
 
     @pytest.mark.parametrize("last", [1, 1_000])
-    async def test_a_watch_that_begins_amid_messages_sees_each_of_them_once(
+    async def test_a_watch_that_starts_among_messages_sees_each_once(
         self, bus: Bus, another_bus: AnotherBus, last: int
     ) -> None:
         other = await another_bus()
@@ -82,7 +82,7 @@ class WatchingContract:
         assert seen == numbers[-len(seen) :]
         assert len(seen) >= min(last, 300)
 
-    async def test_looking_back_takes_no_command_away(self, bus: Bus) -> None:
+    async def test_looking_back_consumes_no_command(self, bus: Bus) -> None:
         await publish(bus, "held", "done", "waiting")
         held, done = await take(bus, 2)
         await bus.acknowledge([done])
@@ -92,25 +92,23 @@ class WatchingContract:
         assert contents(await take(bus, 1)) == ["waiting"]
         await bus.acknowledge([held])
 
-    async def test_only_the_channel_that_is_watched_is_seen(self, bus: Bus) -> None:
+    async def test_a_watch_sees_only_its_channel(self, bus: Bus) -> None:
         async with watching(bus, Channel.REJECTED) as watch:
             await publish(bus, "command")
             await publish(bus, "event", channel=Channel.EVENTS)
             await publish(bus, "rejection", channel=Channel.REJECTED)
             assert await see(watch, 1) == ["rejection"]
 
-    async def test_watching_takes_nothing_away(self, bus: Bus) -> None:
+    async def test_watching_consumes_nothing(self, bus: Bus) -> None:
         async with watching(bus, Channel.COMMANDS) as watch:
             await publish(bus, "for both")
             assert await see(watch, 1) == ["for both"]
-        # Before it comes what told that the watch had begun.
+        # The probes of `watching` come first.
         async with asyncio.timeout(PATIENCE_SECONDS):
             while contents(await take(bus, 1)) != ["for both"]:
                 pass
 
-    async def test_everybody_who_watches_sees_everything(
-        self, bus: Bus, another_bus: AnotherBus
-    ) -> None:
+    async def test_every_watch_sees_every_message(self, bus: Bus, another_bus: AnotherBus) -> None:
         other = await another_bus()
         async with (
             watching(bus, Channel.EVENTS) as one_watch,
@@ -118,7 +116,7 @@ class WatchingContract:
         ):
             await publish(bus, "for all", channel=Channel.EVENTS)
             assert await see(other_watch, 1) == ["for all"]
-            # It also saw what told that the other one had begun.
+            # The first watch also saw the probes of the second.
             await see_until(one_watch, "for all")
 
     async def test_a_watch_of_a_closed_bus_ends(self, bus: Bus) -> None:

@@ -1,4 +1,4 @@
-"""Servers on loopback whose every byte is decided by a test."""
+"""Servers on loopback whose every byte a test decides."""
 
 import asyncio
 import socket
@@ -42,7 +42,7 @@ class Peer:
         return request
 
     async def wait_until_client_closes(self) -> None:
-        """Read whatever still comes, until the client closes or resets the connection."""
+        """Read until the client closes or resets the connection."""
         try:
             while await self._reader.read(65_536):
                 pass
@@ -51,7 +51,7 @@ class Peer:
         self.client_closed.set()
 
     async def see_client_close(self) -> None:
-        """Wait for the above, but not as long as a timeout or idle time would take to do it."""
+        """Wait until the client has closed, but less long than timeouts and idle times take."""
         async with asyncio.timeout(2):
             await self.client_closed.wait()
 
@@ -156,7 +156,7 @@ def answer_once_and_close(answer: bytes) -> Behaviour:
 
 
 def answer_once_and_watch(answer: bytes) -> Behaviour:
-    """Answer one request; what the client does then is seen in `client_closed`."""
+    """Answer one request; `client_closed` shows what the client does next."""
 
     async def behave(peer: Peer) -> None:
         await peer.read_request()
@@ -167,7 +167,7 @@ def answer_once_and_watch(answer: bytes) -> Behaviour:
 
 
 async def let_the_loop_turn() -> None:
-    """Let everything run that is ready now, sockets included."""
+    """Run everything that is ready now, sockets included."""
     loop = asyncio.get_running_loop()
     for _ in range(3):
         turned = loop.create_future()

@@ -1,4 +1,4 @@
-"""Every way in which HTTP/1.x ends an answer is understood, and nothing else is believed."""
+"""Every way in which HTTP/1.x ends an answer is understood, and nothing else is accepted."""
 
 import pytest
 
@@ -105,7 +105,9 @@ async def test_answer_that_ends_with_its_connection(client: HttpClient, raw: byt
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ],
 )
-async def test_client_closes_what_the_server_will_not_keep(client: HttpClient, raw: bytes) -> None:
+async def test_client_closes_connections_that_the_server_will_not_keep(
+    client: HttpClient, raw: bytes
+) -> None:
     async with serve(answer_once_and_watch(raw)) as server:
         assert (await post(client, server.url())).body == b"ok"
         await server.peers[0].see_client_close()
@@ -212,7 +214,7 @@ async def test_head_of_almost_the_limit_is_read(client: HttpClient) -> None:
         assert (answer.body, answer.body_truncated) == (b"y" * 65_536, True)
 
 
-async def test_server_that_speaks_first_is_not_believed(client: HttpClient) -> None:
+async def test_server_that_speaks_first_is_rejected(client: HttpClient) -> None:
     async def behave(peer: Peer) -> None:
         peer.send(b"220 mail.example ESMTP\r\n")
         await peer.wait_until_client_closes()
@@ -233,7 +235,7 @@ async def test_server_that_speaks_first_is_not_believed(client: HttpClient) -> N
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
     ],
 )
-async def test_half_an_answer_is_a_failure(client: HttpClient, raw: bytes) -> None:
+async def test_incomplete_answer_is_a_failure(client: HttpClient, raw: bytes) -> None:
     async with serve(answer_once_and_close(raw)) as server:
         with pytest.raises(
             DeliveryFailure, match=r"^connection closed in the middle of the answer$"

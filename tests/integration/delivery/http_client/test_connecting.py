@@ -118,13 +118,13 @@ async def test_addresses_are_tried_in_order() -> None:
     await client.close()
 
 
-async def test_failure_of_the_preferred_address_is_told() -> None:
+async def test_failure_of_the_preferred_address_is_reported() -> None:
     client = HttpClient(resolve=resolving_to("127.0.0.1", "224.0.0.1"))
     url = f"http://api.example.test:{free_port()}/"
     assert await failure_text(client, url) == "connection refused"
 
 
-async def test_address_that_does_not_react_is_given_up() -> None:
+async def test_silent_address_times_out() -> None:
     with socket.socket() as listener:
         fillers = fill_backlog(listener)
         client = HttpClient(connect_timeout_seconds=0.05)
@@ -134,7 +134,7 @@ async def test_address_that_does_not_react_is_given_up() -> None:
             filler.close()
 
 
-async def test_address_that_does_not_react_does_not_hide_the_next() -> None:
+async def test_silent_address_does_not_hide_the_next() -> None:
     with socket.socket() as listener:
         async with serve(answer_each_with(OK)) as server:
             fillers = fill_backlog(listener, "127.0.0.3", server.port)

@@ -124,7 +124,7 @@ def test_seconds_are_written_without_trailing_zeros(seconds: float, text: str) -
 
 @pytest.mark.parametrize("reused", [False, True])
 @pytest.mark.parametrize("part", STALLS.values(), ids=STALLS)
-async def test_cancelled_request_takes_its_connection_along(
+async def test_cancelled_request_aborts_its_connection(
     client: HttpClient, part: bytes, reused: bool
 ) -> None:
     arrived = asyncio.Event()
@@ -178,7 +178,7 @@ async def test_answer_that_meets_a_cancellation_is_not_given_to_the_next_request
         await cancelled.wait()
         with pytest.raises(asyncio.CancelledError):
             await request
-        # Had the answer been read to its end by then, its connection is as good as new.
+        # If the answer was read to its end by then, the connection may be reused.
         assert (await post(client, server.url())).status == 200
         assert not unexpected
 

@@ -1,4 +1,4 @@
-"""Connections are reused while that is safe, and never when it is not."""
+"""Connections are reused only while that is safe."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from tests.integration.delivery.http_client.servers import (
 
 
 def answer_once_then(end: str) -> Behaviour:
-    """Answer the first request of a connection; end the connection upon its second one."""
+    """Answer the first request of a connection, and end the connection on the second."""
 
     async def behave(peer: Peer) -> None:
         await peer.read_request()
@@ -35,7 +35,7 @@ def answer_once_then(end: str) -> Behaviour:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-async def test_stale_connection_is_told_and_replaced(client: HttpClient, end: str) -> None:
+async def test_stale_connection_is_reported_and_replaced(client: HttpClient, end: str) -> None:
     async with serve(answer_once_then(end)) as server:
         assert (await post(client, server.url(), b"first")).status == 200
         with pytest.raises(StaleConnection):
@@ -49,7 +49,7 @@ async def test_stale_connection_is_told_and_replaced(client: HttpClient, end: st
     ("end", "message"),
     [("close", "connection closed before an answer"), ("reset", "connection reset")],
 )
-async def test_second_loss_is_no_stale_connection(
+async def test_second_loss_is_not_a_stale_connection(
     client: HttpClient, end: str, message: str
 ) -> None:
     async def behave(peer: Peer) -> None:
@@ -70,7 +70,7 @@ async def test_second_loss_is_no_stale_connection(
         assert [len(peer.requests) for peer in server.peers] == [2, 1]
 
 
-async def test_after_a_stale_connection_no_other_idle_one_is_trusted(
+async def test_stale_connection_discredits_the_other_idle_ones(
     client: HttpClient,
 ) -> None:
     both_there = asyncio.Barrier(2)
@@ -128,7 +128,7 @@ async def test_request_is_not_repeated_once_the_answer_has_begun(client: HttpCli
         assert len(server.peers) == 1
 
 
-async def test_peer_that_closes_after_every_answer_is_found_out(client: HttpClient) -> None:
+async def test_peer_that_closes_after_every_answer_is_recognized(client: HttpClient) -> None:
     async def behave(peer: Peer) -> None:
         await peer.read_request()
         peer.send(OK)
@@ -257,7 +257,7 @@ async def test_busy_connection_outlives_the_idle_time() -> None:
         await post(client, server.url())
         slow = asyncio.create_task(post(client, server.url()))
         await post(client, other.url())
-        # The other connection came later and has expired, so the busy one would have, too.
+        # The other connection is newer and has expired, so the busy one would have expired, too.
         await other.peers[0].see_client_close()
         answer_now.set()
         assert (await slow).status == 200

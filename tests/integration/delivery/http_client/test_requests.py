@@ -1,4 +1,4 @@
-"""What is written to the server."""
+"""The bytes written to the server."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from duetime.delivery.http_client import HttpClient, parse_target
 from tests.integration.delivery.http_client.servers import OK, Peer, answer_each_with, post, serve
 
 
-async def test_request_is_exactly_what_was_asked_for(client: HttpClient) -> None:
+async def test_request_is_sent_exactly_as_given(client: HttpClient) -> None:
     async with serve(answer_each_with(OK)) as server:
         target = parse_target(server.url("/a/é?b=c"))
         await client.post(target, b"Content-Type: application/json\r\nX-A: 1\r\n", b'{"n":1}', 5.0)
@@ -30,7 +30,7 @@ async def test_no_body_is_a_length_of_zero(client: HttpClient, body: bytes | Non
         )
 
 
-async def test_credentials_of_the_url_are_sent_unless_a_header_has_others(
+async def test_credentials_of_the_url_are_sent_unless_a_header_overrides_them(
     client: HttpClient,
 ) -> None:
     async with serve(answer_each_with(OK)) as server:
@@ -69,7 +69,7 @@ async def test_answer_may_come_before_the_request_is_fully_written(client: HttpC
         await server.peers[0].see_client_close()
 
 
-async def test_answer_that_ends_with_its_connection_may_come_early_too(
+async def test_answer_that_ends_with_its_connection_may_come_early(
     client: HttpClient,
 ) -> None:
     async def behave(peer: Peer) -> None:

@@ -1,4 +1,4 @@
-"""TLS: the host is verified, and a person learns why it was not accepted."""
+"""TLS: the host is verified, and the error says why it was not accepted."""
 
 import asyncio
 import datetime
@@ -121,7 +121,7 @@ async def test_server_without_tls(authority: trustme.CA) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
-async def test_server_that_hangs_up_in_the_handshake(authority: trustme.CA, end: str) -> None:
+async def test_server_that_closes_during_the_handshake(authority: trustme.CA, end: str) -> None:
     async def behave(peer: Peer) -> None:
         peer.reset() if end == "reset" else peer.close()
 
@@ -167,7 +167,7 @@ async def test_connection_that_is_not_kept(
     await client.close()
 
 
-async def test_stale_connection_is_told_and_replaced(authority: trustme.CA) -> None:
+async def test_stale_connection_is_reported_and_replaced(authority: trustme.CA) -> None:
     async def behave(peer: Peer) -> None:
         await peer.read_request()
         peer.send(OK)
@@ -206,7 +206,7 @@ async def test_cancelled_request_closes_its_connection(authority: trustme.CA) ->
     await client.close()
 
 
-async def test_server_that_speaks_first_is_not_believed(authority: trustme.CA) -> None:
+async def test_server_that_speaks_first_is_rejected(authority: trustme.CA) -> None:
     async def behave(peer: Peer) -> None:
         peer.send(b"220 mail.example ESMTP\r\n")
         await peer.wait_until_client_closes()
@@ -227,7 +227,7 @@ async def test_client_certificate_that_is_missing(authority: trustme.CA) -> None
     async with serve(answer_each_with(OK), tls=context) as server:
         with pytest.raises(DeliveryFailure) as caught:
             await post(client, server.url(host=HOST))
-        # The alert of the server races with its closing of the connection.
+        # The server's alert races with its closing of the connection.
         assert str(caught.value) in (
             "TLS handshake failed: tlsv13 alert certificate required",
             "connection closed before an answer",
