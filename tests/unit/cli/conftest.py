@@ -1,4 +1,4 @@
-"""A server that answers as told, for the commands that talk to one."""
+"""A scripted server for the commands that talk to one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A server of the v1 API that answers as told, in the place of the network."""
+"""A scripted server of the v1 API, which replaces the network."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ React = Callable[[httpx.Request], httpx.Response]
 
 
 class ScriptedServer:
-    """Remembers the requests. What has no script is answered with an empty page of timers."""
+    """Records requests, and answers those without a script with an empty page of timers."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
@@ -36,7 +36,7 @@ class ScriptedServer:
         )
 
     def react(self, method: str, path: str, reaction: React) -> None:
-        """The next request there; the last reaction stays."""
+        """Script the next request to that path; the last reaction repeats."""
         self._scripts.setdefault((method, path), []).append(reaction)
 
     def of(self, method: str, path: str) -> list[httpx.Request]:
@@ -48,14 +48,14 @@ class ScriptedServer:
     def handle(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         script = self._scripts.get((request.method, request.url.path))
-        # Streams are read by whoever reacts, so that it can fail in between.
+        # The reaction reads the stream, so that it can fail in between.
         if script is None:
             return httpx.Response(200, json={"timers": [], "nextCursor": None})
         return (script.pop(0) if len(script) > 1 else script[0])(request)
 
 
 def scripted_server(monkeypatch: pytest.MonkeyPatch) -> ScriptedServer:
-    """Every request of a command goes to it. No variable of the machine has a say."""
+    """The server for every request of a command; variables of this machine are removed."""
     for name in ("DUETIME_API_KEY", "DUETIME_URL", *SETTINGS):
         monkeypatch.delenv(name, raising=False)
     server = ScriptedServer()

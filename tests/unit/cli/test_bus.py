@@ -1,4 +1,4 @@
-"""`duetime bus` with a broker that does as told."""
+"""`duetime bus` with a scripted broker."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ URL = "nats://broker:4222"
 
 
 class ScriptedBus:
-    """Shows what it was given, and remembers what was published."""
+    """Yields the given messages to watchers, and records published ones."""
 
     name = URL
 
@@ -67,7 +67,7 @@ def invoke(*arguments: str) -> Result:
 
 
 def refused(*arguments: str) -> tuple[int, str]:
-    """Exit status and the single line on standard error."""
+    """The exit status, and the single line on standard error."""
     result = invoke(*arguments)
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -90,12 +90,12 @@ def due_time_reached(tenant: str = "acme", call: str = "call-1") -> bytes:
 
 
 def lines_of(result: Result) -> list[str]:
-    """What was shown below the greeting, without the time of arrival."""
+    """The lines below the greeting, without the time of arrival."""
     assert result.exit_code == 0, result.output
     return [line.partition("Z  ")[2] for line in result.stdout.splitlines()[1:]]
 
 
-def test_a_command_is_published_as_a_server_takes_it(broker: ScriptedBus) -> None:
+def test_a_published_command_is_accepted_by_the_service(broker: ScriptedBus) -> None:
     arguments = ("call-42", "--tenant", "acme", "--at", NOON, "--correlation", "req-7")
     result = invoke("schedule", *arguments, "--broker", URL)
     assert result.exit_code == 0, result.output
@@ -110,7 +110,7 @@ def test_a_command_is_published_as_a_server_takes_it(broker: ScriptedBus) -> Non
     assert broker.is_closed
 
 
-def test_the_envelope_can_be_had_as_json(broker: ScriptedBus) -> None:
+def test_schedule_prints_the_envelope_as_json(broker: ScriptedBus) -> None:
     result = invoke("schedule", "c", "--tenant", "t", "--in", "10s", "--broker", URL, "--json")
     printed = msgspec.json.decode(result.stdout)
     assert printed == msgspec.json.decode(broker.published[0].data)
@@ -130,16 +130,16 @@ def test_the_envelope_can_be_had_as_json(broker: ScriptedBus) -> None:
         (["c", "--tenant", "", "--in", "1s"], "the service would reject this command: tenantId"),
     ],
 )
-def test_what_no_server_would_accept_is_not_published(
+def test_a_command_that_the_service_would_reject_is_not_published(
     broker: ScriptedBus, arguments: list[str], line: str
 ) -> None:
-    code, told = refused("schedule", *arguments, "--broker", URL)
+    code, error = refused("schedule", *arguments, "--broker", URL)
     assert code == 2
-    assert told.startswith(line)
+    assert error.startswith(line)
     assert not broker.published
 
 
-def test_events_are_shown_one_line_each(broker: ScriptedBus) -> None:
+def test_each_event_is_shown_on_one_line(broker: ScriptedBus) -> None:
     broker.shown = [due_time_reached(), due_time_reached(call="call-2")]
     assert lines_of(invoke("tail", "--broker", URL)) == [
         f"DueTimeReached  acme/call-1  reached {NOON}  correlation req-7",
@@ -148,7 +148,7 @@ def test_events_are_shown_one_line_each(broker: ScriptedBus) -> None:
     assert broker.watched == [(Channel.EVENTS, 0)]
 
 
-def test_old_messages_are_shown_if_asked_for_and_rejected_commands_unless_told(
+def test_old_messages_are_shown_with_last_and_for_rejected_commands_by_default(
     broker: ScriptedBus,
 ) -> None:
     for arguments in (
@@ -166,7 +166,7 @@ def test_old_messages_are_shown_if_asked_for_and_rejected_commands_unless_told(
     ]
 
 
-def test_a_message_is_shown_with_the_time_at_which_it_was_made(broker: ScriptedBus) -> None:
+def test_a_message_is_shown_with_its_own_timestamp(broker: ScriptedBus) -> None:
     long_ago = {"id": "m-1", "type": "Unknown", "timestampMs": 1_500_000_000_123}
     broker.shown = [
         msgspec.json.encode(long_ago),
@@ -179,7 +179,7 @@ def test_a_message_is_shown_with_the_time_at_which_it_was_made(broker: ScriptedB
         assert re.match(r"\d\d:\d\d:\d\d\.\d{3}Z  Unknown  ", line)
 
 
-def test_commands_are_shown_even_if_they_are_none(broker: ScriptedBus) -> None:
+def test_malformed_commands_are_shown(broker: ScriptedBus) -> None:
     payload = {"tenantId": "acme", "serviceCallId": "c", "dueAt": NOON}
     broker.shown = [
         envelope("ScheduleTimer", payload, tenantId="acme"),
@@ -198,7 +198,7 @@ def test_commands_are_shown_even_if_they_are_none(broker: ScriptedBus) -> None:
     assert empty == "unreadable  -  (empty)"
 
 
-def test_a_rejected_command_is_shown_with_the_reason_and_its_beginning(
+def test_a_rejected_command_is_shown_with_the_reason_and_its_first_bytes(
     broker: ScriptedBus,
 ) -> None:
     command = ReceivedCommand(data=b'{"tenantId": "acme", "type":\n 5}', order=1)
@@ -214,14 +214,14 @@ def test_a_rejected_command_is_shown_with_the_reason_and_its_beginning(
     ]
 
 
-def test_only_one_tenant_and_only_so_many(broker: ScriptedBus) -> None:
+def test_tail_filters_by_tenant_and_ends_after_count(broker: ScriptedBus) -> None:
     broker.shown = [due_time_reached(tenant, call) for call in "123" for tenant in ("a", "b")]
     shown = lines_of(invoke("tail", "--tenant", "b", "--count", "2", "--broker", URL))
     assert [line.split()[1] for line in shown] == ["b/1", "b/2"]
     assert broker.is_closed
 
 
-def test_as_json_there_is_one_line_for_each_message(broker: ScriptedBus) -> None:
+def test_tail_prints_one_json_line_per_message(broker: ScriptedBus) -> None:
     broker.shown = [msgspec.json.format(due_time_reached(), indent=2), b"nothing\nof ours"]
     result = invoke("tail", "--json", "--broker", URL)
     first, second = result.stdout.splitlines()
@@ -230,7 +230,7 @@ def test_as_json_there_is_one_line_for_each_message(broker: ScriptedBus) -> None
     assert result.stderr.startswith("Watching timer.events at nats://broker:4222")
 
 
-def test_the_broker_is_that_of_the_settings_and_needs_no_others(
+def test_the_broker_comes_from_the_settings_and_other_settings_are_not_checked(
     broker: ScriptedBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[BrokerSettings] = []
@@ -257,26 +257,26 @@ def test_the_broker_is_that_of_the_settings_and_needs_no_others(
         (["--broker", "kafka://x"], "--broker: must be nats://host:port or tls://"),
     ],
 )
-def test_a_broker_that_cannot_be_meant_is_refused(
+def test_an_impossible_broker_is_refused(
     broker: ScriptedBus, arguments: list[str], line: str
 ) -> None:
-    code, told = refused("tail", *arguments)
+    code, error = refused("tail", *arguments)
     assert code == 2
-    assert told.startswith(line)
+    assert error.startswith(line)
 
 
-def test_a_broker_in_memory_is_not_offered(broker: ScriptedBus) -> None:
+def test_the_error_does_not_suggest_a_broker_in_memory(broker: ScriptedBus) -> None:
     assert "memory" not in refused("tail", "--broker", "foo")[1]
 
 
-def test_a_broker_that_cannot_be_reached_is_told_in_one_line(broker: ScriptedBus) -> None:
+def test_an_unreachable_broker_is_reported_in_one_line(broker: ScriptedBus) -> None:
     broker.failure = BusUnavailable("no NATS server at nats://broker:4222: connection refused")
     for command in (("tail",), ("schedule", "c", "--tenant", "t", "--in", "1s")):
         assert refused(*command, "--broker", URL) == (3, broker.failure.message)
         assert broker.is_closed
 
 
-def test_a_broker_that_does_not_answer_is_not_waited_for_long(
+def test_a_silent_broker_is_given_up_after_a_time_limit(
     broker: ScriptedBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never() -> None:

@@ -1,4 +1,4 @@
-"""The cluster as it is shown, to people and to programs."""
+"""The output of `duetime cluster`, for people and for programs."""
 
 import pytest
 
@@ -21,8 +21,8 @@ NOW = Instant(1_900_000_000_000_000)
 
 
 def member(node: str, beat: int = 7, **facts: object) -> Member:
-    told = {"host": "alpha", "pid": 41, "version": "1.2.3", "url": "http://alpha:8080", **facts}
-    return Member(node, beat, NodeFacts(**told))  # type: ignore[arg-type]
+    known = {"host": "alpha", "pid": 41, "version": "1.2.3", "url": "http://alpha:8080", **facts}
+    return Member(node, beat, NodeFacts(**known))  # type: ignore[arg-type]
 
 
 def shard(number: int, owner: str | None, epoch: int = 1) -> ShardState:
@@ -54,7 +54,7 @@ def styles(table: ClusterTable, heading: str) -> list[str]:
     return [str(row[column].style) for row in table.rows]
 
 
-def test_members_are_told_with_what_they_own() -> None:
+def test_members_are_shown_with_their_shards() -> None:
     one = member("a", in_flight=3, lateness_ms=1.25, clock_offset_ms=-12.0)
     facts = cluster([one, member("b")], [shard(0, "a"), shard(1, "b"), shard(2, "a")])
     first, second = cells(tables_of(facts).members)
@@ -73,7 +73,7 @@ def test_members_are_told_with_what_they_own() -> None:
     assert (second["shards"], second["lateness p99"], second["clock offset"]) == ("1", "-", "-")
 
 
-def test_a_clock_that_is_off_is_red() -> None:
+def test_a_skewed_clock_is_red() -> None:
     members = [member("a", clock_offset_ms=501.0), member("b", clock_offset_ms=-499.0)]
     assert styles(tables_of(cluster(members, [])).members, "clock offset") == ["red", ""]
 
@@ -87,7 +87,7 @@ def test_shards_are_grouped_by_owner_with_the_worst_lag() -> None:
     ]
 
 
-def test_shards_without_an_owner_that_lives_come_first_in_red() -> None:
+def test_shards_without_a_member_as_owner_come_first_in_red() -> None:
     shards = [shard(0, "a"), shard(1, None), shard(2, "ghost"), shard(3, None)]
     tables = tables_of(cluster([member("a")], shards))
     assert [row["owner"] for row in cells(tables.shards)] == ["nobody", "ghost (no member)", "a"]
@@ -95,7 +95,7 @@ def test_shards_without_an_owner_that_lives_come_first_in_red() -> None:
     assert tables.summary.plain == "1 member, 4 shards, 3 without an owner that is a member"
 
 
-def test_thousands_of_shards_stay_readable() -> None:
+def test_thousands_of_shards_are_abbreviated() -> None:
     shards = [shard(n, "ab"[n % 2]) for n in range(4096)]
     (first, _) = cells(tables_of(cluster([member("a"), member("b")], shards)).shards)
     assert first["numbers"].startswith("0 2 4 ")
@@ -112,11 +112,11 @@ def test_thousands_of_shards_stay_readable() -> None:
         ([0, 2, 4, 5, 9], "0 2 and 3 more"),
     ],
 )
-def test_ranges(numbers: list[int], text: str) -> None:
+def test_ranges_of_numbers(numbers: list[int], text: str) -> None:
     assert ranges_text(numbers, max_ranges=2 if "more" in text else 40) == text
 
 
-def test_a_pipe_gets_tables_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_in_a_pipe_are_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     print_cluster(tables_of(cluster([member("a")], [shard(0, "a")])))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 member, 1 shard"
@@ -124,7 +124,7 @@ def test_a_pipe_gets_tables_with_tabs(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[-1] == "a\t1\t1\t-\t0"
 
 
-def test_the_document_tells_everything_in_full() -> None:
+def test_the_json_document_has_every_field() -> None:
     one = member("a", started_at=NOW, clock_offset_ms=900.0, stopping=True)
     document = cluster_document(
         cluster([one], [shard(0, "a", 3), shard(1, "ghost")], {0: 250}),
@@ -173,7 +173,7 @@ def test_the_document_tells_everything_in_full() -> None:
     }
 
 
-def test_a_beat_that_stands_still_is_noticed() -> None:
+def test_a_beat_that_does_not_change_is_noticed() -> None:
     watch = BeatWatch()
     watch.look([member("a", 1), member("b", 1)], 100.0)
     watch.look([member("a", 2), member("b", 1)], 103.0)
@@ -187,12 +187,14 @@ def test_a_beat_that_stands_still_is_noticed() -> None:
     ("still_seconds", "text", "style"),
     [(0, "7 alive", "green"), (4, "7 still for 4 s", "yellow"), (8, "7 still for 8 s", "red")],
 )
-def test_a_beat_is_marked_by_how_long_it_stood(still_seconds: float, text: str, style: str) -> None:
+def test_a_beat_is_colored_by_the_time_since_it_changed(
+    still_seconds: float, text: str, style: str
+) -> None:
     shown = beat_text(7, still_seconds, lease_seconds=10)
     assert (shown.plain, str(shown.style)) == (text, style)
 
 
-def test_the_screen_is_cut_at_the_edge() -> None:
+def test_long_lines_are_cut_at_the_edge_of_the_screen() -> None:
     facts = cluster([member("a", url="http://" + "long." * 30)], [shard(0, "a")])
     lines = screen(tables_of(facts), 60, NOW, "the database\nis away").plain.splitlines()
     assert max(map(len, lines)) <= 60

@@ -1,4 +1,4 @@
-"""Watching a cluster whose store comes and goes."""
+"""`duetime cluster --watch` during an outage of the store."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from duetime.settings import load_settings
 
 
 class UnreliableInspector:
-    """A store that can be away; whoever was connected then has to connect anew."""
+    """A store that can become unreachable, which breaks its connections."""
 
     def __init__(self) -> None:
         self.is_away = False
@@ -31,17 +31,17 @@ class UnreliableInspector:
         return ClusterFacts(ClusterView([Member("a", 1, NodeFacts())], []), {})
 
     async def states(self, keys: object) -> list[list[TimerStatus]]:
-        raise AssertionError("nobody asks for single timers")
+        raise AssertionError("never called")
 
     async def audit(self, now: Instant) -> AuditReport:
-        raise AssertionError("nobody audits")
+        raise AssertionError("never called")
 
     def _answer(self) -> None:
         if self.is_away:
             raise StoreUnavailable("away")
 
 
-async def test_a_watch_outlives_an_outage_of_the_store() -> None:
+async def test_a_watch_survives_an_outage_of_the_store() -> None:
     inspector = UnreliableInspector()
     settings = load_settings({"AUTH": "none"}, dotenv_path=None)
     watch = ClusterWatch(settings, inspector)
@@ -55,6 +55,6 @@ async def test_a_watch_outlives_an_outage_of_the_store() -> None:
     assert inspector.connections == ["open", "closed"]
     inspector.is_away = False
     tables = await watch.look()
-    assert tables.members.rows[0][1].plain == "1 alive", "nobody could be seen to beat meanwhile"
+    assert tables.members.rows[0][1].plain == "1 alive", "the outage does not count as silence"
     await watch.close()
     assert inspector.connections == ["open", "closed", "open", "closed"]

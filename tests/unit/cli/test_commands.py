@@ -1,4 +1,4 @@
-"""The command line without a server: help, usage, and clear refusals."""
+"""The command line without a server: help, usage and errors."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ ID = "01980000-0000-7000-8000-000000000000"
 
 @pytest.fixture(autouse=True)
 def _empty_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No .env, no key file and no variables of the machine that runs the tests."""
+    """Hide the .env, key file and variables of the machine that runs the tests."""
     monkeypatch.chdir(tmp_path)
     for name in ("DUETIME_API_KEY", "DUETIME_URL", *SETTINGS):
         monkeypatch.delenv(name, raising=False)
@@ -35,7 +35,7 @@ def invoke(*arguments: str, stdin: str | None = None) -> Result:
 
 
 def refused(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
-    """Exit status and the single line on standard error."""
+    """The exit status, and the single line on standard error."""
     result = invoke(*arguments, stdin=stdin)
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -46,7 +46,7 @@ def test_version() -> None:
     assert invoke("--version").stdout == f"duetime {__version__}\n"
 
 
-def test_no_arguments_show_the_commands() -> None:
+def test_duetime_without_arguments_lists_the_commands() -> None:
     text = invoke().output
     for command in COMMANDS:
         assert f" {command} " in text
@@ -54,7 +54,7 @@ def test_no_arguments_show_the_commands() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_has_help(command: str) -> None:
     result = invoke(command, "--help")
     assert result.exit_code == 0
     assert f"duetime {command}" in result.stdout.replace("Usage: root", "Usage: duetime")
@@ -82,10 +82,10 @@ def test_every_command_explains_itself(command: str) -> None:
         (["--in", "1s", "--server", "localhost:8080"], "'localhost:8080' is not the URL of a"),
     ],
 )
-def test_create_refuses_what_cannot_be_meant(arguments: list[str], line: str) -> None:
-    code, told = refused("create", "--url", "http://127.0.0.1/", *arguments, stdin="")
+def test_create_refuses_wrong_options(arguments: list[str], line: str) -> None:
+    code, error = refused("create", "--url", "http://127.0.0.1/", *arguments, stdin="")
     assert code == 2
-    assert told.startswith(line)
+    assert error.startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_create_refuses_what_cannot_be_meant(arguments: list[str], line: str) ->
         (["--nats-topic", "a", "--id", "b"], "--nats-topic: cannot be used with the v1 API"),
     ],
 )
-def test_a_callback_goes_to_one_place(arguments: list[str], line: str) -> None:
-    code, told = refused("create", *arguments, "--in", "1h")
+def test_create_needs_exactly_one_destination(arguments: list[str], line: str) -> None:
+    code, error = refused("create", *arguments, "--in", "1h")
     assert code == 2
-    assert told.startswith(line)
+    assert error.startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_callback_goes_to_one_place(arguments: list[str], line: str) -> None:
         ["redrive", "order-17"],
     ],
 )
-def test_no_server_is_told_plainly(arguments: list[str]) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(arguments: list[str]) -> None:
     code, line = refused(*arguments, "--server", NOBODY)
     assert code == 3
     assert line.startswith(
@@ -136,7 +136,7 @@ def test_no_server_is_told_plainly(arguments: list[str]) -> None:
         (OSError(113, "No route to host"), "no route to host"),
     ],
 )
-def test_why_there_is_no_server_is_told(
+def test_the_reason_why_a_server_is_unreachable_is_reported(
     error: OSError, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: object, **options: object) -> NoReturn:
@@ -148,7 +148,7 @@ def test_why_there_is_no_server_is_told(
     assert line.startswith(f"no server at https://timers.example: {cause}")
 
 
-def test_the_port_of_dotenv_is_the_default(tmp_path: Path) -> None:
+def test_the_port_in_dotenv_is_the_default(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PORT=1\n")
     assert refused("health")[1].startswith("no server at http://127.0.0.1:1: ")
     (tmp_path / ".env").write_text("PORT=1\nDUETIME_URL=http://127.0.0.1:2\n")
@@ -156,11 +156,11 @@ def test_the_port_of_dotenv_is_the_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["", "x" * 256])
-def test_what_cannot_be_an_id_is_not_sent(id: str) -> None:
+def test_an_impossible_id_is_not_sent(id: str) -> None:
     assert refused("get", id, "--server", NOBODY) == (2, "ID: must have 1 to 255 characters")
 
 
-def test_update_needs_something_to_change() -> None:
+def test_update_needs_an_option_that_changes_something() -> None:
     code, line = refused("update", ID, "--server", NOBODY)
     assert code == 2
     assert line.endswith(": give at least one of them")
@@ -168,7 +168,7 @@ def test_update_needs_something_to_change() -> None:
         assert option in line.split(" / ")[:-1] or f"{option}:" in line
 
 
-def test_serve_tells_every_problem_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_reports_each_wrong_setting_on_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETENTION_DAYS", "long")
     result = invoke("serve", "--config", "missing.toml")
     assert result.exit_code == 2
@@ -181,7 +181,7 @@ def test_serve_tells_every_problem_on_a_line_of_its_own(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("url", ["memory:", "sqlite:///timers.db"])
-def test_several_workers_need_a_store_they_can_share(
+def test_several_workers_need_a_store_that_they_can_share(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", "an-api-key-for-tests-of-32-characters-or-more")
@@ -193,7 +193,7 @@ def test_several_workers_need_a_store_they_can_share(
 
 @pytest.mark.parametrize("command", [["cluster"], ["cluster", "--watch"], ["cluster", "--json"]])
 @pytest.mark.parametrize("url", ["memory:", "sqlite:///timers.db"])
-def test_a_store_of_one_process_has_no_cluster(
+def test_a_store_of_a_single_process_has_no_cluster(
     command: list[str], url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
@@ -203,19 +203,19 @@ def test_a_store_of_one_process_has_no_cluster(
     assert "`duetime health`" in line
 
 
-def test_a_cluster_is_watched_or_printed_as_json() -> None:
+def test_a_cluster_cannot_be_watched_as_json() -> None:
     code, line = refused("cluster", "--watch", "--json")
     assert (code, line) == (2, "--watch / --json: give one of them, not both")
 
 
-def test_timers_in_memory_cannot_be_audited_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timers_in_memory_cannot_be_audited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "memory:")
     assert refused("audit") == (2, "timers are kept in memory: only the server itself can see them")
     assert invoke("migrate").stdout == "timers are kept in memory: there is no schema\n"
 
 
 @pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])
-def test_commands_on_the_store_tell_wrong_settings(
+def test_commands_that_open_the_store_report_wrong_settings(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "mysql://somewhere/else")
@@ -228,7 +228,7 @@ def test_commands_on_the_store_tell_wrong_settings(
 @pytest.mark.parametrize(
     ("content", "problem"), [(None, "No such file or directory"), (b"\xff\n", "is not UTF-8")]
 )
-def test_a_list_of_timers_that_cannot_be_read(
+def test_audit_reports_an_unreadable_file_of_timers(
     content: bytes | None, problem: str, tmp_path: Path
 ) -> None:
     if content is not None:

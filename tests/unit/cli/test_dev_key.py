@@ -1,4 +1,4 @@
-"""The key of `duetime dev`."""
+"""The API key of `duetime dev`."""
 
 import stat
 from pathlib import Path
@@ -7,14 +7,14 @@ from duetime.cli.client.server_lookup import DEV_KEY_PATH
 from duetime.cli.commands.run.dev import dev_api_key
 
 
-def test_a_made_key_is_kept_for_its_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_new_key(tmp_path: Path) -> None:
     key = dev_api_key({}, tmp_path)
     assert len(key) >= 32
     assert dev_api_key({}, tmp_path) == key
     assert stat.S_IMODE((tmp_path / DEV_KEY_PATH).stat().st_mode) == 0o600
 
 
-def test_a_given_key_goes_first(tmp_path: Path) -> None:
+def test_a_given_key_takes_precedence(tmp_path: Path) -> None:
     made = dev_api_key({}, tmp_path)
     (tmp_path / ".env").write_text("API_KEY=from-dotenv")
     assert dev_api_key({}, tmp_path) == "from-dotenv"

@@ -1,4 +1,4 @@
-"""`duetime export` against a server that answers as told."""
+"""`duetime export` against a scripted server."""
 
 from pathlib import Path
 
@@ -30,11 +30,11 @@ def timer(id: str, **changes: object) -> dict[str, object]:
 
 
 def created(id: str, **changes: object) -> dict[str, object]:
-    """What a create of that timer takes."""
-    told = timer(id, **changes)
+    """The line that creates that timer."""
+    line = timer(id, **changes)
     for name in ("callbackTimeoutSeconds", "status", "attempts"):
-        del told[name]
-    return told
+        del line[name]
+    return line
 
 
 def page(*timers: dict[str, object], cursor: str | None = None) -> dict[str, object]:
@@ -45,7 +45,7 @@ def decoded(text: str | bytes) -> list[object]:
     return [msgspec.json.decode(line) for line in text.splitlines()]
 
 
-def test_pages_follow_each_other(server: ScriptedServer) -> None:
+def test_an_export_follows_all_pages(server: ScriptedServer) -> None:
     server.answer("GET", TIMERS, page(timer("a"), timer("b"), cursor="next="))
     server.answer("GET", TIMERS, page(timer("c")))
     result = invoke(
@@ -64,7 +64,7 @@ def test_pages_follow_each_other(server: ScriptedServer) -> None:
     assert result.stderr == "exported 3 timers\n"
 
 
-def test_a_payload_stays_as_it_was_written_on_one_line(server: ScriptedServer) -> None:
+def test_a_payload_is_exported_as_written_but_on_one_line(server: ScriptedServer) -> None:
     payload = b'{"big": 1180591620717411303424,\n "float": 1.10, "text": "a\\nb"}'
     content = msgspec.json.encode(page(timer("a", payload=msgspec.Raw(payload))))
     server.react("GET", TIMERS, lambda request: httpx.Response(200, content=content))
@@ -73,22 +73,22 @@ def test_a_payload_stays_as_it_was_written_on_one_line(server: ScriptedServer) -
         assert '"payload":{"big":1180591620717411303424,"float":1.10,"text":"a\\nb"}' in line
 
 
-def test_no_payload_and_no_retries_are_created_again_as_such(server: ScriptedServer) -> None:
+def test_a_missing_payload_and_missing_retries_are_exported_as_such(server: ScriptedServer) -> None:
     server.answer("GET", TIMERS, page(timer("a", payload=None, retryPolicy=None)))
     (line,) = decoded(invoke("export").stdout)
     assert isinstance(line, dict)
     assert "payload" not in line
-    # A create without a policy would get that of the namespace.
+    # A create without a policy would get the one of the namespace.
     assert line["retryPolicy"] == {"maxRetries": 0}
 
 
-def test_headers_and_protocol_come_along(server: ScriptedServer) -> None:
+def test_headers_and_protocol_are_exported(server: ScriptedServer) -> None:
     platform = {"callbackProtocol": "status", "callbackHeaders": {"X-A": "1"}}
     server.answer("GET", TIMERS, page(timer("a", **platform)))
     assert decoded(invoke("export").stdout) == [created("a", **platform)]
 
 
-def test_what_cannot_be_imported_is_counted_and_told(server: ScriptedServer) -> None:
+def test_timers_that_cannot_be_imported_are_counted_and_reported(server: ScriptedServer) -> None:
     other = timer("b", callbackUrl=None)
     server.answer("GET", TIMERS, page(timer("a"), other))
     result = invoke("export", "--status", "all")
@@ -101,7 +101,7 @@ def test_what_cannot_be_imported_is_counted_and_told(server: ScriptedServer) -> 
     assert decoded(full.stdout) == [timer("a"), other]
 
 
-def test_a_file_is_replaced_only_by_a_complete_one(server: ScriptedServer, tmp_path: Path) -> None:
+def test_only_a_complete_export_replaces_a_file(server: ScriptedServer, tmp_path: Path) -> None:
     path = tmp_path / "timers.ndjson"
     path.write_text("before")
     server.answer("GET", TIMERS, page(timer("a"), cursor="next"))
@@ -112,7 +112,7 @@ def test_a_file_is_replaced_only_by_a_complete_one(server: ScriptedServer, tmp_p
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_is_written(server: ScriptedServer, tmp_path: Path) -> None:
+def test_an_export_is_written_to_a_file(server: ScriptedServer, tmp_path: Path) -> None:
     server.answer("GET", TIMERS, page(timer("a")))
     path = tmp_path / "timers.ndjson"
     result = invoke("export", "--output", str(path))
@@ -122,7 +122,7 @@ def test_a_file_is_written(server: ScriptedServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), [("no/such", "No such file"), (".", "Is a dir")])
-def test_an_output_that_cannot_be_written(server: ScriptedServer, name: str, problem: str) -> None:
+def test_an_unwritable_output_is_reported(server: ScriptedServer, name: str, problem: str) -> None:
     result = invoke("export", "--output", name)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"--output: {name}: {problem}")

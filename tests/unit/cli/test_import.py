@@ -1,4 +1,4 @@
-"""`duetime import` against a server that answers as told."""
+"""`duetime import` against a scripted server."""
 
 import tracemalloc
 from pathlib import Path
@@ -19,7 +19,7 @@ def summary(created: int, **others: object) -> dict[str, object]:
     return {"created": created, **counts, **others}
 
 
-def test_a_file_is_sent_as_it_is(server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_file_is_sent_unchanged(server: ScriptedServer, tmp_path: Path) -> None:
     content = LINE * 5_000
     (tmp_path / "timers.ndjson").write_bytes(content)
     received: list[bytes] = []
@@ -65,7 +65,7 @@ def test_memory_does_not_grow_with_the_file(server: ScriptedServer, tmp_path: Pa
         tracemalloc.stop()
 
 
-def test_standard_input_and_a_namespace(server: ScriptedServer) -> None:
+def test_an_import_reads_standard_input_and_passes_the_namespace(server: ScriptedServer) -> None:
     received = []
 
     def read(request: httpx.Request) -> httpx.Response:
@@ -80,7 +80,7 @@ def test_standard_input_and_a_namespace(server: ScriptedServer) -> None:
     assert msgspec.json.decode(result.stdout) == summary(1)
 
 
-def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
+def test_lines_that_were_not_imported_are_listed(server: ScriptedServer) -> None:
     invalid = {"error": "INVALID_INPUT", "message": "id must be a string"}
     errors: list[dict[str, object]] = [
         {"line": n, **invalid, "details": {"field": "id"}} for n in range(3, 103)
@@ -106,7 +106,9 @@ def test_what_was_not_imported_is_told_by_line(server: ScriptedServer) -> None:
 @pytest.mark.parametrize(
     ("invalid", "last"), [(10, "12\t\tno"), (11, "and 1 more; --json shows all of them")]
 )
-def test_errors_that_are_not_shown_can_be(server: ScriptedServer, invalid: int, last: str) -> None:
+def test_errors_that_are_not_shown_are_counted(
+    server: ScriptedServer, invalid: int, last: str
+) -> None:
     error = {"error": "INVALID_INPUT", "message": "no", "details": {}}
     errors = [{"line": n, **error} for n in range(3, 3 + invalid)]
     server.answer("POST", IMPORT, summary(2, lines=99, invalid=invalid, errors=errors))
@@ -114,7 +116,7 @@ def test_errors_that_are_not_shown_can_be(server: ScriptedServer, invalid: int, 
 
 
 @pytest.mark.parametrize(("name", "problem"), [("missing", "No such file"), (".", "Is a dir")])
-def test_a_file_that_cannot_be_read(server: ScriptedServer, name: str, problem: str) -> None:
+def test_an_unreadable_file_is_reported(server: ScriptedServer, name: str, problem: str) -> None:
     result = invoke("import", name)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
@@ -122,7 +124,7 @@ def test_a_file_that_cannot_be_read(server: ScriptedServer, name: str, problem: 
     assert not server.requests
 
 
-def test_a_wrong_namespace_is_told_before_anything_is_sent(server: ScriptedServer) -> None:
+def test_a_wrong_namespace_is_reported_before_anything_is_sent(server: ScriptedServer) -> None:
     problem = refusal("NAMESPACE_NOT_FOUND", "there is no namespace 'nope'")
     server.answer("GET", "/api/v1/timers", problem, status=400)
     result = invoke("import", "-", "--namespace", "nope", stdin=LINE)
@@ -131,15 +133,15 @@ def test_a_wrong_namespace_is_told_before_anything_is_sent(server: ScriptedServe
 
 
 @pytest.mark.parametrize(
-    ("end", "code", "told"),
+    ("end", "code", "reason"),
     [
         (httpx.ReadError("cut"), 3, "the exchange with http://127.0.0.1:1 failed: cut\n"),
         (httpx.WriteTimeout("slow"), 3, "http://127.0.0.1:1 did not answer within 60 s\n"),
         (KeyboardInterrupt(), 1, "interrupted; "),
     ],
 )
-def test_an_import_that_was_cut_says_how_to_resume(
-    server: ScriptedServer, end: BaseException, code: int, told: str
+def test_an_import_that_was_cut_explains_how_to_resume(
+    server: ScriptedServer, end: BaseException, code: int, reason: str
 ) -> None:
     def break_off(request: httpx.Request) -> httpx.Response:
         request.read()
@@ -149,6 +151,6 @@ def test_an_import_that_was_cut_says_how_to_resume(
     result = invoke("import", "-", stdin=LINE * 3)
     assert result.exit_code == code
     assert result.stderr == (
-        f"{told}about 3 timers were sent; to resume, run the same command again: "
+        f"{reason}about 3 timers were sent; to resume, run the same command again: "
         "timers that were already created are recognised by their ids\n"
     )

@@ -1,4 +1,4 @@
-"""Members that give no sign of life, and what is overdue because of that."""
+"""Silent members, and the timers that are overdue because of them."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ MINUTE = 60_000_000
 
 
 class ScriptedInspector:
-    """Answers one look after the other."""
+    """Answers one read after the other."""
 
     def __init__(self, *looks: ClusterFacts) -> None:
         self._looks = list(looks)
@@ -28,10 +28,10 @@ class ScriptedInspector:
         return self._looks.pop(0)
 
     async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
-        raise AssertionError("nobody asks for states")
+        raise AssertionError("never called")
 
     async def audit(self, now: Instant) -> AuditReport:
-        raise AssertionError("nobody asks for an audit")
+        raise AssertionError("never called")
 
 
 def facts(beats: dict[str, int], overdue_us: int = 0) -> ClusterFacts:
@@ -41,7 +41,7 @@ def facts(beats: dict[str, int], overdue_us: int = 0) -> ClusterFacts:
     return ClusterFacts(ClusterView(members, shards, NOW), first_due)
 
 
-async def test_who_does_not_beat_between_two_looks_is_silent() -> None:
+async def test_a_member_that_does_not_beat_between_two_reads_is_silent() -> None:
     inspector = ScriptedInspector(
         facts({"one": 7, "two": 3}), facts({"one": 7, "two": 4, "three": 1})
     )
@@ -49,18 +49,18 @@ async def test_who_does_not_beat_between_two_looks_is_silent() -> None:
     assert silent == {"one"}
 
 
-def test_overdue_timers_of_the_silent_are_found() -> None:
+def test_overdue_timers_of_silent_members_are_a_finding() -> None:
     (finding,) = findings_of_silence(facts({"one": 7, "two": 3}, 2 * MINUTE), {"one"})
     assert finding.count == 2
     assert finding.examples == ["shard 1", "shard 3"]
     assert "is the service running?" in finding.problem
 
 
-def test_what_is_overdue_for_a_moment_or_has_a_living_owner_is_fine() -> None:
+def test_short_delays_and_timers_of_living_members_are_no_finding() -> None:
     assert findings_of_silence(facts({"one": 7}, MINUTE // 2), {"one"}) == []
     assert findings_of_silence(facts({"one": 7}, 2 * MINUTE), set()) == []
 
 
-def test_nobody_waits_for_long_leases() -> None:
+def test_long_leases_are_not_waited_for() -> None:
     assert can_tell(10)
     assert not can_tell(300)

@@ -1,4 +1,4 @@
-"""`duetime namespaces` without a server: what is sent, what is shown, what is refused."""
+"""`duetime namespaces` against a scripted server."""
 
 import msgspec
 import pytest
@@ -33,14 +33,14 @@ OTHER = {
 
 
 def refused(*arguments: str) -> tuple[int, str]:
-    """Exit status and the single line on standard error."""
+    """The exit status, and the single line on standard error."""
     result = invoke("namespaces", *arguments)
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
     return result.exit_code, line
 
 
-def test_they_are_listed(server: ScriptedServer) -> None:
+def test_namespaces_are_listed(server: ScriptedServer) -> None:
     server.answer("GET", PATH, {"namespaces": [DEFAULT, OTHER]})
     lines = invoke("namespaces").stdout.splitlines()
     assert [line.split("\t") for line in lines] == [
@@ -53,7 +53,7 @@ def test_they_are_listed(server: ScriptedServer) -> None:
     ]
 
 
-def test_one_is_shown_with_its_counts(server: ScriptedServer) -> None:
+def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
     server.answer("GET", f"{PATH}/a/b.c %", OTHER)
     lines = invoke("namespaces", "show", "a/b.c %").stdout.splitlines()
     assert [request.url.raw_path for request in server.requests] == [
@@ -81,7 +81,7 @@ def test_one_is_shown_with_its_counts(server: ScriptedServer) -> None:
         ),
     ],
 )
-def test_only_what_is_named_is_set(
+def test_only_given_options_are_sent(
     server: ScriptedServer, options: list[str], body: object
 ) -> None:
     server.answer("PUT", f"{PATH}/a", DEFAULT)
@@ -90,7 +90,7 @@ def test_only_what_is_named_is_set(
     assert server.bodies("PUT", f"{PATH}/a") == [body]
 
 
-def test_json_is_the_answer_as_it_came(server: ScriptedServer) -> None:
+def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
     server.answer("GET", PATH, {"namespaces": [OTHER], "more": 1})
     server.answer("GET", f"{PATH}/a", OTHER)
     server.answer("PUT", f"{PATH}/a", OTHER)
@@ -114,16 +114,14 @@ def test_json_is_the_answer_as_it_came(server: ScriptedServer) -> None:
         (["--json", "show", "a"], "--json: must come after `show`"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    server: ScriptedServer, arguments: list[str], line: str
-) -> None:
-    code, told = refused(*arguments)
+def test_wrong_options_are_refused(server: ScriptedServer, arguments: list[str], line: str) -> None:
+    code, error = refused(*arguments)
     assert code == 2
-    assert told.startswith(line)
+    assert error.startswith(line)
     assert server.requests == []
 
 
-def test_why_the_server_refuses_is_one_line(server: ScriptedServer) -> None:
+def test_a_refusal_is_reported_in_one_line(server: ScriptedServer) -> None:
     path = f"{PATH}/a"
     server.answer("GET", path, refusal("NAMESPACE_NOT_FOUND", "namespace\n'a' is absent"), 400)
     server.answer("GET", path, {"code": 3, "message": "no such path", "data": None}, 404)

@@ -1,4 +1,4 @@
-"""What a receiver learns from a callback."""
+"""The data that a receiver reads from a callback."""
 
 import json
 
@@ -29,7 +29,9 @@ def received(target: str = "/", body: bytes = b"", **headers: str) -> ReceivedCa
         ("/", f'{{"executeAt": "{DUE}", "payload": null}}'.encode()),
     ],
 )
-def test_lateness_is_measured_against_the_instant_it_carries(target: str, body: bytes) -> None:
+def test_lateness_is_measured_from_the_instant_that_a_callback_carries(
+    target: str, body: bytes
+) -> None:
     assert received(target, body).lateness_ms == 1.2
 
 
@@ -45,14 +47,14 @@ def test_lateness_is_measured_against_the_instant_it_carries(target: str, body: 
         ("/", b"\xff\xfe"),
     ],
 )
-def test_without_one_it_is_unknown(target: str, body: bytes) -> None:
+def test_without_an_instant_the_lateness_is_unknown(target: str, body: bytes) -> None:
     callback = received(target, body)
     assert callback.lateness_ms is None
     assert "  -  " in readable_line(callback).plain
     assert json.loads(json_line(callback))["lateness_ms"] is None
 
 
-def test_a_callback_is_one_short_line() -> None:
+def test_a_callback_is_shown_on_one_short_line() -> None:
     callback = received(
         f"/hook?due={DUE}",
         b'{"text": "' + b"x" * 500 + b'\n"}',
@@ -77,16 +79,14 @@ def timer_callback(payload: str) -> bytes:
 @pytest.mark.parametrize(
     ("payload", "shown"), [('{"a": 1}', '{"a": 1}'), ("null", "(no payload)"), ('"x"', '"x"')]
 )
-def test_a_callback_that_tells_about_its_timer_is_shown_by_its_name(
-    payload: str, shown: str
-) -> None:
+def test_a_callback_that_names_its_timer_is_shown_with_that_name(payload: str, shown: str) -> None:
     callback = received("/hook", timer_callback(payload), webhook_id="w1", timer_attempt="2")
     assert readable_line(callback).plain == (
         f"00:00:00.001Z  POST /hook  orders/order-42  attempt 2  1.2 ms late  {shown}"
     )
 
 
-def test_the_json_line_of_such_a_callback_has_its_payload_only() -> None:
+def test_the_json_line_of_a_v1_callback_has_only_its_payload() -> None:
     line = json.loads(json_line(received("/", timer_callback('{"a": [1]}'))))
     found = {name: line[name] for name in ("namespace", "id", "attempt", "lateness_ms", "payload")}
     assert found == {
@@ -107,13 +107,13 @@ def test_the_json_line_of_such_a_callback_has_its_payload_only() -> None:
         b'{"namespace":"\xff","id":"i","executeAt":"x","attempt":1,"payload":1}',
     ],
 )
-def test_a_payload_that_only_looks_like_it_is_shown_whole(body: bytes) -> None:
+def test_a_payload_that_resembles_a_v1_callback_is_shown_whole(body: bytes) -> None:
     callback = received("/", body, webhook_id="w1")
     assert "  w1  attempt -  " in readable_line(callback).plain
     assert callback.payload_text == body
 
 
-def test_a_json_line_has_everything() -> None:
+def test_a_json_line_has_every_field() -> None:
     callback = received("/x", b'{"a": 1}', webhook_id="w1", timer_attempt="1")
     assert json.loads(json_line(callback)) == {
         "arrived_at": "2030-01-01T00:00:00.001200Z",

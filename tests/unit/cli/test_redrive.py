@@ -1,4 +1,4 @@
-"""`duetime redrive` against a server that answers as told."""
+"""`duetime redrive` against a scripted server."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def _asked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duetime.cli.commands.timers.redrive.can_ask", lambda: True)
 
 
-def test_ids_are_told_one_by_one(server: ScriptedServer) -> None:
+def test_each_id_is_redriven_and_reported(server: ScriptedServer) -> None:
     server.answer("POST", REDRIVE, {"matched": 1, "redriven": 1})
     server.answer("POST", REDRIVE, refusal("TIMER_NOT_FOUND", "timer not found"), status=404)
     server.answer("POST", REDRIVE, {"matched": 1, "redriven": 1})
@@ -25,11 +25,11 @@ def test_ids_are_told_one_by_one(server: ScriptedServer) -> None:
     ]
 
 
-def test_usage_says_that_there_may_be_several_ids() -> None:
+def test_the_usage_allows_several_ids() -> None:
     assert "[OPTIONS] [ID]..." in invoke("redrive", "--help").stdout
 
 
-def test_a_choice_is_counted_and_then_redriven(server: ScriptedServer) -> None:
+def test_a_selection_is_counted_and_then_redriven(server: ScriptedServer) -> None:
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 0})
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 1_230})
     chosen = ("--error-contains", "HTTP 503", "--due-before", "2030-01-01T00:00:00Z")
@@ -45,7 +45,9 @@ def test_a_choice_is_counted_and_then_redriven(server: ScriptedServer) -> None:
 
 @pytest.mark.usefixtures("_asked_on_a_terminal")
 @pytest.mark.parametrize(("answer", "requests"), [("y", 2), ("n", 1), ("", 1)])
-def test_whoever_can_be_asked_is_asked(server: ScriptedServer, answer: str, requests: int) -> None:
+def test_a_person_at_a_terminal_is_asked(
+    server: ScriptedServer, answer: str, requests: int
+) -> None:
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 0})
     server.answer("POST", REDRIVE, {"matched": 1_234, "redriven": 1_234})
     result = invoke("redrive", "--all", stdin=f"{answer}\n".encode())
@@ -73,7 +75,7 @@ def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
         (["--due-after", "soon"], "--due-after: must be a date and time"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
+def test_wrong_options_are_refused(
     server: ScriptedServer, arguments: list[str], problem: str
 ) -> None:
     result = invoke("redrive", *arguments)

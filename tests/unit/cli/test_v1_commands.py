@@ -1,4 +1,4 @@
-"""Timers of the v1 API from the command line, against a server that answers as told."""
+"""Commands for timers of the v1 API, against a scripted server."""
 
 import msgspec
 import pytest
@@ -56,13 +56,15 @@ def timer(**changes: object) -> dict[str, object]:
         (["100%"], "/api/v1/timers/default/100%25"),
     ],
 )
-def test_every_id_has_its_path(server: ScriptedServer, arguments: list[str], path: str) -> None:
+def test_every_id_is_encoded_in_its_path(
+    server: ScriptedServer, arguments: list[str], path: str
+) -> None:
     invoke("get", *arguments)
     (request,) = server.requests
     assert request.url.raw_path.decode() == path
 
 
-def test_a_timer_is_shown_as_others_are(server: ScriptedServer) -> None:
+def test_a_v1_timer_is_shown_like_a_platform_timer(server: ScriptedServer) -> None:
     server.answer("GET", ORDER, timer())
     lines = invoke("get", "order-17", "--namespace", "orders").stdout.splitlines()
     for line in (
@@ -78,17 +80,17 @@ def test_a_timer_is_shown_as_others_are(server: ScriptedServer) -> None:
     ):
         assert line in lines
     assert any(line.startswith("retry_policy: at most 3 retries, the first") for line in lines)
-    told = invoke("get", "order-17", "--namespace", "orders", "--json").stdout
-    assert msgspec.json.decode(told) == timer()
+    output = invoke("get", "order-17", "--namespace", "orders", "--json").stdout
+    assert msgspec.json.decode(output) == timer()
 
 
-def test_cancel(server: ScriptedServer) -> None:
+def test_cancel_sends_a_delete(server: ScriptedServer) -> None:
     server.answer("DELETE", ORDER, None, status=204)
     result = invoke("cancel", "order-17", "--namespace", "orders")
     assert (result.exit_code, result.stdout) == (0, "Timer canceled.\n")
 
 
-def test_list_goes_on_with_a_cursor(server: ScriptedServer) -> None:
+def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
     server.answer("GET", "/api/v1/timers", {"timers": [timer()], "nextCursor": "abc="})
     result = invoke("list", "--namespace", "orders", "--status", "failed", "--cursor", "xyz=")
     heading, row, note = result.stdout.splitlines()
@@ -104,7 +106,7 @@ def test_list_goes_on_with_a_cursor(server: ScriptedServer) -> None:
     }
 
 
-def test_list_of_an_instant_needs_no_namespace(server: ScriptedServer) -> None:
+def test_list_by_instant_needs_no_namespace(server: ScriptedServer) -> None:
     result = invoke("list", "--due-before", "2030-01-01T00:00:00Z", "--order", "desc")
     assert result.stdout == "0 timers\n"
     assert dict(server.requests[0].url.params) == {
@@ -115,7 +117,7 @@ def test_list_of_an_instant_needs_no_namespace(server: ScriptedServer) -> None:
     }
 
 
-def test_create_with_an_id_of_ones_own(server: ScriptedServer) -> None:
+def test_create_with_an_id_uses_the_v1_api(server: ScriptedServer) -> None:
     server.answer("POST", "/api/v1/timers", timer(), headers={"timer-existence": "created"})
     result = invoke(
         *("create", "--namespace", "orders", "--id", "order-17", "--url", "http://127.0.0.1/hook"),
@@ -153,7 +155,7 @@ EXACT = '{"a": 0.10000000000000000555, "a" : 1e400, "b":\t"\\u00fc",\n"c": 1.10}
         (["--id", "order-17"], "/api/v1/timers", ("payload", "metadata")),
     ],
 )
-def test_json_is_sent_as_it_is_written(
+def test_create_sends_json_as_written(
     server: ScriptedServer, arguments: list[str], path: str, members: tuple[str, ...]
 ) -> None:
     server.answer("POST", path, {"code": 0, "message": "", "data": {"id": UUID}})
@@ -165,7 +167,7 @@ def test_json_is_sent_as_it_is_written(
         assert EXACT.encode() in bytes(body[member])
 
 
-def test_update_sends_json_as_it_is_written(server: ScriptedServer) -> None:
+def test_update_sends_json_as_written(server: ScriptedServer) -> None:
     server.answer("GET", ORDER, timer())
     server.answer("PUT", ORDER, timer())
     result = invoke("update", "order-17", "--namespace", "orders", "--payload", EXACT)
@@ -178,7 +180,7 @@ def test_update_sends_json_as_it_is_written(server: ScriptedServer) -> None:
     [
         ({"Timer-Existence": "created"}, "Timer created."),
         ({"Timer-Existence": "existing"}, "Timer existed already."),
-        # Whoever stands in between may drop what it does not know.
+        # A proxy may drop headers that it does not know.
         ({}, "Timer accepted."),
     ],
 )
@@ -189,14 +191,14 @@ def test_create_says_whether_the_timer_is_new(
     result = invoke(*CREATE, "--id", "order-17")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith(f"{headline}\nid: order-17\n")
-    told = invoke(*CREATE, "--id", "order-17", "--json").stdout
-    assert msgspec.json.decode(told) == timer()
+    output = invoke(*CREATE, "--id", "order-17", "--json").stdout
+    assert msgspec.json.decode(output) == timer()
 
 
 @pytest.mark.parametrize(
     ("status", "headline"), [(201, "Timer created."), (200, "Timer existed already.")]
 )
-def test_create_says_so_of_timers_of_the_platform_api(
+def test_create_says_whether_a_platform_timer_is_new(
     server: ScriptedServer, status: int, headline: str
 ) -> None:
     answer = {"code": 0, "message": "", "data": {"id": UUID}}
@@ -205,7 +207,7 @@ def test_create_says_so_of_timers_of_the_platform_api(
     assert (result.exit_code, result.stdout) == (0, f"{headline}\nid: {UUID}\n")
 
 
-def test_create_says_what_a_timer_that_exists_differs_in(server: ScriptedServer) -> None:
+def test_create_names_the_differences_from_an_existing_timer(server: ScriptedServer) -> None:
     problem = "a timer with this id exists and differs in executeAt, payload"
     server.answer("POST", "/api/v1/timers", refusal("TIMER_CONFLICT", problem), status=409)
     result = invoke(*CREATE, "--id", "order-17")
@@ -224,7 +226,7 @@ def test_create_says_what_a_timer_that_exists_differs_in(server: ScriptedServer)
         (["--id", "a", "--callback-timeout", "5"], "--callback-timeout: must be a duration"),
     ],
 )
-def test_create_refuses_what_the_other_api_has(
+def test_create_refuses_options_of_the_other_api(
     server: ScriptedServer, arguments: list[str], problem: str
 ) -> None:
     result = invoke("create", "--url", "http://127.0.0.1/", "--in", "1h", *arguments)
@@ -246,7 +248,7 @@ def test_create_refuses_what_the_other_api_has(
         (["--callback-timeout", "5s"], {"callbackTimeout": "5s"}),
     ],
 )
-def test_update_sends_what_changes(
+def test_update_sends_the_changes(
     server: ScriptedServer, arguments: list[str], body: object
 ) -> None:
     server.answer("GET", ORDER, timer())
@@ -257,7 +259,7 @@ def test_update_sends_what_changes(
     assert server.bodies("PUT", ORDER) == [body]
 
 
-def test_update_refuses_what_the_api_cannot_change(server: ScriptedServer) -> None:
+def test_update_refuses_options_that_the_api_cannot_change(server: ScriptedServer) -> None:
     result = invoke("update", "order-17", "--namespace", "orders", "--metadata", "1")
     assert result.exit_code == 2
     assert result.stderr.startswith("--metadata: cannot be changed through the v1 API")
@@ -268,7 +270,7 @@ def test_update_refuses_what_the_api_cannot_change(server: ScriptedServer) -> No
     "arguments", [["get", "order-17"], ["get", "order-17", "--json"], ["list", "--json"]]
 )
 @pytest.mark.parametrize("digits", ["9" * 5_000, "-1.5e400"])
-def test_a_number_that_is_too_much_for_python_is_shown(
+def test_a_number_too_large_for_python_is_shown(
     server: ScriptedServer, arguments: list[str], digits: str
 ) -> None:
     poisoned = timer() | {"payload": msgspec.Raw(digits.encode())}
@@ -279,13 +281,13 @@ def test_a_number_that_is_too_much_for_python_is_shown(
     assert digits in result.stdout.replace("\n", "").replace(" ", "")
 
 
-def test_names_lead_there_and_back() -> None:
+def test_field_names_translate_there_and_back() -> None:
     there = in_platform_names(timer())
     assert in_platform_names(there) == there
     assert in_v1_names({"retry_policy": there["retry_policy"]}) == {"retryPolicy": POLICY}
 
 
-def test_a_callback_can_go_to_nats(server: ScriptedServer) -> None:
+def test_create_with_a_nats_callback(server: ScriptedServer) -> None:
     server.answer("POST", "/timers", {"code": 0, "message": "", "data": {"id": UUID}}, status=201)
     at = ("--at", "2030-01-01T12:00:00Z", "--no-payload")
     invoke("create", "--nats-topic", "events.timer", "--nats-key", "user-7", "--ack", *at)
@@ -297,7 +299,7 @@ def test_a_callback_can_go_to_nats(server: ScriptedServer) -> None:
     ]
 
 
-def test_a_timer_of_the_bus_is_shown_as_one(server: ScriptedServer) -> None:
+def test_a_timer_of_the_bus_is_shown_with_its_type(server: ScriptedServer) -> None:
     server.answer("GET", ORDER, timer(callbackUrl=None, callbackType="bus", payload=None))
     shown = invoke("get", "order-17", "--namespace", "orders").stdout
     assert "callback_type: bus" in shown.splitlines()

@@ -1,4 +1,4 @@
-"""Timers as they are shown, on a terminal and in a pipe."""
+"""Output of timers, on a terminal and in a pipe."""
 
 from collections.abc import Callable
 from typing import Any
@@ -71,7 +71,7 @@ def test_attempts_are_a_table(piped: Show) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("members", "shown"),
     [
         ({"outcome": "rescheduled", "error": None}, "rescheduled"),
         (
@@ -79,13 +79,13 @@ def test_attempts_are_a_table(piped: Show) -> None:
             "interrupted: connection reset",
         ),
         ({"outcome": "interrupted", "error": INTERRUPTED}, INTERRUPTED),
-        # Older servers do not tell the outcome.
+        # Older servers do not send the outcome.
         ({"error": None}, "-"),
         ({"error": "HTTP 503"}, "HTTP 503"),
     ],
 )
-def test_attempts_say_how_they_ended(piped: Show, told: dict[str, object], shown: str) -> None:
-    attempt = {"number": 1, "due_at": "2030-01-01T12:00:00Z", **told}
+def test_attempts_show_their_outcome(piped: Show, members: dict[str, object], shown: str) -> None:
+    attempt = {"number": 1, "due_at": "2030-01-01T12:00:00Z", **members}
     *_, last = piped(timer(attempts=[attempt])).splitlines()
     assert last == f"1\t2030-01-01T12:00:00Z\t-\t-\t{shown}"
 
@@ -102,14 +102,14 @@ def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     assert "retry_policy: none" in piped(timer(retry_policy=None)).splitlines()
 
 
-def test_a_pipe_gets_one_line_each_without_padding(piped: Show) -> None:
+def test_fields_in_a_pipe_are_one_line_each_without_padding(piped: Show) -> None:
     text = piped(timer(last_error="word " * 100 + "end", callback_config={"url": LONG_URL}))
     assert f"callback.url: {LONG_URL}\n" in text
     assert f"last_error: {'word ' * 100}end\n" in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
-def test_a_terminal_breaks_between_words_only(on_terminal: Show) -> None:
+def test_a_terminal_wraps_between_words_only(on_terminal: Show) -> None:
     text = on_terminal(timer(last_error="word " * 30 + "end", callback_config={"url": LONG_URL}))
     lines = text.splitlines()
     assert any(line.endswith(LONG_URL) for line in lines)
@@ -117,12 +117,12 @@ def test_a_terminal_breaks_between_words_only(on_terminal: Show) -> None:
         "word",
         "end",
     }
-    # Below the fields is the table of attempts, whose columns are never broken.
+    # Below the fields is the table of attempts, whose columns never wrap.
     fields = lines[: lines.index("")]
     assert all(len(line) <= 60 for line in fields if LONG_URL not in line)
 
 
-def test_the_list_is_separated_by_tabs_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_in_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     print_timers([timer()], total=1, offset=0)
     head, row, foot = capsys.readouterr().out.splitlines()
     assert head == "id\tstatus\tdue\texecute_at\ttype"
@@ -154,7 +154,7 @@ def test_headers_are_read_in_either_form(text: str, name: str, value: str) -> No
         (None, {"API_KEY": "b", "DUETIME_API_KEY": "d"}, {}, "DUETIME_API_KEY in .env"),
     ],
 )
-def test_the_source_of_the_key_is_known(
+def test_the_source_of_a_key_is_known(
     given: str | None, dotenv: dict[str, str], environ: dict[str, str], source: str
 ) -> None:
     key = find_key(given, dotenv, environ)

@@ -42,6 +42,6 @@ def test_lateness() -> None:
     assert lateness(None) == "-"
 
 
-def test_what_came_from_elsewhere_cannot_drive_the_terminal() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable("a\x1b[31m\r\nb") == "a\\x1b[31m\\r\\nb"
     assert printable("abcdef", 4) == "abc…"

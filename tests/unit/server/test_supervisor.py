@@ -1,4 +1,4 @@
-"""What the supervisor does about workers that die, fail, or are to be replaced."""
+"""The supervisor: workers that die, fail to start, or are replaced."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ DATABASE_AWAY = Ending(1, "the database is away")
 
 
 class FakeWorker:
-    """Ready after `start_seconds`, unless it fails then; stops when asked, unless it hangs."""
+    """Is ready after `start_seconds` or fails then; stops when told to, unless it hangs."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ Make = Callable[[int, int], FakeWorker]
 
 
 class Bench:
-    """A supervisor of fake workers. `make` may be exchanged while it runs."""
+    """A supervisor of fake workers. `make` may be replaced while it runs."""
 
     def __init__(self, workers: int = 2, make: Make = FakeWorker) -> None:
         self.make = make
@@ -102,7 +102,7 @@ class Bench:
         await self.supervisor.run_until(self.stopped, self._note_start)
 
     def alive(self) -> list[int]:
-        """The pids of the workers that live."""
+        """The pids of the living workers."""
         return [worker.pid for worker in self.launched if worker.is_alive]
 
     def _launch(self, number: int, replaced: Worker | None) -> FakeWorker:
@@ -143,7 +143,7 @@ async def test_a_worker_that_dies_is_started_again_at_once() -> None:
 
 
 @on_virtual_time
-async def test_a_worker_that_cannot_come_back_is_tried_ever_more_seldom() -> None:
+async def test_a_worker_that_keeps_failing_is_restarted_less_and_less_often() -> None:
     async with Bench() as bench:
         bench.make = failing
         with capture_logs() as logs:
@@ -188,13 +188,15 @@ def test_a_first_start_that_fails_stops_everything(failing_number: int) -> None:
         (Ending(0), "worker 1 ended with status 0 before it was ready", 1),
     ],
 )
-def test_a_silent_failure_is_put_into_words(ending: Ending, message: str, status: int) -> None:
+def test_a_failure_without_a_message_is_described(
+    ending: Ending, message: str, status: int
+) -> None:
     failed = WorkerFailed(1, ending)
     assert (failed.message, failed.status) == (message, status)
 
 
 @on_virtual_time
-async def test_a_stop_during_the_start_leaves_nobody_behind() -> None:
+async def test_a_stop_during_the_start_leaves_no_worker_behind() -> None:
     bench = Bench(workers=3)
     running = asyncio.create_task(bench.run())
     await bench.clock.sleep(1.5)
@@ -206,7 +208,7 @@ async def test_a_stop_during_the_start_leaves_nobody_behind() -> None:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_a_stop_while_a_worker_comes_back_leaves_nobody_behind(steps: int) -> None:
+def test_a_stop_while_a_worker_restarts_leaves_no_worker_behind(steps: int) -> None:
     @on_virtual_time
     async def run() -> None:
         async with Bench() as bench:
@@ -232,7 +234,7 @@ async def test_a_stop_waits_for_the_slowest_and_a_kill_does_not() -> None:
 
 
 @on_virtual_time
-async def test_a_roll_replaces_one_after_the_other_and_never_has_fewer() -> None:
+async def test_a_roll_replaces_workers_one_by_one_and_never_has_fewer() -> None:
     async with Bench(workers=3) as bench:
         with capture_logs() as logs:
             bench.supervisor.roll()
@@ -262,7 +264,7 @@ async def test_a_roll_that_cannot_start_new_workers_keeps_the_old_ones() -> None
 
 
 @on_virtual_time
-async def test_a_worker_that_hangs_while_it_is_replaced_is_killed() -> None:
+async def test_a_worker_that_hangs_during_its_replacement_is_killed() -> None:
     async with Bench(make=lambda number, pid: FakeWorker(number, pid, hangs=pid == 100)) as bench:
         bench.supervisor.roll()
         await bench.clock.sleep(STOP_TIMEOUT_SECONDS)
@@ -282,7 +284,7 @@ async def test_a_worker_that_dies_while_its_successor_starts_is_replaced_once() 
 
 
 @on_virtual_time
-async def test_a_stop_during_a_roll_leaves_nobody_behind() -> None:
+async def test_a_stop_during_a_roll_leaves_no_worker_behind() -> None:
     async with Bench() as bench:
         bench.supervisor.roll()
         await bench.clock.sleep(0.5)
