@@ -51,7 +51,7 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
     command starts without the code of the server."""
     app = typer.Typer(
         name="duetime",
-        help="Durable timers: register a callback for an instant, and it is made.",
+        help="Durable timers: register a callback for an instant, and Duetime makes it.",
         epilog="Start with: duetime dev",
         no_args_is_help=True,
         add_completion=False,

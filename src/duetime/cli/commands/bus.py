@@ -145,8 +145,8 @@ def tail(
 ) -> None:
     """Show messages as they arrive. Other consumers still receive them.
 
-    `--last` shows messages first that are already on the bus. Commands stay there until the
-    service has created their timers.
+    With `--last`, messages that are already on the bus are shown first. Commands stay there until
+    the service has created their timers.
 
     Examples:
 

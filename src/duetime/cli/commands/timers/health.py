@@ -19,8 +19,10 @@ _HEADINGS = ["endpoint", "state", "under way", "waiting", "failures in a row", "
 
 
 def health(server: ServerOption = None, as_json: JsonOption = False) -> None:
-    """Show the health of a server. The exit status is 0 if it is up, 1 if it is not well, 3 if
-    it cannot be reached."""
+    """Show the health of a server.
+
+    The exit status is 0 if the server is healthy, 1 if it is not, 3 if it cannot be reached.
+    """
     client = PlatformClient(server, api_key=None)
     answer, envelope = client.exchange("GET", "/healthz")
     if as_json:

@@ -41,7 +41,7 @@ class Order(StrEnum):
 
 def list_timers(
     status: Annotated[StatusName | None, typer.Option(help="Only timers with this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Longest page.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of timers.")] = 50,
     offset: Annotated[int, typer.Option(min=0, help="Number of timers to skip.")] = 0,
     sort: Annotated[SortName | None, typer.Option(help="Instant to sort by [created_at].")] = None,
     order: Annotated[Order | None, typer.Option(help="Oldest or newest first [desc].")] = None,
