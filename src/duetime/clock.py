@@ -1,11 +1,11 @@
-"""The clock of this machine, and the only place where time is read."""
+"""The clock of this machine: the only module that reads the time."""
 
 import asyncio
 import time
 
 from duetime.domain.instants import Instant
 
-# A lease runs out while the machine sleeps, too; Linux leaves that out of CLOCK_MONOTONIC.
+# A lease expires while the machine sleeps, too; on Linux CLOCK_MONOTONIC leaves that time out.
 _MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -16,7 +16,7 @@ class SystemClock:
         return Instant(time.time_ns() // 1_000)
 
     def monotonic(self) -> float:
-        """Counts the time in which the machine was suspended, where the system can tell."""
+        """Includes the time in which the machine was suspended, where the system can tell."""
         return time.clock_gettime(_MONOTONIC)
 
     async def sleep(self, seconds: float) -> None:

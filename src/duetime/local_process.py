@@ -1,7 +1,6 @@
-"""Whether another process on this machine still exists.
+"""Finds out whether another process on this machine still exists.
 
-A process that died cannot say so, but its machine knows: its peers here need not wait for its
-lease to run out.
+The machine knows when a process has died, so its peers here need not wait for its lease to expire.
 """
 
 import os
@@ -12,13 +11,13 @@ from typing import NamedTuple
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _START_TIME_FIELD = 19
-"""Of /proc/<pid>/stat, counted after the name in parentheses."""
+"""Index of the start time in /proc/<pid>/stat, counted after the name in parentheses."""
 
 
 def process_name(pid: int | None = None) -> str:
     """A name that no other process ever had: machine boot, process namespace, pid, start.
 
-    Empty where the system does not tell, or when there is no such process.
+    Empty where the system hides one of these, or when there is no such process.
     """
     pid = os.getpid() if pid is None else pid
     try:
@@ -31,8 +30,8 @@ def process_name(pid: int | None = None) -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """When the process was started; None when there is none. Raises OSError when the system
-    does not tell."""
+    """The start time of the process; None when there is no such process. Raises OSError when the
+    system hides it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -43,17 +42,17 @@ def _start_of(pid: int) -> str | None:
 
 
 def _check_not_hidden(pid: int) -> None:
-    """The system may hide the processes of other users. Raises PermissionError for one that
-    exists all the same."""
+    """Raises PermissionError if the process exists and the system hides it, as it may hide the
+    processes of other users."""
     with suppress(ProcessLookupError):
         os.kill(pid, 0)
         raise PermissionError(f"process {pid} exists and cannot be looked at")
 
 
 def is_gone(name: str) -> bool:
-    """Whether the process of that name lived on this machine and is no more.
+    """Whether the process of that name ran on this machine and has ended.
 
-    False whenever that cannot be known for certain.
+    False whenever that is not certain.
     """
     own = _parts(process_name())
     other = _parts(name)

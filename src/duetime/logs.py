@@ -1,7 +1,7 @@
-"""Structured logs: a stable event name such as `timer.delivered`, and fields.
+"""Structured logs: a stable event name such as `timer.failed`, and fields.
 
-Modules log with `structlog.get_logger()`; what libraries log through the standard library takes
-the same way out. Nothing is formatted for a level that is off.
+Modules log with `structlog.get_logger()`; messages that libraries log through the standard library
+are written in the same way. Nothing is formatted for a level that is off.
 """
 
 import logging
@@ -25,8 +25,8 @@ _TALKATIVE_LIBRARIES = ("asyncio", "httpcore", "httpx", "uvicorn")
 def configure_logs(level: str, layout: str, stream: TextIO | None = None) -> None:
     """Send all logs to `stream` (standard error unless given).
 
-    `level` is trace, debug, info, warn or error; trace lets libraries say everything, else only
-    their warnings appear. `layout` is json, text or auto, which is text on a terminal.
+    `level` is trace, debug, info, warn or error; all messages of libraries appear with trace, and
+    only their warnings otherwise. `layout` is json, text or auto, which is text on a terminal.
     """
     stream = stream or sys.stderr
     minimum = _LEVELS[level]
@@ -63,7 +63,7 @@ def configure_logs(level: str, layout: str, stream: TextIO | None = None) -> Non
 
 def _rendering(as_text: bool, colors: bool) -> list[Processor]:
     if as_text:
-        # Without the variables of each frame: payloads and passwords may be among them.
+        # Tracebacks without variables: payloads and passwords may be among them.
         return [
             structlog.dev.ConsoleRenderer(
                 colors=colors,

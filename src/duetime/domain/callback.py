@@ -1,21 +1,21 @@
-"""What is to be called when a timer is due, and how its answer is read."""
+"""Callbacks: the call made when a timer is due, and how its answer is read."""
 
 from enum import StrEnum
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 DEFAULT_TIMEOUT_MS = 30_000
-"""How long an attempt may take where nobody has set anything else."""
+"""Time that an attempt may take unless configured otherwise."""
 
 Payload = Raw | UnsetType
-"""The client's JSON, to the letter; unset when there is none, which is not the same as null."""
+"""The client's JSON, verbatim; unset when there is none, which is not the same as null."""
 
 
 class CallbackProtocol(StrEnum):
-    """How an HTTP callback is worded and its answer is read."""
+    """The form of an HTTP callback's body and answer."""
 
     STATUS = "status"
-    """The payload is the body; any 2xx completes the timer, whatever the answer's body says."""
+    """The payload is the body; any 2xx completes the timer, whatever the body of the answer."""
 
     ANSWER = "answer"
     """The body is `{namespace, id, executeAt, attempt, payload}`; a 200 must carry
@@ -27,7 +27,7 @@ class HttpCallback(
 ):
     """A POST to `url`. Header names and values have been checked to be safe on the wire.
 
-    Here and in the other callbacks, no `timeout_ms` means the one that the service is set to.
+    Here and in the other callbacks, the setting of the service applies without a `timeout_ms`.
     """
 
     url: str
@@ -40,8 +40,8 @@ class HttpCallback(
 class NatsCallback(
     Struct, frozen=True, kw_only=True, tag="nats", tag_field="type", omit_defaults=True
 ):
-    """A message published on `topic`, or on `topic.key` when there is a key. With `ack` it has
-    to be stored by a JetStream stream."""
+    """A message published on `topic`, or on `topic.key` when there is a key. With `ack` a
+    JetStream stream has to store it."""
 
     topic: str
     key: str | None = None
@@ -58,7 +58,7 @@ class NatsCallback(
 class BusCallback(
     Struct, frozen=True, kw_only=True, tag="bus", tag_field="type", omit_defaults=True
 ):
-    """A `DueTimeReached` event on the bus this service is connected to."""
+    """A `DueTimeReached` event on the bus that this service is connected to."""
 
     timeout_ms: int | None = None
 

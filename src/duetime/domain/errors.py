@@ -1,4 +1,4 @@
-"""The errors a caller can meet. Each knows its kind; a front door turns kinds into its codes."""
+"""The errors that a caller can get. Each has a kind, which a front door turns into its code."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -21,7 +21,7 @@ class ErrorKind(Enum):
 
 
 class DuetimeError(Exception):
-    """Base of everything Duetime raises on purpose. `message` is fit to be shown."""
+    """Base of everything Duetime raises on purpose. `message` may be shown to callers."""
 
     kind: ErrorKind
 
@@ -31,7 +31,7 @@ class DuetimeError(Exception):
 
 
 class InvalidInput(DuetimeError):
-    """A value that cannot be accepted. `field` is its name in the door's own spelling."""
+    """A value that is not accepted. `field` is its name in the spelling of the front door."""
 
     kind = ErrorKind.INVALID_INPUT
 
@@ -53,7 +53,7 @@ class NamespaceNotFound(DuetimeError):
     kind = ErrorKind.NAMESPACE_NOT_FOUND
 
     def __init__(self, namespace: str) -> None:
-        # What cannot be one need not be repeated at full length.
+        # A text too long for a name is not repeated in full.
         shown = namespace if len(namespace) <= MAX_KEY_CHARACTERS else f"{namespace[:40]}..."
         super().__init__(f"namespace '{shown}' does not exist")
 
@@ -67,7 +67,7 @@ class TimerNotFound(DuetimeError):
 
 
 class TimerNotPending(DuetimeError):
-    """The timer could not be changed or canceled because of the status it has."""
+    """The timer cannot be changed or canceled because of its status."""
 
     kind = ErrorKind.TIMER_NOT_PENDING
 
@@ -77,7 +77,7 @@ class TimerNotPending(DuetimeError):
 
 
 class TimerNotFailed(DuetimeError):
-    """The timer could not be redriven because it is not failed."""
+    """The timer cannot be redriven because it is not failed."""
 
     kind = ErrorKind.TIMER_NOT_FAILED
 
@@ -87,14 +87,14 @@ class TimerNotFailed(DuetimeError):
 
 
 class TimerConflict(DuetimeError):
-    """A timer with this key exists and was asked for in other words."""
+    """A different timer with this key exists."""
 
     kind = ErrorKind.TIMER_CONFLICT
 
 
 class TimerDiffers(TimerConflict):
-    """A timer with this id exists and is a different one. `fields` are the names of what differs;
-    what it is instead may be nobody's business here, so it is not told."""
+    """A different timer with this id exists. `fields` names the fields that differ. Their values
+    are not revealed: the caller may not be entitled to them."""
 
     def __init__(self, fields: Sequence[str]) -> None:
         super().__init__(f"a timer with this id exists and differs in {', '.join(fields)}")
@@ -102,23 +102,23 @@ class TimerDiffers(TimerConflict):
 
 
 class Unavailable(DuetimeError):
-    """Something that we depend on could not do its work now. `what` it is, in a word."""
+    """A dependency cannot do its work now. `what` names it in a word."""
 
     kind = ErrorKind.UNAVAILABLE
     what: str
 
 
 class BusUnavailable(Unavailable):
-    """The bus could not do its work now. What was to be published may have been or not."""
+    """The bus cannot do its work now. A message may or may not have been published."""
 
     what = "bus"
 
 
 class StoreUnavailable(Unavailable):
-    """The store could not do its work now. What was to be written may have been written or
-    not, but never in part.
+    """The store cannot do its work now. A write may or may not have taken place, but never in
+    part.
 
-    `told` is what callers of an API are told, where the message is for operators only.
+    `told` is the message for callers of an API, where `message` is for operators only.
     """
 
     what = "store"
@@ -129,6 +129,6 @@ class StoreUnavailable(Unavailable):
 
 
 class SettingsError(DuetimeError):
-    """Start-up is refused. The message has one line per problem."""
+    """The settings are refused, and with them the start. The message has one line per problem."""
 
     kind = ErrorKind.INVALID_INPUT

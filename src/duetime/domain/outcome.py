@@ -8,18 +8,18 @@ from msgspec import Struct
 from duetime.domain.instants import Instant
 
 INTERRUPTED = "interrupted: the service stopped before an answer was recorded"
-"""The error of an attempt whose service did not live to see it answered."""
+"""The error of an attempt whose service ended before the answer was recorded."""
 
 
 class AttemptOutcome(StrEnum):
-    """How an attempt ended, in a word. The words are stored; they never change meaning."""
+    """The outcome of an attempt in a word. The words are stored; they never change meaning."""
 
     COMPLETED = "completed"
     RESCHEDULED = "rescheduled"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
-    """No answer was recorded, and it is nobody's failure: the service stopped meanwhile, or the
-    connection turned out to be gone."""
+    """No answer was recorded, and the endpoint is not to blame: the service stopped meanwhile, or
+    the connection turned out to be gone."""
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -42,10 +42,10 @@ class Rescheduled(Struct, frozen=True, kw_only=True):
 class Failed(Struct, frozen=True, kw_only=True):
     """The endpoint refused, did not answer in time, or could not be reached.
 
-    `error` tells a person why. `retry_after_ms` is what the endpoint asked for, if it did.
-    `blames_endpoint` is False when the endpoint is evidently alive and only this timer is
-    refused: then its other timers have nothing to fear. `is_away` is True when it is known that
-    they would fare no better now.
+    `error` is for people. `retry_after_ms` is the delay that the endpoint asked for, if any.
+    `blames_endpoint` is False when the endpoint is evidently alive and refuses only this timer:
+    then its other timers are not affected. `is_away` is True when it is known that they would
+    fail now as well.
     """
 
     kind: ClassVar[AttemptOutcome] = AttemptOutcome.FAILED
@@ -60,8 +60,8 @@ class Failed(Struct, frozen=True, kw_only=True):
 class Interrupted(Struct, frozen=True, kw_only=True):
     """The connection turned out to be gone when the attempt was made.
 
-    Most likely the endpoint never saw it. It is made again at once, as an attempt of its own;
-    it is nobody's failure.
+    Most likely the endpoint never saw the attempt. Another one is made at once, and no failure is
+    counted.
     """
 
     kind: ClassVar[AttemptOutcome] = AttemptOutcome.INTERRUPTED

@@ -1,18 +1,18 @@
-"""When a failed attempt is tried again."""
+"""Retry policies: whether and when a failed attempt is repeated."""
 
 from msgspec import Struct
 
 JITTER = 0.2
-"""A delay is stretched by up to this share, so that timers that failed together come back
-spread out. It never shrinks: a retry is never earlier than its interval."""
+"""Share by which a delay is stretched at most, so that timers that failed together come back
+spread out. A delay never shrinks: a retry is never earlier than its interval."""
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often, how long and at which intervals a failing callback is tried again.
+    """The number, the time span and the intervals of the retries of a failing callback.
 
     `max_interval_ms` bounds an interval before jitter. No retry is planned later than
-    `max_duration_ms` after the first attempt was made: a timer that a long outage made late has
-    all its retries.
+    `max_duration_ms` after the first attempt was made: a timer that a long outage made late still
+    has all its retries.
     """
 
     max_retries: int = 3
@@ -32,8 +32,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def delay_ms(self, failures: int, chance: float, retry_after_ms: int | None = None) -> float:
         """The wait before the next attempt.
 
-        `chance` is a random number from 0 up to 1. `retry_after_ms`, what the endpoint asked
-        for, is honoured when it is longer than the interval, up to `max_interval_ms`.
+        `chance` is a random number from 0 up to 1. `retry_after_ms` is the delay that the endpoint
+        asked for; it is honoured when it is longer than the interval, up to `max_interval_ms`.
         """
         interval = self.interval_ms(failures)
         if retry_after_ms is not None:
@@ -47,4 +47,4 @@ UNTIL_DELIVERED = RetryPolicy(
     initial_interval_ms=100,
     max_interval_ms=5_000,
 )
-"""For what is never given up: events of the bus, whose broker is expected to come back."""
+"""The policy of bus events, which are never given up: the broker is expected to come back."""

@@ -1,4 +1,4 @@
-"""The timer and what is remembered of its attempts."""
+"""The timer, its attempts, and the claim that the engine gets of it."""
 
 from enum import IntEnum
 
@@ -12,7 +12,7 @@ from duetime.domain.retry import RetryPolicy
 
 
 class TimerStatus(IntEnum):
-    """Where a timer is in its life. The numbers are stored; they never change meaning."""
+    """The status of a timer. The numbers are stored; they never change meaning."""
 
     PENDING = 0
     EXECUTING = 1
@@ -35,10 +35,9 @@ _OUTCOMES: dict[str | None, AttemptOutcome] = {outcome.value: outcome for outcom
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One try to deliver. `error` is absent when it was completed or rescheduled.
 
-    An attempt that the service did not live to see answered has neither `sent_at` nor
-    `answered_at`, because nobody is left who knows. `recorded_outcome` is absent in attempts that
-    were made by older releases, and may be a word of a later one; `outcome` tells of these what can
-    be known.
+    An attempt whose service ended before the answer was recorded has neither `sent_at` nor
+    `answered_at`. `recorded_outcome` is absent in attempts made by older releases, and may be a
+    word of a later release; `outcome` is then derived from the error.
     """
 
     number: int
@@ -62,13 +61,13 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Timer(Struct, frozen=True, kw_only=True, gc=False):
     """A promise for an instant, as the store keeps it.
 
-    `execute_at` is the instant the client asked for. `due_at` is when the next attempt is to
-    be made: the same instant at first, later ones while retries are waited for. `delivery_id`
-    names this firing: it stays through retries and crash repeats and changes when the timer
-    is rescheduled or its callback or instant is changed. `attempt` counts the attempts of this
-    firing, `failures` those of them that failed. `claim_number` counts every claim of the timer
-    and never goes back, so it names one claim. `epoch` and `claimed_at` are those of the claim
-    while the timer is executing. `updated_at` of a finished timer is the instant it finished.
+    `execute_at` is the instant the client asked for. `due_at` is the instant of the next attempt:
+    the same at first, later ones while a retry is planned. `delivery_id` names this firing: it
+    stays through retries and crash repeats and changes when the timer is rescheduled or its
+    callback or instant is changed. `attempt` counts the attempts of this firing, `failures` the
+    failed ones. `claim_number` counts every claim of the timer and never goes back, so it names
+    one claim. `epoch` and `claimed_at` belong to the claim while the timer is executing.
+    `updated_at` of a finished timer is the instant it finished.
     `command_order` is the position of the bus command that scheduled the timer; a command with a
     lower or equal position changes nothing. Timers of the APIs have 0.
     """
@@ -99,12 +98,12 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """What the engine gets of a timer that it claimed: enough to deliver and to settle it.
+    """The part of a claimed timer that the engine gets: enough to deliver and to settle it.
 
     `(namespace, id, created_at, claim_number, epoch)` is the guard of the settlement: a store
-    applies it only while the timer is executing under exactly that claim and epoch. The attempt
-    would not do: its number repeats after a claim was handed back. `created_at` tells a timer
-    from one of the same key that was removed.
+    applies it only while the timer is executing under exactly that claim and epoch. The number of
+    the attempt would not do: it repeats after a claim was handed back. `created_at` tells the
+    timer from an earlier one of the same key that was removed.
     """
 
     namespace: str

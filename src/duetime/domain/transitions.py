@@ -8,7 +8,7 @@
     pending -> canceled             canceled
     failed -> pending               redriven
 
-Finished states never change again by themselves: `redriven` is an operator's word.
+Finished states never change again by themselves; `redriven` takes an operator.
 """
 
 from collections.abc import Callable
@@ -35,10 +35,10 @@ from duetime.domain.timer import Attempt, Claim, Timer, TimerStatus
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The state that an executing timer gets, and the guard under which it gets it.
+    """The next state of an executing timer, and the guard under which it applies.
 
-    It applies only while the timer that was created at `created_at` is executing under
-    `claim_number` and `epoch`; otherwise somebody else has taken over, and nothing is written.
+    A settlement applies only while the timer that was created at `created_at` is executing under
+    `claim_number` and `epoch`; otherwise another owner has taken over, and nothing is written.
     """
 
     namespace: str
@@ -68,12 +68,12 @@ def claim_id_of(claim: Claim | Settlement) -> ClaimId:
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a client wants different. A field left unset stays as it is.
+    """A client's change of a timer. A field left unset stays as it is.
 
-    `delivery_id` is the name of the new firing, used if the change makes one. With
-    `only_firing` the change applies only while the timer's firing is that one: who changes a
-    part of the callback has seen the other parts. With `only_updated_at` it applies only while
-    the timer is as it was left then.
+    `delivery_id` is the name of the new firing, used if the change makes one. With `only_firing`
+    the change applies only while that is the timer's firing: a change of a part of the callback
+    depends on the other parts. With `only_updated_at` it applies only while the timer was not
+    changed since.
     """
 
     updated_at: Instant
@@ -89,7 +89,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Redrive(Struct, frozen=True, kw_only=True):
-    """A failed timer that is to be fired once more, and the name of that firing."""
+    """A request to fire a failed timer once more, and the name of that firing."""
 
     key: TimerKey
     delivery_id: str
@@ -98,7 +98,7 @@ class Redrive(Struct, frozen=True, kw_only=True):
 def settlement_of(
     claim: Claim, outcome: Outcome, *, chance: float, new_delivery_id: Callable[[], str]
 ) -> Settlement:
-    """The settlement of an attempt that was made. `chance` feeds the jitter of a retry."""
+    """The settlement of an attempt that was made. `chance` determines the jitter of a retry."""
     attempts = _remembered((*claim.attempts, _attempt(claim, outcome)))
     now = outcome.answered_at
     match outcome:
@@ -152,7 +152,7 @@ def claimed(timer: Timer, *, epoch: Epoch, now: Instant) -> Timer:
 
 
 def claim_of(timer: Timer) -> Claim:
-    """What the engine is handed of an executing timer."""
+    """The claim of an executing timer."""
     assert timer.claimed_at is not None
     return Claim(
         namespace=timer.key.namespace,
@@ -192,7 +192,7 @@ def settled(timer: Timer, settlement: Settlement) -> Timer:
 
 
 def recovered(timer: Timer) -> Timer:
-    """What a dead owner left executing, pending again. Its attempt is remembered as lost."""
+    """A timer that a dead owner left executing, pending again. Its attempt is recorded as lost."""
     assert timer.claimed_at is not None
     lost = Attempt(
         number=timer.attempt,
@@ -211,7 +211,7 @@ def recovered(timer: Timer) -> Timer:
 
 
 def applies(change: Change, timer: Timer) -> bool:
-    """Whether the timer may be changed so, as it is."""
+    """Whether the change applies to the timer in its current state."""
     return (
         timer.status is TimerStatus.PENDING
         and (change.only_firing is None or change.only_firing == timer.delivery_id)
@@ -223,7 +223,7 @@ def changed(timer: Timer, change: Change) -> Timer:
     """A pending timer with the change applied.
 
     A new instant or a new callback makes a new firing: attempts start over under a new
-    delivery id. Without them a retry that is being waited for stays planned as it was.
+    delivery id. Without them a planned retry stays as it was.
     """
     result = replace(timer, updated_at=change.updated_at)
     if change.metadata is not UNSET:
@@ -249,7 +249,7 @@ def changed(timer: Timer, change: Change) -> Timer:
 
 
 def replaced(existing: Timer, timer: Timer) -> Timer:
-    """The new timer in place of a pending one of the same key."""
+    """The new timer that replaces a pending one of the same key."""
     return replace(timer, created_at=existing.created_at, claim_number=existing.claim_number)
 
 
@@ -258,8 +258,8 @@ def canceled(timer: Timer, now: Instant) -> Timer:
 
 
 def redriven(timer: Timer, redrive: Redrive, now: Instant) -> Timer:
-    """A failed timer, due at once as a new firing. It keeps its instant and, of what went wrong
-    before, the attempts; retries start over."""
+    """A failed timer, due at once as a new firing. It keeps its instant and its past attempts;
+    retries start over."""
     return replace(
         timer,
         status=TimerStatus.PENDING,
@@ -285,8 +285,8 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
 
 
 def was_due_at(executing: Claim | Timer) -> Instant:
-    """When the attempt was due: the first one of a firing at the timer's instant, even if it was
-    handed back since and is late for that."""
+    """The instant at which the attempt was due. The first attempt of a firing is due at the timer's
+    instant, even if the claim was handed back since."""
     is_rescheduled = bool(executing.attempts) and executing.attempts[-1].error is None
     if executing.attempt == 1 and (is_rescheduled or not executing.attempts):
         return executing.execute_at
@@ -320,8 +320,8 @@ def _settlement(
 
 
 def _remembered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """The last attempts, and always two more: the first of all, by which a create that is sent
-    again is known, and the first of this firing, from which on retries are limited."""
+    """The last attempts, and always two more: the first of all, which identifies a repeated
+    create, and the first of this firing, from which the time for retries counts."""
     if len(attempts) <= MAX_ATTEMPTS_REMEMBERED:
         return attempts
     oldest = 2 if _first_of_firing(attempts) == 1 else 1
@@ -342,7 +342,7 @@ def _next_due_at(
     if policy is None or failures > policy.max_retries:
         return None
     delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)
-    # Not before its instant, even if the wall clock was set back meanwhile.
+    # Never before its instant, even if the wall clock was set back meanwhile.
     due_at = max(plus_ms(failure.answered_at, delay_ms), claim.execute_at)
     latest = first_made_at + policy.max_duration_ms * MICROSECONDS_PER_MS
     return due_at if due_at <= latest else None

@@ -1,4 +1,4 @@
-"""Where callbacks go."""
+"""The destination of callbacks."""
 
 from typing import Protocol
 
@@ -14,25 +14,25 @@ class Destination(Protocol):
         """Refuse a callback that could never be delivered, before it is stored.
 
         Raises `InvalidInput`; `field` starts with `callback.`, as in `callback.url` or
-        `callback.headers.X-Tag`. What passes is safe on the wire. Pure and quick.
+        `callback.headers.X-Tag`. A callback that passes is safe on the wire. Pure and quick.
         """
         ...
 
     def endpoint_of(self, claim: Claim) -> str:
-        """The name of the party that is called, such as `https://api.example.com:443`.
+        """The name of the endpoint that is called, such as `https://api.example.com:443`.
 
-        Claims of one endpoint share its limits; those of different endpoints never wait for
-        each other. Pure and quick: it is called once per claim.
+        Claims of one endpoint share its limits; claims of different endpoints never wait for
+        each other. Pure and quick: called once per claim.
         """
         ...
 
     async def deliver(self, claim: Claim) -> Outcome:
-        """Make one attempt and tell how it ended.
+        """Make one attempt and return its outcome.
 
-        Everything that the other side or the network can do wrong is an outcome, not an
-        exception. The attempt takes no longer than the callback's `timeout_ms`, or the
-        service's if it has none. When the awaiting task is cancelled the attempt is abandoned;
-        whether it arrived is unknown.
+        Every failure of the other side or of the network is an outcome, not an exception. The
+        attempt takes no longer than the callback's `timeout_ms`, or the service's if it has none.
+        When the awaiting task is cancelled the attempt is abandoned; whether it arrived is
+        unknown.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What the engine tells of the endpoints it calls."""
+"""The engine's report about the endpoints it calls."""
 
 from enum import Enum
 
@@ -12,19 +12,19 @@ class EndpointState(Enum):
     """Called as usual."""
 
     OPEN = "open"
-    """It keeps failing or hanging: only a few attempts at a time go there, to see whether it
-    is back."""
+    """The endpoint keeps failing or hanging: only a few attempts at a time go there, to see whether
+    it is back."""
 
     HALF_OPEN = "half_open"
-    """Open, and such an attempt is under way."""
+    """Open, with such an attempt under way."""
 
 
 class EndpointStatus(Struct, frozen=True, kw_only=True):
     """An endpoint as one node sees it.
 
-    `waiting` counts the claims that wait in this process; what was handed back waits in the
-    store and is not known here. `last_error` is that of the last attempt that blamed the
-    endpoint, even if others went well since; `consecutive_failures` tells whether they did.
+    `waiting` counts the claims that wait in this process, not those that were handed back to the
+    store. `last_error` is the error of the last attempt that blamed the endpoint, even if others
+    succeeded since; then `consecutive_failures` is 0.
     """
 
     endpoint: str

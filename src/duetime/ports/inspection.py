@@ -1,4 +1,4 @@
-"""What an operator can find out about a store without taking part."""
+"""The view of a store for operators: it reads without taking part."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -12,14 +12,14 @@ from duetime.ports.membership import ClusterView
 
 
 class ClusterFacts(Struct, frozen=True):
-    """`first_due` is, for each shard with pending timers, the earliest instant one is due at."""
+    """`first_due` has the earliest due instant of each shard with pending timers."""
 
     view: ClusterView
     first_due: Mapping[ShardNumber, Instant]
 
 
 class AuditFinding(Struct, frozen=True):
-    """One kind of thing that must not be, with how often it is and a few examples."""
+    """One kind of inconsistency, with the number of cases and a few examples."""
 
     problem: str
     count: int
@@ -42,7 +42,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
 
 
 class StoreInspector(Protocol):
-    """Reads only; the service may run meanwhile."""
+    """Only reads; the service may run meanwhile."""
 
     async def open(self) -> None:
         """Connect without changing anything. Raises `StoreUnavailable`, also when there is no
@@ -54,11 +54,11 @@ class StoreInspector(Protocol):
     async def cluster(self) -> ClusterFacts: ...
 
     async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
-        """The states that each key has: exactly one, unless it is unknown or something is
-        wrong."""
+        """The states of each key: exactly one, unless the key is unknown or the store is
+        inconsistent."""
         ...
 
     async def audit(self, now: Instant) -> AuditReport:
-        """Check everything, in one consistent view of the store. Takes time in proportion to
-        what is stored."""
+        """Check everything, in one consistent view of the store. Takes time in proportion to the
+        number of timers."""
         ...

@@ -1,8 +1,8 @@
-"""Who may act on which shard.
+"""Ownership of shards: which process may act on which shard.
 
 A shard number is the unit of ownership, shared by all namespaces: the timers of shard 3 of every
-namespace have one owner. So the number of leases depends on the largest namespace, not on how
-many namespaces there are.
+namespace have one owner. So the number of leases depends on the largest namespace, not on the
+number of namespaces.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,16 +32,16 @@ class LeaseStore(Protocol):
     async def claim_shards(
         self, seen: Mapping[ShardNumber, Epoch], *, owner: str
     ) -> dict[ShardNumber, Epoch]:
-        """Take shards by compare-and-increment: those that were taken, with their new epochs.
+        """Take shards by compare-and-increment; returns the taken shards with their new epochs.
 
-        A shard whose epoch is no longer the one that was seen is left alone: somebody else was
-        faster. From then on every write under an older epoch changes nothing; one that was
-        under way is either complete before this returns or changes nothing.
+        A shard whose epoch is no longer the seen one is left alone: another process was faster.
+        After the return every write under an older epoch changes nothing; a write that was under
+        way is either complete before the return or changes nothing.
         """
         ...
 
     async def release_shards(self, leases: Leases) -> set[ShardNumber]:
-        """Give up the shards whose epochs are still current; answers which.
+        """Give up the shards whose epochs are still current, and return them.
 
-        The epochs stay as they are: they fence former owners, not the one that releases."""
+        The epochs stay as they are: they fence former owners, not the owner that releases."""
         ...

@@ -1,7 +1,7 @@
-"""Who is there: the processes that share a store, known by their heartbeats.
+"""Membership: the processes that share a store, known by their heartbeats.
 
-No clock takes part. A member proves that it lives by counting its beats; whether a count has
-stood still for too long is for each observer to judge, by its own monotonic time.
+No clock takes part. A member proves that it lives by counting its beats; each observer judges, by
+its own monotonic time, whether a count has stood still for too long.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from duetime.ports.leases import ShardState
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a member says of itself with each beat, for people and for its peers.
+    """A member's description of itself, sent with each beat for people and for its peers.
 
-    `process` names the operating system's process so that a peer on the same machine can tell
-    whether it still exists; empty where that is not known. `clock_offset_ms` is how far the
-    store's clock is ahead of the member's. A member that is `stopping` is still there, and still
-    owns what it has not released, but wants no shards any more.
+    `process` names the operating system's process, so that a peer on the same machine can check
+    whether it still exists; empty where that is not known. `clock_offset_ms` is the distance by
+    which the store's clock is ahead of the member's. A `stopping` member still exists and still
+    owns the shards it has not released, but wants no others.
     """
 
     host: str = ""
@@ -52,19 +52,19 @@ class MemberStore(Protocol):
     """The list of members, kept in the store. Every write is atomic and durable."""
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
-        """Count one more beat of the node; answers the view after that, with the members in the
+        """Count one more beat of the node; returns the view after that, with the members in the
         order of their names.
 
         A node that is not among the members is added if it wants to `join`. Otherwise it stays
-        off the list, and the view tells it so: it was forgotten, and with that its shards became
-        free for others, so it must not act on them any more.
+        off the list, and the view shows that: the node was forgotten, and with that its shards
+        became free for others, so it must not act on them any more.
         """
         ...
 
     async def leave(self, node: str) -> None:
-        """Take the node off the list. No error if it is not on it."""
+        """Take the node off the list. No error if it is not on the list."""
         ...
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
-        """Take a member off the list that is believed dead, unless it has beaten since."""
+        """Take a member that is believed dead off the list, unless it has beaten since."""
         ...

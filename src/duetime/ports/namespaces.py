@@ -1,4 +1,4 @@
-"""What the engine needs to know of namespaces."""
+"""The engine's view of namespaces."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -7,7 +7,7 @@ from duetime.domain.namespace import Namespace
 
 
 class NamespaceView(Protocol):
-    """The namespaces as they were last seen by this process. Pure and quick."""
+    """The namespaces as this process last saw them. Pure and quick."""
 
     def known(self, name: str) -> Namespace | None: ...
 
@@ -15,7 +15,7 @@ class NamespaceView(Protocol):
 
 
 class NoNamespaces:
-    """A view that knows none, so that nothing is limited."""
+    """A view without namespaces, so that nothing is limited."""
 
     def known(self, name: str) -> Namespace | None:
         return None

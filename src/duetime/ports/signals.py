@@ -1,4 +1,4 @@
-"""What nodes that share a store tell each other. Hints only: any of them may get lost."""
+"""Signals between the nodes that share a store. They are hints: any of them may be lost."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -15,20 +15,20 @@ class SignalReceiver(Protocol):
         ...
 
     def shards_changed(self) -> None:
-        """Somebody joined, left or released shards."""
+        """A node joined, left or released shards."""
         ...
 
     def signals_missed(self) -> None:
-        """Signals may have got lost until now: look at everything once."""
+        """Signals may have been lost until now: look at everything once."""
         ...
 
 
 class NodeSignals(Protocol):
-    """A channel to all nodes of the store. What a node sends may come back to itself."""
+    """A channel to all nodes of the store. A node may receive its own signals."""
 
     async def start(self, receiver: SignalReceiver) -> None:
-        """Receive from now on. A connection that breaks is made again in the background, and
-        `signals_missed` is called once it is there."""
+        """Receive from now on. A broken connection is made again in the background, and then
+        `signals_missed` is called."""
         ...
 
     async def stop(self) -> None:

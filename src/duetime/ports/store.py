@@ -2,8 +2,8 @@
 
 Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
 full when it returns, and a crash at any point before that leaves either all of it or nothing.
-Methods raise `StoreUnavailable` when the store cannot do its work now; then it is unknown only
-to the caller, never to the store, whether the write took place.
+Methods raise `StoreUnavailable` when the store cannot do its work now; then only the caller does
+not know whether the write took place; the store does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
 
 Leases = Mapping[ShardNumber, Epoch]
-"""The shards an engine owns, each with the epoch under which it owns it."""
+"""The shards an engine owns, each with the epoch of its ownership."""
 
 
 class OnExisting(Enum):
-    """What a create does when a timer of the same key exists."""
+    """The effect of a create when a timer of the same key exists."""
 
     KEEP = "keep"
     """Leave it alone."""
 
     REPLACE = "replace"
-    """Take its place if it is pending, else leave it alone."""
+    """Replace it if it is pending, else leave it alone."""
 
 
 class Existence(Enum):
@@ -39,8 +39,8 @@ class Existence(Enum):
 
 
 class CreateRequest(Struct, frozen=True, gc=False):
-    """`id_is_new` says that the id was made up for this timer just now, so that no other timer
-    can have it: a store need not look for one among those that have finished."""
+    """With `id_is_new` the id was generated for this timer just now, so that no other timer can
+    have it: a store need not look among finished timers."""
 
     timer: Timer
     on_existing: OnExisting
@@ -48,14 +48,15 @@ class CreateRequest(Struct, frozen=True, gc=False):
 
 
 class CreateResult(Struct, frozen=True, gc=False):
-    """`timer` is what the store now holds under the key: the new one or the existing one."""
+    """`timer` is the one that the store now holds under the key: the new or the existing one."""
 
     existence: Existence
     timer: Timer
 
 
 class ConditionalResult(Struct, frozen=True):
-    """`timer` is what the store holds afterwards; its status tells why a write did not apply."""
+    """`timer` is the one that the store holds afterwards; its status says why a write did not
+    apply."""
 
     applied: bool
     timer: Timer
@@ -78,8 +79,8 @@ class PageQuery(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True):
-    """`total` counts all timers that match, not only those on the page. A store that would have
-    to read them all for it may estimate large ones; then `total_is_estimated`."""
+    """`total` counts all matching timers, not only those on the page. A store that would have to
+    read them all may estimate a large total; then `total_is_estimated`."""
 
     timers: list[Timer]
     total: int
@@ -87,7 +88,7 @@ class Page(Struct, frozen=True):
 
 
 class Position(Struct, frozen=True):
-    """A place in the order of (execute_at, timer_uuid)."""
+    """A position in the order of (execute_at, timer_uuid)."""
 
     execute_at: Instant
     timer_uuid: bytes
@@ -96,9 +97,9 @@ class Position(Struct, frozen=True):
 class ScanQuery(Struct, frozen=True, kw_only=True):
     """Timers of one namespace in the order of (execute_at, timer_uuid), or wholly reversed.
 
-    `after_exclusive` is where the scan goes on: beyond it in the direction of the scan. Because
-    it is a place and not a number of timers to skip, a scan neither repeats nor leaves out a timer
-    that keeps its instant, whatever is written meanwhile.
+    The scan continues after `after_exclusive`, in the direction of the scan. Because that is a
+    position and not a number of timers to skip, a scan neither repeats nor leaves out a timer that
+    keeps its instant, whatever is written meanwhile.
     """
 
     namespace: str
@@ -113,8 +114,8 @@ class ScanQuery(Struct, frozen=True, kw_only=True):
 class ClaimBatch(Struct, frozen=True):
     """`next_due_at` is the earliest due instant left pending in the leased shards, if any.
 
-    Only leases whose epoch is current count. After a batch that reached its limit it may be in
-    the past.
+    Only leases with a current epoch count. After a batch that reached its limit, `next_due_at`
+    may be in the past.
     """
 
     claims: Sequence[Claim]
@@ -122,10 +123,10 @@ class ClaimBatch(Struct, frozen=True):
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What differs between stores and matters to the caller.
+    """Differences between stores that matter to the caller.
 
-    `history_step` is the stretch of time, in microseconds, whose finished timers are kept
-    together; 1 when each is kept on its own. Pruning up to a multiple of it is cheap.
+    Finished timers of the same `history_step`, in microseconds, are kept together; 1 when each is
+    kept on its own. Pruning up to a multiple of it is cheap.
     """
 
     name: str
@@ -141,13 +142,13 @@ class TimerStore(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     async def open(self) -> None:
-        """Connect, and bring the schema up to date. Raises `StoreUnavailable` with a message
-        that says what to do when that is impossible, for example because another process
-        holds an exclusive store or because the schema is newer than this release."""
+        """Connect, and bring the schema up to date. When that is impossible, for example because
+        another process holds an exclusive store or because the schema is newer than this release,
+        raises `StoreUnavailable` with a message that says what to do."""
         ...
 
     async def close(self) -> None:
-        """Finish what was submitted, then let go. Idempotent."""
+        """Finish all submitted work, then let go. Idempotent."""
         ...
 
     async def ping(self) -> None:
@@ -155,7 +156,7 @@ class TimerStore(Protocol):
         ...
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
-        """Create the namespace and its shards if it is absent; answer what the store holds.
+        """Create the namespace and its shards if it is absent; returns the one in the store.
 
         Neither the shards nor the options of an existing namespace change: the caller compares.
         """
@@ -166,23 +167,24 @@ class TimerStore(Protocol):
         ...
 
     async def namespaces(self) -> Sequence[Namespace]:
-        """All of them, in the order of their names by code point."""
+        """All namespaces, in the order of their names by code point."""
         ...
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         """Create a batch of timers, all in one durable write; one result per request, in order.
 
-        A key counts as existing whether its timer is live or finished. Requests for the same
-        key within a batch take effect one after the other. What takes the
-        place of another is `transitions.replaced`.
+        A key counts as existing whether its timer is live or finished. Requests for the same key
+        within a batch take effect one after the other. A timer that replaces another becomes
+        `transitions.replaced`.
         """
         ...
 
     async def get(self, key: TimerKey) -> Timer | None: ...
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
-        """Apply `transitions.changed` if `transitions.applies`: if the timer is pending, and has
-        the firing that the change is for, if it is for one. None when there is no timer."""
+        """Apply `transitions.changed` if `transitions.applies`: the timer is pending, and still
+        has the firing that the change is for, if the change names one. None when there is no
+        timer."""
         ...
 
     async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
@@ -193,7 +195,7 @@ class TimerStore(Protocol):
         ...
 
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
-        """Forget the timer if it is pending; `timer` is then what it was. None when there is
+        """Forget the timer if it is pending; `timer` is then its last state. None when there is
         no timer."""
         ...
 
@@ -202,20 +204,20 @@ class TimerStore(Protocol):
     ) -> list[Timer | None]:
         """Apply `transitions.redriven` to each timer that is failed, all in one durable write.
 
-        One answer per redrive, in order: the timer as it now is, or None where nothing applied.
-        Of two redrives of one key the first applies.
+        One answer per redrive, in order: the timer as it now is, or None where the redrive did not
+        apply. When two redrives have the same key, the first applies.
         """
         ...
 
     async def page(self, query: PageQuery) -> Page: ...
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
-        """Up to `limit` timers from the place on. Costs what it answers, wherever it starts and
-        however many timers and namespaces there are."""
+        """Up to `limit` timers after the position. The cost depends on the number of timers
+        returned only, not on the position or on how many timers and namespaces there are."""
         ...
 
     async def count_scan(self, query: ScanQuery) -> int:
-        """How many timers the query matches, exactly; neither its place nor its limit count."""
+        """The exact number of timers that match; position and limit of the query do not count."""
         ...
 
     async def claim_due(
@@ -230,51 +232,51 @@ class TimerStore(Protocol):
         """Turn timers due at or before `until_inclusive` from pending to executing: up to
         `limit`, or fewer if they are large, but at least one if there is any.
 
-        Takes them in the order of (due_at, timer_uuid), from shards whose current epoch is the
-        leased one only. Each becomes `transitions.claimed` under its lease's epoch.
+        Timers are taken in the order of (due_at, timer_uuid), only from shards whose current epoch
+        is the leased one. Each becomes `transitions.claimed` under its lease's epoch.
 
-        With `since_inclusive` the caller has claimed all that was due before it and will look for
-        stragglers another time: a store that would have to read past what is gone may leave out
-        what is due before, also from `next_due_at`.
+        With `since_inclusive` the caller has claimed everything due before that instant and will
+        look for stragglers another time: a store that would have to read past claimed timers may
+        leave out those due before, also from `next_due_at`.
         """
         ...
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         """The claims that are executing under exactly these leases, in no particular order.
 
-        For an owner that does not know whether a claim of its own took place: `claim_due` may
-        raise `StoreUnavailable` after it did.
+        For an owner that does not know whether its claim took place: `claim_due` may raise
+        `StoreUnavailable` after the claim was written.
         """
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Apply a batch of settlements; one answer per settlement: whether it applied.
 
-        Each applies only if the timer was created at its `created_at`, is executing under its
-        claim number and epoch, and the epoch is still the shard's. Those that do not apply change
-        nothing and do not hinder others.
+        A settlement applies only if the timer was created at its `created_at` and is executing
+        under its claim number and epoch, and the epoch is still the shard's. A settlement that
+        does not apply changes nothing and does not hinder others.
         """
         ...
 
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         """Apply `transitions.recovered` to timers of the leased shards that are executing under
         an older epoch than the lease's: up to `limit`, or fewer if they are large, but at least
-        one if there is any. Answers their due instants; none means that none is left."""
+        one if there is any. Returns their due instants; none means that none is left."""
         ...
 
     async def prune(
         self, *, finished_before: Instant, limit: int, namespace: str | None = None
     ) -> int:
         """Forget up to `limit` timers that finished before the instant, of one namespace or of
-        all; answers how many. Of all namespaces together the earliest go first.
+        all; returns their number. Without a namespace the earliest go first.
 
-        Without a namespace, and when the instant is a multiple of `capabilities.history_step`
-        larger than one, whole steps are forgotten at once, however many timers that are.
+        Without a namespace, and when the instant is a multiple of a `capabilities.history_step`
+        larger than one, whole steps are forgotten at once, however many timers they contain.
         """
         ...
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        """How many timers have each status, none left out, in one namespace or in all.
+        """The number of timers of each status, including 0, in one namespace or in all.
 
         A store may estimate large numbers, as in `Page.total`."""
         ...

@@ -1,4 +1,4 @@
-"""How the engine learns that it should look at the store sooner than planned."""
+"""Wake-ups: why the engine looks at the store sooner than planned."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class WakeUps(Protocol):
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         """A timer of `shard` may now be due at `due_at`.
 
-        Called after the write is durable, so that a reader who looks because of it finds the
+        Called after the write is durable, so that a reader that looks because of it finds the
         timer. Returns at once and never raises.
         """
         ...

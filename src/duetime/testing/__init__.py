@@ -1,4 +1,4 @@
-"""What Duetime is tested with, shipped so that you can test with it too.
+"""The tools that Duetime is tested with, shipped so that you can test with them too.
 
 The contract suites need pytest and Hypothesis and are imported from their own modules.
 """

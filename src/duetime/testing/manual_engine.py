@@ -1,4 +1,4 @@
-"""An engine without background tasks, for tests that decide themselves when timers fire."""
+"""An engine without background tasks, for tests that decide when timers fire."""
 
 import asyncio
 from typing import Protocol
@@ -19,13 +19,13 @@ _CLAIM_LIMIT = 1_000
 
 
 class Store(TimerStore, LeaseStore, Protocol):
-    """What a store gives to an engine."""
+    """The parts of a store that an engine needs."""
 
 
 class ManualEngine:
-    """Fires what is due when told to, and at no other time.
+    """Fires due timers when the test says so, and at no other time.
 
-    Retries are planned without jitter, so a test can say exactly when they are due.
+    Retries are planned without jitter, so a test knows exactly when they are due.
     """
 
     def __init__(self, store: Store, destination: Destination, clock: Clock) -> None:
@@ -34,15 +34,15 @@ class ManualEngine:
         self._clock = clock
 
     async def tick(self) -> list[tuple[Claim, Outcome]]:
-        """Fire what is due by the clock."""
+        """Fire the timers that are due by the clock."""
         return await self.run_due(self._clock.now())
 
     async def run_due(self, now: Instant) -> list[tuple[Claim, Outcome]]:
         """Make one attempt for every timer due at `now`, all at the same time, and settle them.
 
-        Answers the attempts in the order of their instants. What an attempt makes due again,
-        a retry or a reschedule, is left for the next run. When the destination raises, nothing
-        is settled; the next run tries again.
+        Returns the attempts in the order of their instants. Retries and reschedules that these
+        attempts make due are left for the next run. When the destination raises, nothing is
+        settled, and the next run tries again.
         """
         leases = await take_all_shards(self._store, self._store, "manual")
         claims: list[Claim] = []

@@ -1,4 +1,4 @@
-"""A destination that does as it is told and remembers everything."""
+"""A destination that follows a script and records every attempt."""
 
 import asyncio
 from collections import Counter
@@ -49,7 +49,7 @@ class RecordedAttempt:
         self.endpoint = endpoint
         self.sent_at = sent_at
         self.at_once = at_once
-        """Attempts to this endpoint that ran then, with this one."""
+        """Attempts to this endpoint that ran when this one began, including it."""
         self.outcome: Outcome | None = None
         self.abandoned = False
 
@@ -61,8 +61,8 @@ class RecordedAttempt:
 class RecordingDestination:
     """Implements the destination port without a network.
 
-    An endpoint is the scheme and host of a URL, `nats:<topic>` or `bus`. Behaviours are set
-    for one timer's id or for an endpoint, the timer's first; everything else succeeds at once.
+    An endpoint is the scheme and host of a URL, `nats:<topic>` or `bus`. A behaviour is set for the
+    id of a timer or for an endpoint; the id takes precedence. Everything else succeeds at once.
     """
 
     def __init__(self, clock: Clock, default: Behaviour | None = None) -> None:
@@ -74,7 +74,7 @@ class RecordingDestination:
         self.attempts: list[RecordedAttempt] = []
 
     def script(self, endpoint_or_id: str, *behaviours: Behaviour) -> None:
-        """Behave so, one attempt after the other; the last behaviour stays."""
+        """Use these behaviours, one per attempt; the last one stays."""
         if not behaviours:
             raise ValueError("name at least one behaviour")
         self._scripts[endpoint_or_id] = list(behaviours)
@@ -87,14 +87,14 @@ class RecordingDestination:
         ]
 
     def running(self, endpoint: str) -> int:
-        """How many attempts to the endpoint run now."""
+        """The number of attempts to the endpoint that run now."""
         return self._running[endpoint]
 
     def most_at_once(self, endpoint: str) -> int:
         return max((attempt.at_once for attempt in self.attempts_of(endpoint)), default=0)
 
     async def wait_for_attempts(self, count: int) -> None:
-        """Return once so many attempts were started."""
+        """Return once `count` attempts were started."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.attempts) >= count)
 

@@ -1,4 +1,4 @@
-"""Valid timers with little ado."""
+"""Valid timers with defaults for every field."""
 
 from msgspec import Raw
 
@@ -28,7 +28,7 @@ def make_timer(
     command_order: int = 0,
     fingerprint: bytes | None = None,
 ) -> Timer:
-    """A pending timer as the service would create it. `num_shards` is its namespace's."""
+    """A pending timer as the service would create it, in a namespace of `num_shards` shards."""
     key = TimerKey(namespace, timer_id)
     return Timer(
         key=key,

@@ -1,4 +1,4 @@
-"""A clock that moves only when it is told to."""
+"""A clock that moves only when a test moves it."""
 
 import asyncio
 import math
@@ -42,11 +42,11 @@ class VirtualClock:
         else:
             self._sleeps += 1
             heappush(self._sleepers, (self._elapsed + duration, self._sleeps, woken))
-            self._tell_watchers()
+            self._notify_watchers()
         await woken
 
     def advance(self, seconds: float) -> None:
-        """Move both clocks on and wake, in the order of their deadlines, all whose sleep is
+        """Move both clocks on and wake, in the order of their deadlines, all tasks whose sleep is
         over. They run when the caller next awaits, and then see the new time: to let each see
         its own deadline, advance by `seconds_until_wake` at a time.
         """
@@ -59,17 +59,17 @@ class VirtualClock:
             _wake(heappop(self._sleepers)[2])
 
     def jump_wall(self, seconds: float) -> None:
-        """Set the wall clock forward, or back with a negative number. Nobody wakes from it."""
+        """Set the wall clock forward, or back with a negative number. No sleeper wakes."""
         self._wall = Instant(self._wall + round(seconds * MICROSECONDS_PER_SECOND))
 
     @property
     def sleeping(self) -> int:
-        """How many tasks sleep on this clock."""
+        """The number of tasks that sleep on this clock."""
         return sum(not woken.done() for _, _, woken in self._sleepers)
 
     @property
     def seconds_until_wake(self) -> float | None:
-        """How far to advance to wake the next sleeper, or None when nobody sleeps."""
+        """The time by which to advance to wake the next sleeper; None without sleepers."""
         while self._sleepers and self._sleepers[0][2].done():
             heappop(self._sleepers)
         if not self._sleepers:
@@ -83,7 +83,7 @@ class VirtualClock:
             self._watchers.append((count, reached))
             await reached
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         waiting = []
         sleeping = self.sleeping
         for count, reached in self._watchers:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Deadlock(RuntimeError):
-    """Everybody waits and nothing is scheduled that could wake anybody."""
+    """All tasks wait, and nothing is scheduled that could wake one of them."""
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -30,14 +30,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._elapsed_seconds = 0.0
         super().__init__(_JumpingSelector(self, fires_early_seconds))
         if fires_early_seconds:
-            # How far ahead of its time asyncio lets a scheduled call run.
+            # The time by which asyncio lets a scheduled call run early.
             self._clock_resolution = fires_early_seconds
 
     def time(self) -> float:
         return self._elapsed_seconds
 
     def skip(self, seconds: float) -> None:
-        """Let time pass without anything running in it, as while a process is suspended."""
+        """Let time pass while nothing runs, as when a process is suspended."""
         if seconds < 0:
             raise ValueError("time only moves on")
         self._elapsed_seconds += seconds
@@ -68,7 +68,7 @@ class LoopClock:
             handle.cancel()
 
     def jump_wall(self, seconds: float) -> None:
-        """Set the wall clock forward, or back with a negative number. Nobody wakes from it."""
+        """Set the wall clock forward, or back with a negative number. No sleeper wakes."""
         self._base = Instant(self._base + round(seconds * MICROSECONDS_PER_SECOND))
 
 
@@ -83,7 +83,7 @@ def run_on_virtual_time(main: Coroutine[Any, Any, T], *, fires_early_seconds: fl
 
 
 def on_virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Make a plain function of an async one: it runs on a virtual loop of its own."""
+    """Turn an async function into a plain one that runs on a virtual loop of its own."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -96,7 +96,7 @@ _LEAST_STEP_SECONDS = 0.00005
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Instead of waiting for the time that the loop asks for, moves the loop's time on."""
+    """Advances the loop's time instead of waiting."""
 
     def __init__(self, loop: VirtualTimeLoop, early_seconds: float) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _JumpingSelector(selectors.SelectSelector):
             return events
         if timeout is None:
             raise Deadlock(_waiting_tasks(self._loop))
-        # Time moves on even if a call fires early and is scheduled again for the rest.
+        # Time advances even if a call fires early and is scheduled again for the rest.
         least_step = max(min(timeout, _LEAST_STEP_SECONDS), math.ulp(self._loop.time()))
         self._loop.skip(max(timeout - self._early_seconds, least_step))
         return events
