@@ -1,6 +1,6 @@
 """HTTP on the wire: uvicorn's protocol with limits, and without protocol upgrades.
 
-It overrides private parts of uvicorn, whose version pyproject.toml bounds therefore.
+It overrides private parts of uvicorn, so pyproject.toml bounds the version of uvicorn.
 """
 
 from http import HTTPStatus

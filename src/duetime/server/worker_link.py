@@ -15,7 +15,7 @@ WORKER_VARIABLE = "DUETIME_WORKER"
 STOP = b"stop\n"
 
 
-class WorkerPlace(Struct, frozen=True):
+class WorkerDescriptors(Struct, frozen=True):
     """The worker's number, and the file descriptors of its end of the connection and of the socket
     to listen on. The supervisor passes them in the environment."""
 
@@ -24,17 +24,17 @@ class WorkerPlace(Struct, frozen=True):
     listener: int
 
 
-class WorkerNews(Struct, frozen=True, omit_defaults=True):
+class WorkerMessage(Struct, frozen=True, omit_defaults=True):
     """A worker's message, as one line of JSON: ready, or the error that keeps it from starting."""
 
     error: str | None = None
 
 
 class WorkerLink:
-    def __init__(self, place: WorkerPlace) -> None:
-        self.number = place.number
-        self.listener = socket.socket(fileno=place.listener)
-        self._line = socket.socket(fileno=place.line)
+    def __init__(self, descriptors: WorkerDescriptors) -> None:
+        self.number = descriptors.number
+        self.listener = socket.socket(fileno=descriptors.listener)
+        self._line = socket.socket(fileno=descriptors.line)
         for inherited in (self.listener, self._line):
             inherited.set_inheritable(False)
 
@@ -43,13 +43,13 @@ class WorkerLink:
         port: int = self.listener.getsockname()[1]
         return port
 
-    def tell_ready(self) -> None:
-        self._tell(WorkerNews())
+    def report_ready(self) -> None:
+        self._send(WorkerMessage())
 
-    def tell_error(self, message: str) -> None:
-        self._tell(WorkerNews(message))
+    def report_error(self, message: str) -> None:
+        self._send(WorkerMessage(message))
 
-    def stop_when_told(self, stopped: asyncio.Event) -> None:
+    def stop_on_request(self, stopped: asyncio.Event) -> None:
         """Set the event once the supervisor says so, or is gone and the connection breaks."""
         self._line.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -67,13 +67,13 @@ class WorkerLink:
 
         loop.add_reader(self._line, hear)
 
-    def _tell(self, news: WorkerNews) -> None:
+    def _send(self, message: WorkerMessage) -> None:
         # The supervisor may be gone.
         with contextlib.suppress(ConnectionError):
-            self._line.sendall(msgspec.json.encode(news) + b"\n")
+            self._line.sendall(msgspec.json.encode(message) + b"\n")
 
 
 def worker_link(environ: MutableMapping[str, str]) -> WorkerLink | None:
     """The connection to the supervisor that started this process, if one did."""
     text = environ.pop(WORKER_VARIABLE, None)
-    return None if text is None else WorkerLink(msgspec.json.decode(text, type=WorkerPlace))
+    return None if text is None else WorkerLink(msgspec.json.decode(text, type=WorkerDescriptors))

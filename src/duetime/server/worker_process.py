@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from duetime.server.worker_link import STOP, WORKER_VARIABLE, WorkerNews, WorkerPlace
+from duetime.server.worker_link import STOP, WORKER_VARIABLE, WorkerDescriptors, WorkerMessage
 
 
 class Ending(Struct, frozen=True):
@@ -62,13 +62,13 @@ class WorkerProcess:
         self._line, theirs = socket.socketpair()
         self._line.setblocking(False)
         with theirs:
-            place = WorkerPlace(number, theirs.fileno(), listener.fileno())
+            descriptors = WorkerDescriptors(number, theirs.fileno(), listener.fileno())
             try:
                 self._process = subprocess.Popen(
                     # -P keeps modules in the working directory from being imported.
                     [sys.executable, "-P", "-m", "duetime.cli", "serve", *options],
-                    env=os.environ | {WORKER_VARIABLE: msgspec.json.encode(place).decode()},
-                    pass_fds=[place.line, place.listener],
+                    env=os.environ | {WORKER_VARIABLE: msgspec.json.encode(descriptors).decode()},
+                    pass_fds=[descriptors.line, descriptors.listener],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )
@@ -108,7 +108,7 @@ class WorkerProcess:
         reader, writer = await asyncio.open_connection(sock=self._line)
         with contextlib.suppress(ConnectionError):
             async for line in reader:
-                error = msgspec.json.decode(line, type=WorkerNews).error
+                error = msgspec.json.decode(line, type=WorkerMessage).error
                 if error is None:
                     self._is_ready.set()
         # From now on connections go to other workers, or are refused.

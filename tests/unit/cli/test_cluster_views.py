@@ -90,7 +90,7 @@ def test_shards_are_grouped_by_owner_with_the_worst_lag() -> None:
 def test_shards_without_a_member_as_owner_come_first_in_red() -> None:
     shards = [shard(0, "a"), shard(1, None), shard(2, "ghost"), shard(3, None)]
     tables = tables_of(cluster([member("a")], shards))
-    assert [row["owner"] for row in cells(tables.shards)] == ["nobody", "ghost (no member)", "a"]
+    assert [row["owner"] for row in cells(tables.shards)] == ["nobody", "ghost (not a member)", "a"]
     assert styles(tables.shards, "owner") == ["red", "red", ""]
     assert tables.summary.plain == "1 member, 4 shards, 3 without an owner that is a member"
 

@@ -14,7 +14,6 @@ import typer
 from msgspec import UNSET
 from uuid_utils import uuid7
 
-from duetime.bus.commands import Rejection, read_command
 from duetime.bus.messages import (
     SCHEDULE_TIMER,
     ScheduleTimer,
@@ -189,7 +188,10 @@ class _Shown:
 
 
 def _encoded(envelope: ScheduleTimerEnvelope) -> bytes:
-    """The encoded command. Ends the program if a server would reject it."""
+    """The encoded command. Ends the program if the service would reject it."""
+    # Imported here so that `duetime --help` starts quickly.
+    from duetime.bus.commands import Rejection, read_command
+
     try:
         data = encode(envelope)
         read_command(ReceivedCommand(data=data, order=0))
@@ -254,7 +256,7 @@ def run_on_bus(main: Coroutine[None, None, ResultT]) -> ResultT:
 
 @asynccontextmanager
 async def opened_bus(broker: BrokerSettings) -> AsyncIterator[Bus]:
-    # Imported here because `duetime --help` needs none of the broker libraries.
+    # Imported here so that `duetime --help` starts quickly.
     from duetime.bus.brokers import bus_of
 
     bus = bus_of(broker, f"cli:{socket.gethostname()}:{os.getpid()}")

@@ -128,7 +128,7 @@ def _instant(option: str, text: str) -> Instant:
 
 
 def _no_such_day(text: str) -> str | None:
-    """The problem with a well-formed date that is on no calendar; None if there is no such."""
+    """The problem with a well-formed date that is on no calendar; None for any other text."""
     date = _DATE.match(text)
     if date is None:
         return None

@@ -149,7 +149,7 @@ def _shard_row(
     lags = [lag for state in states if (lag := lag_ms(facts, state.shard, now)) is not None]
     worst_ms = max(lags, default=None)
     style = "red" if is_lost else ""
-    name = "nobody" if owner is None else owner + (" (no member)" if is_lost else "")
+    name = "nobody" if owner is None else owner + (" (not a member)" if is_lost else "")
     return [
         Text(printable(name), style=style),
         Text(str(len(states)), style=style),

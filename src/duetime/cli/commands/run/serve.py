@@ -62,7 +62,7 @@ def _fail(link: WorkerLink | None, message: str, code: ExitCode) -> NoReturn:
     """End the command. A worker reports to its supervisor, which prints the message once."""
     if link is None:
         fail(message, code)
-    link.tell_error(message)
+    link.report_error(message)
     raise typer.Exit(code)
 
 
@@ -97,14 +97,14 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
     _prepare_logs(settings, warns=link is None)
     stopped = stop_signal()
     if link is not None:
-        link.stop_when_told(stopped)
+        link.stop_on_request(stopped)
     listener = link.listener if link else bind(settings.host, settings.port)
     await serve_until(
         stopped,
         assemble(settings),
         listener,
         grace_seconds=settings.shutdown_grace_seconds,
-        on_started=link.tell_ready if link else lambda: None,
+        on_started=link.report_ready if link else lambda: None,
         logs_start=link is None,
     )
 
