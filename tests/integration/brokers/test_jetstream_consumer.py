@@ -86,7 +86,7 @@ async def test_an_unusable_consumer_is_refused_and_left_unchanged(
 
     assert "the consumer duetime of the stream OWN cannot be used: " in refusal.value.message
     assert problem in refusal.value.message
-    assert "delete it and it is created anew" in refusal.value.message
+    assert "delete it and Duetime creates it again" in refusal.value.message
     assert await consumer_settings(client) == before
     await client.jsm().delete_consumer("OWN", "duetime")
     await pass_commands(await open_bus(), 1)

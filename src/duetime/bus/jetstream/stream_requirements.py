@@ -40,7 +40,7 @@ def require_usable_stream(server: str, stream: StreamSettings, channel: Channel)
     if stream.no_ack:
         raise BusUnavailable(
             f"{server}: the stream {stream.name} of {channel} acknowledges nothing (no_ack is "
-            "true), so nobody knows what it has stored: set no_ack to false"
+            "true), so Duetime cannot know what it has stored: set no_ack to false"
         )
 
 
@@ -53,7 +53,7 @@ def require_usable_consumer(
     if problems:
         raise BusUnavailable(
             f"{server}: the consumer {name} of the stream {stream.name} cannot be used: "
-            f"{', and '.join(problems)}. Change it, or delete it and it is created anew"
+            f"{', and '.join(problems)}. Change it, or delete it and Duetime creates it again"
         )
 
 
@@ -61,15 +61,15 @@ def _problems(consumer: ConsumerSettings, stream_subjects: Sequence[str]) -> lis
     problems = []
     if consumer.deliver_subject:
         problems.append(
-            f"it pushes to {consumer.deliver_subject} (deliver_subject), where it has to be pulled "
-            "from"
+            f"it pushes to {consumer.deliver_subject} (deliver_subject), but has to be a pull "
+            "consumer"
         )
     if consumer.ack_policy != "explicit":
         problems.append(f"its ack_policy is {consumer.ack_policy}, not explicit")
     if consumer.max_deliver > 0:
         problems.append(
             f"it gives up a command after {consumer.max_deliver} deliveries (max_deliver), "
-            "where it has to go on (-1)"
+            "but has to go on (-1)"
         )
     if consumer.headers_only:
         problems.append("it hands over headers without content (headers_only)")

@@ -1,8 +1,6 @@
 """The bus on Redis Streams: Valkey, or Redis from 6.2 on.
 
-A channel is the stream of its name; an entry has the fields `id`, `key` and `data`. The consumer
-group `duetime` reads commands, and every node is a consumer in it. Events and rejections stay for
-a week. This broker does not drop repeats; consumers recognize a repeat by the id of its envelope.
+A channel is the stream of its name. Every node is a consumer of the group `duetime`.
 """
 
 import asyncio
