@@ -22,7 +22,7 @@ TYPED := $(wildcard src tests bench)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime run test lint format check bench bench-postgres lock clean
+.PHONY: help install runtime run test test-quick lint format check bench bench-postgres lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)
 
 test: $(DEV) ## Run the tests (ARGS="tests/unit -k name" selects some)
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-quick: $(DEV) ## Run what needs no server: unit tests and contracts in memory
+	DUETIME_TEST_STORES=memory $(BIN)/python -m pytest -n auto tests/unit \
+		tests/contract/test_store_contract.py tests/contract/test_store_state_machine.py \
+		tests/contract/test_bus_contract.py::TestMemoryBus $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and import direction
 	$(BIN)/ruff check .

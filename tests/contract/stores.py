@@ -1,5 +1,9 @@
-"""Every store there is, for the suites that run on all of them. A new store is one line here."""
+"""All stores, for the suites that run on each of them. A new store is one line here.
 
+`DUETIME_TEST_STORES=memory,sqlite` leaves the others out.
+"""
+
+import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +18,7 @@ from duetime.testing.store_contract import Store
 
 
 class Place:
-    """Where a store can keep its timers: a directory, and a database if the test has one."""
+    """The directory of a store, and its database if the test has one."""
 
     def __init__(self, directory: Path, postgres_url: str | None = None) -> None:
         self.directory = directory
@@ -27,7 +31,7 @@ class Place:
         return PostgresOptions(url=self._postgres_url, schema=self._schema)
 
     async def clear(self) -> None:
-        """Take away what would outlive the directory."""
+        """Drop the schema, which would outlive the directory."""
         if self._postgres_url is not None:
             connection = await asyncpg.connect(self._postgres_url)
             await connection.execute(
@@ -36,16 +40,19 @@ class Place:
             await connection.close()
 
 
-STORES: dict[str, Callable[[Place], Store]] = {
+_STORES: dict[str, Callable[[Place], Store]] = {
     "memory": lambda place: MemoryStore(),
     "sqlite": lambda place: SqliteStore(place.directory / "timers.db"),
     "postgresql": lambda place: PostgresStore(place.postgres),
 }
-SHARED_STORES = ["postgresql"]
+_CHOSEN = os.environ.get("DUETIME_TEST_STORES", ",".join(_STORES)).split(",")
+STORES = {name: _STORES[name] for name in _CHOSEN}
+SHARED_STORES = [name for name in STORES if name != "sqlite"]
+"""The stores of which several processes may share one, or that behave as if they did."""
 
 
 def url_for(store_name: str, request: pytest.FixtureRequest) -> str | None:
-    """The database server, if the store needs one: only then it is started."""
+    """The database server, which is started only if the store needs one."""
     if store_name != "postgresql":
         return None
     url: str = request.getfixturevalue("postgres_url")

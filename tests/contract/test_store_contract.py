@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.namespace import Namespace
+from duetime.stores.memory import MemoryStore
 from duetime.stores.postgres import PostgresStore
 from duetime.testing.store_contract import (
     MembershipContract,
@@ -33,7 +34,7 @@ def store(storage: Storage) -> Store:
 
 @pytest.fixture
 def shared_store(storage: Storage) -> SharedStore:
-    assert isinstance(storage.store, PostgresStore)
+    assert isinstance(storage.store, MemoryStore | PostgresStore)
     return storage.store
 
 

@@ -1,4 +1,4 @@
-"""What the docs page and the OpenAPI document tell someone who reads them for the first time."""
+"""The docs page and the OpenAPI document, read for the first time."""
 
 from typing import Any
 
