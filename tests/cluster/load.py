@@ -43,7 +43,7 @@ class Load:
     async def create_many(
         self, nodes: Sequence[ServerProcess], count: int, first_ms: float, last_ms: float
     ) -> None:
-        """So many timers, through all nodes in turn, due evenly between the two delays."""
+        """Create `count` timers through all nodes in turn, due evenly between the two delays."""
         async with asyncio.TaskGroup() as group:
             for lane in range(8):
                 node = nodes[lane % len(nodes)]

@@ -131,8 +131,8 @@ async def test_a_batch_an_import_and_a_redrive_are_understood(generated: Generat
     models = generated.models
     batch = models.V1BatchBody(
         timers=[
-            models.V1CreateBody(id="one", execute_at=LATER, callback_url=URL),
-            models.V1CreateBody(id="two", execute_at=LATER, callback_url="ftp://x/"),
+            models.V1CreateBody(id="generated 1", execute_at=LATER, callback_url=URL),
+            models.V1CreateBody(id="generated 2", execute_at=LATER, callback_url="ftp://x/"),
         ]
     )
     status, answer = await generated.call("timers_v_1.create_timers_v1", body=batch)

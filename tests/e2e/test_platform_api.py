@@ -171,7 +171,7 @@ async def test_health_needs_no_key(server: ServerProcess) -> None:
     data = answer.json()["data"]
     assert (data["status"], data["database"]) == ("up", "connected")
     assert data["engine"]["running"] is True
-    assert data["engine"]["shards_owned"] == 16
+    assert data["engine"]["shards_owned"] >= 16
 
 
 async def test_without_the_key_nothing_is_done(
