@@ -1,4 +1,4 @@
-"""All stores, for the suites that run on each of them. A new store is one line here.
+"""All stores, for the suites that run on each of them. A new store is one line in `site_of`.
 
 `DUETIME_TEST_STORES=memory,sqlite` leaves the others out.
 """
@@ -8,72 +8,97 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-import asyncpg
 import pytest
 
+from duetime.domain.errors import StoreUnavailable
 from duetime.stores.memory import MemoryStore
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.sqlite import SqliteStore
 from duetime.testing.store_contract import Store
+from tests.postgres.emptying import empty_schema
 
-
-class Place:
-    """The directory of a store, and its database if the test has one."""
-
-    def __init__(self, directory: Path, postgres_url: str | None = None) -> None:
-        self.directory = directory
-        self._postgres_url = postgres_url
-        self._schema = f"test_{secrets.token_hex(8)}"
-
-    @property
-    def postgres(self) -> PostgresOptions:
-        assert self._postgres_url is not None
-        return PostgresOptions(url=self._postgres_url, schema=self._schema)
-
-    async def clear(self) -> None:
-        """Drop the schema, which would outlive the directory."""
-        if self._postgres_url is not None:
-            connection = await asyncpg.connect(self._postgres_url)
-            await connection.execute(
-                f"SET client_min_messages = warning;DROP SCHEMA IF EXISTS {self._schema} CASCADE"
-            )
-            await connection.close()
-
-
-_STORES: dict[str, Callable[[Place], Store]] = {
-    "memory": lambda place: MemoryStore(),
-    "sqlite": lambda place: SqliteStore(place.directory / "timers.db"),
-    "postgresql": lambda place: PostgresStore(place.postgres),
-}
-_CHOSEN = os.environ.get("DUETIME_TEST_STORES", ",".join(_STORES)).split(",")
-STORES = {name: _STORES[name] for name in _CHOSEN}
+STORES = os.environ.get("DUETIME_TEST_STORES", "memory,sqlite,postgresql").split(",")
 SHARED_STORES = [name for name in STORES if name != "sqlite"]
 """The stores of which several processes may share one, or that behave as if they did."""
 
 
-def url_for(store_name: str, request: pytest.FixtureRequest) -> str | None:
-    """The database server, which is started only if the store needs one."""
-    if store_name != "postgresql":
-        return None
-    url: str = request.getfixturevalue("postgres_url")
-    return url
-
-
 class Storage:
-    """One storage and the store that has it open."""
+    """A storage and the store that has it open."""
 
-    def __init__(self, store_name: str, place: Place) -> None:
-        self._make_store = STORES[store_name]
-        self._place = place
-        self.store = self._make_store(place)
+    def __init__(self, make_store: Callable[[], Store]) -> None:
+        self._make_store = make_store
+        self.store = make_store()
 
     async def reopen(self) -> Store:
         await self.store.close()
         if self.store.capabilities.durable:
-            self.store = self._make_store(self._place)
+            self.store = self._make_store()
         await self.store.open()
         return self.store
 
-    async def discard(self) -> None:
-        await self.store.close()
-        await self._place.clear()
+
+class Site:
+    """Place of the storages that tests use one after the other: a new one for each test."""
+
+    def __init__(self, choose_storage: Callable[[], Callable[[], Store]]) -> None:
+        self._choose_storage = choose_storage
+
+    async def open_empty(self) -> Storage:
+        """A storage without timers, opened."""
+        storage = Storage(self._choose_storage())
+        await storage.store.open()
+        return storage
+
+    async def put_back(self, storage: Storage) -> None:
+        """Take a storage that its test needs no longer."""
+        await storage.store.close()
+
+    async def close(self) -> None:
+        """Close what is still open."""
+
+
+class PostgresSite(Site):
+    """One schema, emptied for each test, and one store: connecting and planning take longer than
+    most tests."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._options = options
+        super().__init__(lambda: lambda: PostgresStore(self._options))
+        self._storage: Storage | None = None
+
+    async def open_empty(self) -> Storage:
+        storage, self._storage = self._storage, None
+        if storage is None:
+            storage = await super().open_empty()
+        await empty_schema(self._options)
+        return storage
+
+    async def put_back(self, storage: Storage) -> None:
+        try:
+            await storage.store.ping()
+            self._storage = storage
+        except StoreUnavailable:
+            # The test has closed the store.
+            self._storage = None
+
+    async def close(self) -> None:
+        if self._storage is not None:
+            await self._storage.store.close()
+
+
+def site_of(store_name: str, directory: Path, request: pytest.FixtureRequest) -> Site:
+    """The site of a store. The database server is started only if the store needs it."""
+    match store_name:
+        case "memory":
+            return Site(lambda: MemoryStore)
+        case "sqlite":
+            return Site(lambda: _sqlite_file(directory))
+        case "postgresql":
+            url, schema = map(request.getfixturevalue, ("postgres_url", "contract_schema"))
+            return PostgresSite(PostgresOptions(url=url, schema=schema))
+    raise AssertionError(store_name)
+
+
+def _sqlite_file(directory: Path) -> Callable[[], Store]:
+    path = directory / f"{secrets.token_hex(8)}.db"
+    return lambda: SqliteStore(path)

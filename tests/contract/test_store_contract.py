@@ -1,9 +1,9 @@
 """The store contract, on every store."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from duetime.domain.namespace import Namespace
 from duetime.stores.memory import MemoryStore
@@ -15,16 +15,24 @@ from duetime.testing.store_contract import (
     Store,
     StoreContract,
 )
-from tests.contract.stores import SHARED_STORES, STORES, Place, Storage, url_for
+from tests.contract.stores import SHARED_STORES, STORES, Site, Storage, site_of
 
 
-@pytest.fixture(params=list(STORES))
-async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    storage = Storage(request.param, Place(tmp_path, url_for(request.param, request)))
-    await storage.store.open()
+@pytest_asyncio.fixture(params=STORES, scope="module", loop_scope="module")
+async def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Site]:
+    site = site_of(request.param, tmp_path_factory.mktemp("store"), request)
+    yield site
+    await site.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def storage(site: Site) -> AsyncIterator[Storage]:
+    storage = await site.open_empty()
     await storage.store.add_namespace(Namespace("default", 16))
     yield storage
-    await storage.discard()
+    await site.put_back(storage)
 
 
 @pytest.fixture
@@ -47,6 +55,6 @@ class TestStoreContract(StoreContract):
     pass
 
 
-@pytest.mark.parametrize("storage", SHARED_STORES, indirect=True)
+@pytest.mark.parametrize("site", SHARED_STORES, indirect=True)
 class TestMembershipContract(MembershipContract):
     pass

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Coroutine
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import ClassVar, TypeVar
 
 import pytest
@@ -63,11 +62,11 @@ from tests.contract.histories import (
     settlement_of,
     statuses,
 )
-from tests.contract.stores import STORES, Place, Storage, url_for
+from tests.contract.stores import STORES, Site, site_of
 
 T = TypeVar("T")
-# A history on PostgreSQL takes half a second. DUETIME_HISTORIES=1000 runs a campaign.
-EXAMPLES = {"memory": 50, "sqlite": 50, "postgresql": 15}
+# DUETIME_HISTORIES=1000 runs a campaign.
+EXAMPLES = {"memory": 50, "sqlite": 50, "postgresql": 20}
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -76,15 +75,12 @@ class StoreMachine(RuleBasedStateMachine):
     Its clock only moves on, so timers finish in the order of their instants.
     """
 
-    store_name: ClassVar[str]
-    postgres_url: ClassVar[str | None]
+    runner: ClassVar[asyncio.Runner]
+    site: ClassVar[Site]
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
-        self.directory = TemporaryDirectory()
-        place = Place(Path(self.directory.name), self.postgres_url)
-        self.storage = Storage(self.store_name, place)
+        self.storage = self.run(self.site.open_empty())
         self.model = StoreModel()
         self.now = START_AT
         self.claims: list[Claim] = []
@@ -98,13 +94,10 @@ class StoreMachine(RuleBasedStateMachine):
         return self.storage.store
 
     def teardown(self) -> None:
-        self.run(self.storage.discard())
-        self.runner.close()
-        self.directory.cleanup()
+        self.run(self.site.put_back(self.storage))
 
     @initialize()
-    def open(self) -> None:
-        self.run(self.store.open())
+    def add_namespaces(self) -> None:
         for namespace in NAMESPACES:
             assert self.run(self.store.add_namespace(namespace)) == namespace
             self.model.add_namespace(namespace)
@@ -377,15 +370,16 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_random_histories(name: str, request: pytest.FixtureRequest) -> None:
+def test_random_histories(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     class Machine(StoreMachine):
-        store_name = name
-        postgres_url = url_for(name, request)
+        runner = asyncio.Runner()
+        site = site_of(name, tmp_path, request)
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name])),
-            stateful_step_count=50,
-        ),
-    )
+    examples = int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name]))
+    with Machine.runner:
+        try:
+            run_state_machine_as_test(
+                Machine, settings=settings(max_examples=examples, stateful_step_count=50)
+            )
+        finally:
+            Machine.runner.run(Machine.site.close())

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -70,14 +71,17 @@ def postgres_url(pytestconfig: pytest.Config) -> str:
 @pytest.fixture
 def postgres_schema(postgres_url: str) -> Iterator[str]:
     """The name of a schema that does not exist yet; after the test it is dropped."""
+    with dropped_schema(postgres_url) as schema:
+        yield schema
+
+
+@contextmanager
+def dropped_schema(postgres_url: str) -> Iterator[str]:
+    """The name of a new schema, which is dropped at the end."""
     schema = f"test_{secrets.token_hex(8)}"
     yield schema
-    drop_schema(postgres_url, schema)
-
-
-def drop_schema(url: str, schema: str) -> None:
     _execute(
-        url,
+        postgres_url,
         f"SET lock_timeout = '{DROP_SECONDS}s'; SET client_min_messages = warning; "
         f"DROP SCHEMA IF EXISTS {schema} CASCADE",
     )

@@ -1,19 +1,15 @@
-"""A PostgreSQL store in a schema of its own, and a second way to look at its tables."""
+"""A PostgreSQL store, and connections that look at its tables."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.connections import (
-    ANY_PLAN,
-    LISTS_BY_INDEX,
-    PLANS_BY_INDEX,
-    Connection,
-    connected,
-)
+from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
+from tests.postgres.emptying import empty_schema
+from tests.postgres.fixtures import dropped_schema
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,8 +19,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
 
 
+@pytest.fixture(scope="session")
+def reused_schema(postgres_url: str) -> Iterator[str]:
+    """The schema of all tests that need no new one, since making one takes longer than most."""
+    with dropped_schema(postgres_url) as schema:
+        yield schema
+
+
 @pytest.fixture
-def options(postgres_url: str, postgres_schema: str) -> PostgresOptions:
+def options(postgres_url: str, reused_schema: str) -> PostgresOptions:
+    return PostgresOptions(url=postgres_url, schema=reused_schema)
+
+
+@pytest.fixture
+def new_options(postgres_url: str, postgres_schema: str) -> PostgresOptions:
+    """Options with a schema that does not exist yet."""
     return PostgresOptions(url=postgres_url, schema=postgres_schema)
 
 
@@ -33,6 +42,7 @@ async def store(options: PostgresOptions) -> AsyncIterator[PostgresStore]:
     """Opened and empty but for the namespace "default" of 16 shards."""
     store = PostgresStore(options)
     await store.open()
+    await empty_schema(options)
     await store.add_namespace(Namespace("default", 16))
     yield store
     await store.close()
@@ -47,13 +57,6 @@ async def database(options: PostgresOptions, store: PostgresStore) -> AsyncItera
 
 @pytest.fixture
 async def planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
-    """A connection like those that the store uses."""
+    """A connection like those of creates, changes and the engine."""
     async with connected(options, PLANS_BY_INDEX) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def list_planner(options: PostgresOptions, store: PostgresStore) -> AsyncIterator[Connection]:
-    """A connection like those that the store reads lists with."""
-    async with connected(options, LISTS_BY_INDEX) as connection:
         yield connection

@@ -60,7 +60,7 @@ def _element(value: Any) -> str:
 
 
 async def plans_within(connection: Any, statement: str, *values: Any) -> list[Node]:
-    """The plans of everything that the statement runs, also within functions."""
+    """The plans of everything that the statement runs, also within functions. Changes nothing."""
     plans: list[Node] = []
 
     def remember(_connection: object, message: Any) -> None:
@@ -76,7 +76,10 @@ async def plans_within(connection: Any, statement: str, *values: Any) -> list[No
         "SET auto_explain.log_format = json; SET auto_explain.log_level = notice"
     )
     connection.add_log_listener(remember)
+    transaction = connection.transaction()
+    await transaction.start()
     await connection.fetch(statement, *values)
+    await transaction.rollback()
     connection.remove_log_listener(remember)
     return plans
 

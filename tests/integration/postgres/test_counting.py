@@ -1,11 +1,18 @@
 """Totals are exact while counting is quick, and estimates beyond."""
 
+import pytest
+
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import PageQuery
-from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.lists import COUNTED_EXACTLY
 from tests.integration.postgres import table_states
+
+
+@pytest.fixture
+def options(new_options: PostgresOptions) -> PostgresOptions:
+    return new_options
 
 
 async def test_a_small_total_is_exact(store: PostgresStore, database: Connection) -> None:

@@ -103,8 +103,8 @@ async def forget(store: PostgresStore, random: Random) -> None:
         await store.prune(finished_before=finished_before, limit=3, namespace=namespace)
 
 
-async def test_everything_at_once(options: PostgresOptions) -> None:
-    stores = [PostgresStore(options) for _ in range(3)]
+async def test_everything_at_once(new_options: PostgresOptions) -> None:
+    stores = [PostgresStore(new_options) for _ in range(3)]
     for store in stores:
         await store.open()
         await store.add_namespace(Namespace("default", SHARDS))
@@ -122,7 +122,7 @@ async def test_everything_at_once(options: PostgresOptions) -> None:
     for store in stores:
         await store.close()
 
-    inspector = PostgresInspector(options)
+    inspector = PostgresInspector(new_options)
     await inspector.open()
     report = await inspector.audit(NOW)
     await inspector.close()

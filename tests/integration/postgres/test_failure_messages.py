@@ -26,6 +26,11 @@ def address(options: PostgresOptions) -> str:
     return urlsplit(options.url).netloc.rpartition("@")[2]
 
 
+@pytest.fixture
+def options(new_options: PostgresOptions) -> PostgresOptions:
+    return new_options
+
+
 async def test_a_wrong_password(options: PostgresOptions) -> None:
     parts = urlsplit(options.url)
     if parts.password is None:

@@ -19,8 +19,8 @@ HOUR = 3_600 * MICROSECONDS_PER_SECOND
 
 
 @pytest.fixture
-def options(options: PostgresOptions) -> PostgresOptions:
-    return replace(options, history_partition_seconds=3_600.0)
+def options(new_options: PostgresOptions) -> PostgresOptions:
+    return replace(new_options, history_partition_seconds=3_600.0)
 
 
 def hour(number: float) -> Instant:

@@ -1,12 +1,19 @@
 """A long transaction of somebody else keeps what was claimed in the way; claims begin after it."""
 
+import pytest
+
 from duetime.domain.instants import Instant
-from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
 from tests.integration.postgres.plans import run_explained
+
+
+@pytest.fixture
+def options(new_options: PostgresOptions) -> PostgresOptions:
+    return new_options
 
 
 async def test_what_was_claimed_long_ago_is_not_read_again(

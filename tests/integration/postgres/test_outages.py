@@ -43,11 +43,13 @@ CALLS: dict[str, Call] = {
 
 
 async def expect_unavailable(store: PostgresStore) -> None:
-    for name, call in CALLS.items():
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            with pytest.raises(StoreUnavailable) as caught:
-                await call(store)
-        assert "\n" not in caught.value.message, name
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        answers = await asyncio.gather(
+            *(call(store) for call in CALLS.values()), return_exceptions=True
+        )
+    for name, answer in zip(CALLS, answers, strict=True):
+        assert isinstance(answer, StoreUnavailable), name
+        assert "\n" not in answer.message, name
 
 
 async def expect_available(store: PostgresStore) -> None:
@@ -104,7 +106,7 @@ async def far_store(options: PostgresOptions) -> AsyncIterator[tuple[PostgresSto
     with Relay(options.url) as relay:
         store = PostgresStore(
             replace(
-                options, url=relay.url, statement_timeout_seconds=0.5, connect_timeout_seconds=0.3
+                options, url=relay.url, statement_timeout_seconds=1.0, connect_timeout_seconds=2.0
             )
         )
         await store.open()
@@ -143,8 +145,8 @@ async def test_closing_ends_when_the_network_swallows_everything(
         await store.close()
 
 
-async def test_who_does_not_want_to_wait_need_not(options: PostgresOptions) -> None:
-    """A health check has less patience than a statement."""
+async def test_a_caller_may_wait_for_less_time_than_a_statement(options: PostgresOptions) -> None:
+    """A health check does."""
     with Relay(options.url) as relay:
         store = PostgresStore(replace(options, url=relay.url, connect_timeout_seconds=300.0))
         await store.open()
@@ -188,7 +190,7 @@ async def test_a_wreck_that_is_too_much_for_one_statement_is_recovered_in_pieces
     options: PostgresOptions, store: PostgresStore
 ) -> None:
     large = HttpCallback(url="https://example.com", payload=Raw(b'"' + b"x" * 250_000 + b'"'))
-    for batch in range(10):
+    for batch in range(5):
         await create(store, *(make_timer(f"t{batch}-{n}", callback=large) for n in range(30)))
     leases = await own_shards(store)
     while await claim(store, leases):
@@ -197,6 +199,6 @@ async def test_a_wreck_that_is_too_much_for_one_statement_is_recovered_in_pieces
     pieces = []
     while piece := await store.recover(leases, limit=1_000):
         pieces.append(len(piece))
-    assert sum(pieces) == 300
+    assert sum(pieces) == 150
     # Each piece is about sixteen megabytes.
-    assert len(pieces) > 3
+    assert len(pieces) == 3

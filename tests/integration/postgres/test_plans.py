@@ -4,10 +4,11 @@ A plan is kept for as long as the table's statistics do not change, so it may ha
 the table was empty, and be used when there are millions of timers in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
@@ -29,7 +30,14 @@ from duetime.stores.postgres.claiming import (
     MAX_MERGED_SHARDS,
     claim_statement,
 )
-from duetime.stores.postgres.connections import PLANS_FOR_VALUES, Connection, connected
+from duetime.stores.postgres.connections import (
+    ANY_PLAN,
+    LISTS_BY_INDEX,
+    PLANS_BY_INDEX,
+    PLANS_FOR_VALUES,
+    Connection,
+    connected,
+)
 from duetime.stores.postgres.creating import CREATE, CREATE_NEW, create_values, new_timer_values
 from duetime.stores.postgres.history import DELETE_FROM_PARTITION
 from duetime.stores.postgres.lists import (
@@ -59,6 +67,9 @@ from tests.integration.postgres.table_states import (
     State,
     filled_and_analysed,
 )
+from tests.postgres.fixtures import dropped_schema
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIMIT = 100
 ANY_STATUS = (None, *TimerStatus)
@@ -134,16 +145,71 @@ COUNTS |= {
 }
 LISTS = PAGES | SCANS | COUNTS
 
+# Statistics that autovacuum gathers would change the state.
+_NO_AUTOVACUUM = """
+    ALTER TABLE pending_timers SET (autovacuum_enabled = off);
+    ALTER TABLE executing_timers SET (autovacuum_enabled = off)
+"""
 
-@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+
+def in_states(*states: State) -> pytest.MarkDecorator:
+    """Tables are brought into a state once for all tests that need it."""
+    return pytest.mark.parametrize(
+        "options", states, ids=lambda state: state.__name__, indirect=True, scope="module"
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def options(
+    request: pytest.FixtureRequest, postgres_url: str
+) -> AsyncIterator[PostgresOptions]:
+    with dropped_schema(postgres_url) as schema:
+        options = PostgresOptions(url=postgres_url, schema=schema)
+        store = PostgresStore(options)
+        await store.open()
+        await store.add_namespace(Namespace("default", 16))
+        async with connected(options, ANY_PLAN) as connection:
+            await connection.execute(_NO_AUTOVACUUM)
+            await request.param(store, connection)
+        await store.close()
+        yield options
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def store(options: PostgresOptions) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(options)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def database(options: PostgresOptions) -> AsyncIterator[Connection]:
+    async with connected(options, ANY_PLAN) as connection:
+        yield connection
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def planner(options: PostgresOptions) -> AsyncIterator[Connection]:
+    """A connection like those of creates, changes and the engine."""
+    async with connected(options, PLANS_BY_INDEX) as connection:
+        yield connection
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def list_planner(options: PostgresOptions) -> AsyncIterator[Connection]:
+    """A connection like those of lists."""
+    async with connected(options, LISTS_BY_INDEX) as connection:
+        yield connection
+
+
+@in_states(*ALL)
 async def test_every_statement_goes_by_an_index(
     store: PostgresStore,
     database: Connection,
     planner: Connection,
     list_planner: Connection,
-    state: State,
 ) -> None:
-    await state(store, database)
     columns = await first_columns(database)
     problems = {
         name: problem
@@ -155,12 +221,11 @@ async def test_every_statement_goes_by_an_index(
 
 
 @pytest.mark.parametrize("shards", [1, 16, 64, 100])
-@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+@in_states(*FULL)
 async def test_a_claim_reads_little_more_than_it_claims(
-    store: PostgresStore, database: Connection, planner: Connection, state: State, shards: int
+    store: PostgresStore, database: Connection, planner: Connection, shards: int
 ) -> None:
-    await state(store, database)
-    await store.add_namespace(Namespace("wide", shards))
+    await store.add_namespace(Namespace(f"wide-{shards}", shards))
     leases = await own_shards(store, range(shards))
     values: list[Any] = [
         list(leases),
@@ -179,28 +244,14 @@ async def test_a_claim_reads_little_more_than_it_claims(
     assert 2 * LIMIT <= rows_read(plan) <= 2 * LIMIT + 3 * 16 + spare
 
 
-@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
-async def test_a_settlement_reads_what_it_settles(
-    store: PostgresStore, database: Connection, planner: Connection, state: State
-) -> None:
-    await state(store, database)
-    leases = await own_shards(store)
-    claims = await claim(store, leases, limit=1_000)
-    values = settlement_values([completion(claimed) for claimed in claims[:LIMIT]])
-    plan = await run_explained(planner, SETTLE, 1, *values)
-    assert rows_read(plan) == 2 * LIMIT
-
-
 @pytest.mark.parametrize("sort", SortField)
-@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+@in_states(*FULL)
 async def test_a_page_reads_what_it_shows_and_skips(
     store: PostgresStore,
     database: Connection,
     list_planner: Connection,
-    state: State,
     sort: SortField,
 ) -> None:
-    await state(store, database)
     query = PageQuery(namespace="default", limit=50, offset=100, sort=sort)
     assert len((await store.page(query)).timers) == 50
     statement = page_statement(query.status, query.sort, query.descending)
@@ -208,11 +259,10 @@ async def test_a_page_reads_what_it_shows_and_skips(
     assert rows_read(plan) <= 150 * (2 + 3 * PARTITIONS) + 50
 
 
-@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+@in_states(*ALL)
 async def test_a_scan_is_merged_and_never_sorted(
-    store: PostgresStore, database: Connection, list_planner: Connection, state: State
+    store: PostgresStore, database: Connection, list_planner: Connection
 ) -> None:
-    await state(store, database)
     problems = {
         name: problem
         for name, (statement, values) in SCANS.items()
@@ -222,15 +272,13 @@ async def test_a_scan_is_merged_and_never_sorted(
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("state", FULL, ids=lambda state: state.__name__)
+@in_states(*FULL)
 async def test_a_scan_reads_what_it_answers_wherever_it_starts(
     store: PostgresStore,
     database: Connection,
     list_planner: Connection,
-    state: State,
     descending: bool,
 ) -> None:
-    await state(store, database)
     instants = [at(seconds) for seconds in (-1, 0, 10, 19.5, 30)]
     for instant in instants:
         query = ScanQuery(
@@ -246,10 +294,10 @@ async def test_a_scan_reads_what_it_answers_wherever_it_starts(
         assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
 
 
+@in_states(filled_and_analysed)
 async def test_timers_of_a_small_namespace_are_pruned_by_index(
     store: PostgresStore, database: Connection, options: PostgresOptions
 ) -> None:
-    await filled_and_analysed(store, database)
     async with connected(options, PLANS_FOR_VALUES) as planner:
         plan = await explain(planner, DELETE_FROM_PARTITION, at(0), at(1), "small", LIMIT)
     columns = await first_columns(database)
@@ -257,12 +305,11 @@ async def test_timers_of_a_small_namespace_are_pruned_by_index(
     assert misguided(plan, columns) == []
 
 
-@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+@in_states(*ALL)
 async def test_a_key_is_looked_for_by_the_index_of_the_keys(
-    store: PostgresStore, database: Connection, planner: Connection, state: State
+    store: PostgresStore, database: Connection, planner: Connection
 ) -> None:
     """Others begin with the namespace too, and seem as good as long as there is nothing in it."""
-    await state(store, database)
     timers = [make_timer(f"new{n}") for n in range(100)]
     new_values = new_timer_values(timers, look=True)
     assert new_values is not None
@@ -284,19 +331,29 @@ async def test_a_key_is_looked_for_by_the_index_of_the_keys(
 
 
 @pytest.mark.parametrize("on_existing", OnExisting)
-@pytest.mark.parametrize("state", ALL, ids=lambda state: state.__name__)
+@in_states(*ALL)
 async def test_a_create_looks_for_its_keys_by_index(
     store: PostgresStore,
     database: Connection,
     planner: Connection,
-    state: State,
     on_existing: OnExisting,
 ) -> None:
     """Some are new, some are pending, some are finished."""
-    await state(store, database)
     names = [f"{kind}{n}" for kind in ("new", "t", "f") for n in range(1, 30)]
     requests = [CreateRequest(make_timer(name), on_existing) for name in names]
     plans = await plans_within(planner, CREATE, *create_values(requests))
     assert any(map(scans_of_timers, plans))
     columns = await first_columns(database)
     assert [problem for plan in plans for problem in misguided(plan, columns)] == []
+
+
+# Last, because its claims change the state.
+@in_states(*FULL)
+async def test_a_settlement_reads_what_it_settles(
+    store: PostgresStore, database: Connection, planner: Connection
+) -> None:
+    leases = await own_shards(store)
+    claims = await claim(store, leases, limit=1_000)
+    values = settlement_values([completion(claimed) for claimed in claims[:LIMIT]])
+    plan = await run_explained(planner, SETTLE, 1, *values)
+    assert rows_read(plan) == 2 * LIMIT

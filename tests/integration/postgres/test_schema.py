@@ -24,6 +24,11 @@ from duetime.testing.timers import make_timer
 from tests.integration.postgres.held import held
 
 
+@pytest.fixture
+def options(new_options: PostgresOptions) -> PostgresOptions:
+    return new_options
+
+
 async def test_a_new_database_is_migrated_once(options: PostgresOptions) -> None:
     newest = schema.newest_version()
     assert await schema.check(options) == (None, newest)
