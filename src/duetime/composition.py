@@ -180,7 +180,7 @@ def assemble(settings: Settings) -> Duetime:
 
 
 class _Timers(NamedTuple):
-    """What the services of all front doors share."""
+    """The parts that the services of all front doors share."""
 
     store: TimerStore
     clock: SystemClock

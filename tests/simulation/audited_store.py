@@ -13,7 +13,7 @@ from tests.simulation.invariants import Broken
 
 
 class AuditedStore(MemoryStore):
-    """A memory store that tells who is forgotten and which timers are recovered, and that
+    """A memory store that reports forgotten members and recovered timers, and that
     checks that nothing is written under an old epoch."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ def seeds() -> list[int]:
 
 
 def play(new_scenario: Callable[[], Playable]) -> list[str]:
-    """Live through it; answers what happened, step by step."""
+    """Run the scenario; returns the record of its steps."""
     state = random.getstate()
     try:
         scenario = new_scenario()

@@ -1,4 +1,4 @@
-"""Clients of a simulation: what they ask for, and what follows from the answers they get."""
+"""Clients of a simulation: their requests, and what follows from the answers."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -56,7 +56,7 @@ class Clients:
             self._ask(process, self._cancel(process, history))
 
     def check(self) -> None:
-        """Raise what went wrong in requests of which nobody awaits the end."""
+        """Raise the errors of requests that are not awaited."""
         for request in [request for request in self._requests if request.done()]:
             del self._requests[request]
             if not request.cancelled():

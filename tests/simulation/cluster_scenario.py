@@ -196,7 +196,7 @@ class ClusterScenario:
             self.join()
         await self._wait_for_background()
         await self.clients.wait()
-        # Until every shard has an owner and what was under way has ended, in vain at worst.
+        # Until every shard has an owner and all attempts have ended, by their timeout at worst.
         await self.world.clock.sleep(LEASE_SECONDS + LONGEST_ATTEMPT_SECONDS + SLACK_SECONDS)
         last_due_seconds = await self.world.seconds_until_last_due()
         await self.world.clock.sleep(

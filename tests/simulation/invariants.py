@@ -40,7 +40,7 @@ class Sending:
 
 
 class TimerHistory:
-    """Everything that clients and receivers know of one timer, and what follows from it."""
+    """Everything that clients and receivers know of one timer, and the checks that follow."""
 
     def __init__(self, timer_id: str, first: Version) -> None:
         self.id = timer_id

@@ -17,7 +17,7 @@ Signal = Callable[[SignalReceiver], None]
 
 class SignalHub:
     """Where all nodes meet. `lost` is the chance that a signal does not reach a node; each of
-    its receivers is lucky or unlucky on its own, and nobody is told."""
+    its receivers is lost or not independently of the others, without notice."""
 
     def __init__(self, random: Random | None = None) -> None:
         self._random = Random(0) if random is None else random
@@ -42,7 +42,7 @@ class SignalHub:
 
 
 class MemorySignals:
-    """Implements the signals port for one node. `is_cut` tells whether its line is broken."""
+    """Implements the signals port for one node. `is_cut` says whether its line is broken."""
 
     def __init__(self, hub: SignalHub, is_cut: Callable[[], bool] = lambda: False) -> None:
         self._hub = hub

@@ -57,7 +57,7 @@ class Node(Process):
         self._machine.ended.add(self.name)
 
     def forgotten(self) -> None:
-        """Its shards became free for others: what it has under way may be repeated."""
+        """Its shards became free for others: its attempts under way may be repeated."""
         self.owner.gone = True
         if not self.store.dead:
             self.owner = Owner(self.number)

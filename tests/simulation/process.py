@@ -108,7 +108,7 @@ class ProcessDestination:
             if world.concurrency is not None and self._running >= world.concurrency:
                 raise Broken(f"{process.name} has more attempts under way than the namespace may")
         except Broken as broken:
-            # The engine survives whatever a destination raises, so the scenario must be told.
+            # The engine survives anything that a destination raises, so the scenario records it.
             world.broken.append(broken)
             raise
         world.note(f"{process.name} sends {claim.id} attempt {claim.attempt}")
@@ -122,7 +122,7 @@ class ProcessDestination:
         finally:
             sending.open = False
             self._running -= 1
-        # Whether the process learns of it or is dead by now: this is what the receiver said.
+        # The receiver's answer, whether or not the process lives to learn of it.
         sending.outcome = outcome
         await process.end_if_dead()
         return outcome

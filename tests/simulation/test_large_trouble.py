@@ -22,7 +22,7 @@ def percentile(values: list[float], percent: float) -> float:
 
 
 @on_virtual_time
-async def test_ten_thousand_timers_of_a_hanging_endpoint_delay_nobody_due_with_them() -> None:
+async def test_ten_thousand_timers_of_a_hanging_endpoint_delay_no_others_due_with_them() -> None:
     bench = EngineBench()
     bench.store.claim_seconds = bench.store.settle_seconds = 0.005
     bench.destination.script(HANGING, Hang())

@@ -1,4 +1,4 @@
-"""What all processes of a simulation have around them, and what is known of every timer."""
+"""The surroundings of all processes of a simulation, and the history of every timer."""
 
 import random as global_random
 from random import Random

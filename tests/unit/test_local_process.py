@@ -32,5 +32,5 @@ def test_a_pid_that_was_used_again_is_not_the_same_process() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "a/b/c", "other-boot/pid:[1]/1/1", "//1/1"])
-def test_what_may_live_elsewhere_is_not_gone(name: str) -> None:
+def test_a_process_that_may_live_elsewhere_is_not_gone(name: str) -> None:
     assert not is_gone(name)

@@ -32,7 +32,7 @@ def test_an_event_is_a_json_line_with_its_fields() -> None:
     assert entry == {"level": "info", "event": "timer.delivered", "id": "t1", "attempt": 2}
 
 
-def test_what_libraries_log_takes_the_same_way() -> None:
+def test_messages_of_libraries_are_written_in_the_same_way() -> None:
     stream = io.StringIO()
     configure_logs("info", "json", stream)
     logging.getLogger("uvicorn.error").info("Started server process")

@@ -1,4 +1,4 @@
-"""How one attempt ended."""
+"""Outcomes of attempts."""
 
 from enum import StrEnum
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What wakes the due reader of this process: an announced instant, or room for more claims."""
+"""Wakes the due reader of this process: for an announced instant, or for room for more claims."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""What the core asks of the outside world, as protocols with normative docstrings."""
+"""The core's demands on the outside world, as protocols with normative docstrings."""

@@ -48,15 +48,14 @@ class CreateRequest(Struct, frozen=True, gc=False):
 
 
 class CreateResult(Struct, frozen=True, gc=False):
-    """`timer` is the one that the store now holds under the key: the new or the existing one."""
+    """`timer` is the timer that the store now holds: the new or the existing one."""
 
     existence: Existence
     timer: Timer
 
 
 class ConditionalResult(Struct, frozen=True):
-    """`timer` is the one that the store holds afterwards; its status says why a write did not
-    apply."""
+    """`timer` is the timer in the store afterwards; its status says why a write did not apply."""
 
     applied: bool
     timer: Timer

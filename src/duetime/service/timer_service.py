@@ -151,7 +151,7 @@ class TimerService:
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
     ) -> Timer:
-        """Change what is given, if the timer is pending.
+        """Change the given fields, if the timer is pending.
 
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
         correcting them would not help.

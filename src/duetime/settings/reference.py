@@ -53,7 +53,7 @@ retention = "7d"
 
 `duetime dev` needs no settings. It listens on 127.0.0.1, on the first free port from `PORT` or 8080
 on, keeps its timers in `duetime-dev.db` and accepts any future instant. Its key is `API_KEY`, else
-one that it makes in `.duetime-dev-key`.
+a key that it creates in `.duetime-dev-key`.
 """
 
 _PAGE_TAIL = """\

@@ -1,4 +1,4 @@
-"""What is told of an attempt, as this release and others have stored it."""
+"""The outcome of an attempt, as this release and others have stored it."""
 
 import msgspec
 import pytest
@@ -21,18 +21,18 @@ def read(**members: object) -> Attempt:
         (INTERRUPTED, AttemptOutcome.INTERRUPTED),
     ],
 )
-def test_an_attempt_of_an_older_release_is_told_by_its_error(
+def test_the_error_shows_the_outcome_of_an_attempt_of_an_older_release(
     error: str | None, told: AttemptOutcome
 ) -> None:
     members = {} if error is None else {"error": error}
     attempt = read(**members)
     assert attempt.outcome is told
-    # Written again it is as it was: what was not recorded is not made up.
+    # Written again it is unchanged: no outcome is made up.
     assert msgspec.to_builtins(attempt) == STORED | members
 
 
 @pytest.mark.parametrize("outcome", AttemptOutcome)
-def test_a_recorded_outcome_is_told_whatever_the_error(outcome: AttemptOutcome) -> None:
+def test_a_recorded_outcome_counts_whatever_the_error(outcome: AttemptOutcome) -> None:
     for error in (None, "HTTP 500", INTERRUPTED):
         attempt = read(outcome=outcome, error=error)
         assert attempt.outcome is outcome
@@ -43,7 +43,7 @@ def test_the_stored_words_never_change() -> None:
     assert list(AttemptOutcome) == ["completed", "rescheduled", "failed", "interrupted"]
 
 
-def test_what_a_later_release_may_add_is_left_aside() -> None:
+def test_an_outcome_of_a_later_release_is_ignored() -> None:
     assert read(outcome="failed", error="HTTP 500", unheard_of=[1]) == read(
         outcome="failed", error="HTTP 500"
     )

@@ -77,7 +77,7 @@ def test_instants_are_read_with_any_offset(text: str) -> None:
         ("2030-01-01T00:00:00", "must have a UTC offset"),
     ],
 )
-def test_what_is_no_instant_is_refused(text: str, problem: str) -> None:
+def test_a_text_that_is_no_instant_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse_instant(text)
 
@@ -120,7 +120,7 @@ def test_durations_are_read(text: str, duration_ms: int) -> None:
         *("5.s", "1e3s", "PT30S", "inf", "NaNs", "\u0663s", "1" * 32 + "s"),
     ],
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a duration"):
         parse_duration_ms(text)
 

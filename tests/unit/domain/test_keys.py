@@ -70,7 +70,7 @@ def test_different_timers_have_different_uuids(one: TimerKey, other: TimerKey) -
 
 
 @given(names, st.lists(names, min_size=1), st.integers(1, MAX_SHARDS))
-def test_keys_of_one_namespace_are_those_made_one_by_one(
+def test_keys_made_by_a_namespace_equal_keys_made_one_by_one(
     namespace: str, ids: list[str], num_shards: int
 ) -> None:
     keys = NamespaceKeys(namespace, num_shards)

@@ -23,7 +23,7 @@ def test_the_interval_grows_up_to_its_maximum(failures: int, interval_ms: int) -
     assert POLICY.interval_ms(failures) == interval_ms
 
 
-def test_the_defaults_are_those_of_the_contract() -> None:
+def test_the_defaults_are_as_in_the_contract() -> None:
     policy = RetryPolicy()
     assert policy.max_retries == 3
     assert [policy.interval_ms(n) for n in (1, 2, 3, 9)] == [30_000, 60_000, 120_000, 600_000]

@@ -77,7 +77,7 @@ def test_claimed() -> None:
     )
 
 
-def test_a_claim_says_what_delivery_and_settlement_need() -> None:
+def test_a_claim_has_everything_that_delivery_and_settlement_need() -> None:
     timer = make_timer(retry_policy=POLICY, correlation_id="c")
     claim = claim_of(timer)
     assert (claim.namespace, claim.id, claim.shard) == (*timer.key, timer.shard)
@@ -254,7 +254,7 @@ def test_the_list_of_attempts_is_bounded_on_every_path() -> None:
 
 
 def test_the_first_attempt_of_all_and_that_of_the_firing_are_never_forgotten() -> None:
-    """The one is what a repeated create asks for, the other is where retries began."""
+    """The first of all identifies a repeated create; the time for retries counts from the other."""
     first = Attempt(number=1, due_at=at(0), claimed_at=at(0))
     made = (first, *attempts(MAX_ATTEMPTS_REMEMBERED - 1))
     timer = executing(replace(make_timer(), attempt=MAX_ATTEMPTS_REMEMBERED - 1, attempts=made))

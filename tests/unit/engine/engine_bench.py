@@ -27,7 +27,7 @@ SLOW = "https://slow.example"
 
 
 class WatchedStore(MemoryStore):
-    """A memory store that can be away, takes time if told to, and notes what is asked of it."""
+    """A memory store that can be away or slow, and that records its calls."""
 
     def __init__(self, clock: LoopClock) -> None:
         super().__init__()
@@ -36,10 +36,10 @@ class WatchedStore(MemoryStore):
         self.claim_seconds = 0.0
         self.settle_seconds = 0.0
         self.claims: list[tuple[Instant, Instant, int, int]] = []
-        """When, until when, how many were asked for and how many came."""
+        """For each claim: now, until, limit, and the number of claims."""
         self.settlements: list[Settlement] = []
         self.pruned: list[tuple[float, str | None, int]] = []
-        """When, of which namespace, and how many."""
+        """For each pruning: the time, the namespace and the number."""
 
     async def claim_due(
         self,
@@ -80,7 +80,7 @@ class WatchedStore(MemoryStore):
 
 
 class KnownNamespaces:
-    """Implements the namespaces port; a test says what is known."""
+    """Implements the namespace view port with the namespaces that a test sets."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Namespace] = {}
@@ -123,12 +123,12 @@ class EngineBench:
         await self.engine.start()
 
     async def restart(self) -> None:
-        """What a new process would do after the old one went away."""
+        """Start a new process in place of the old one."""
         self.engine = self.new_engine()
         await self.engine.start()
 
     def at(self, seconds: float) -> Instant:
-        """The instant so many seconds from now."""
+        """The instant `seconds` from now."""
         return plus_ms(self.clock.now(), seconds * 1_000)
 
     async def create(

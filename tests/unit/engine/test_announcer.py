@@ -1,9 +1,9 @@
-"""What a node tells the others of new timers, and what it keeps to itself."""
+"""Which new timers a node announces to the others, and which it does not."""
 
 from duetime.domain.instants import plus_ms
 from duetime.domain.timer import TimerStatus
 from duetime.testing import on_virtual_time
-from tests.unit.engine.cluster_bench import POLL_SECONDS, BenchNode, ClusterBench
+from tests.unit.engine.cluster.cluster_bench import POLL_SECONDS, BenchNode, ClusterBench
 
 
 async def quiet_pair(bench: ClusterBench) -> tuple[BenchNode, BenchNode]:
@@ -13,7 +13,7 @@ async def quiet_pair(bench: ClusterBench) -> tuple[BenchNode, BenchNode]:
 
 
 @on_virtual_time
-async def test_timers_of_its_own_shards_are_nobody_elses_business() -> None:
+async def test_timers_of_its_own_shards_are_not_signalled() -> None:
     bench = ClusterBench()
     one, _ = await quiet_pair(bench)
     for timer_id in await bench.ids_of(one, 50):
@@ -37,7 +37,7 @@ async def test_many_timers_for_another_node_make_one_signal_with_the_first_of_ea
 
 
 @on_virtual_time
-async def test_what_comes_while_a_signal_is_sent_goes_into_the_next() -> None:
+async def test_instants_announced_while_a_signal_is_sent_go_into_the_next() -> None:
     bench = ClusterBench()
     one, two = await quiet_pair(bench)
     bench.hub.send_seconds = 0.1

@@ -1,4 +1,4 @@
-"""What a loop says when the store is away."""
+"""What a background loop logs when the store is away."""
 
 from structlog.typing import EventDict
 
@@ -17,7 +17,7 @@ class Flaky(BackgroundLoop):
         await self.wait(1)
 
 
-def test_an_absence_is_told_once_and_then_now_and_then(logs: list[EventDict]) -> None:
+def test_an_absence_is_logged_once_and_again_at_intervals(logs: list[EventDict]) -> None:
     @on_virtual_time
     async def scenario() -> None:
         clock = LoopClock()

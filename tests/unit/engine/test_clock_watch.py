@@ -62,7 +62,7 @@ def test_a_slow_answer_alone_does_not_make_a_clock_look_wrong() -> None:
     assert not measurements.watch.is_skewed
 
 
-def test_slow_answers_do_not_wipe_out_what_quick_ones_told() -> None:
+def test_slow_answers_do_not_displace_precise_measurements() -> None:
     measurements = Measurements()
     measurements.measure(30)
     measurements.measure(30, takes_ms=4_000, share=1.0)

@@ -88,7 +88,7 @@ async def test_a_retry_after_the_wall_clock_was_set_back_is_not_before_execute_a
 
 
 @on_virtual_time
-async def test_a_hanging_endpoint_takes_half_of_the_slots_and_delays_nobody() -> None:
+async def test_a_hanging_endpoint_takes_half_of_the_slots_and_delays_no_other() -> None:
     bench = EngineBench(concurrency=200, concurrency_per_endpoint=200)
     bench.destination.script(HANGING, Hang())
     bench.destination.script(GOOD, Succeed(0.02))
@@ -105,7 +105,7 @@ async def test_a_hanging_endpoint_takes_half_of_the_slots_and_delays_nobody() ->
 
 
 @on_virtual_time
-async def test_an_endpoint_that_answers_slowly_delays_nobody_for_long() -> None:
+async def test_an_endpoint_that_answers_slowly_delays_no_other_for_long() -> None:
     bench = EngineBench()
     bench.destination = SerialServer(bench.clock)
     bench.engine = bench.new_engine()
@@ -121,7 +121,7 @@ async def test_an_endpoint_that_answers_slowly_delays_nobody_for_long() -> None:
 
 
 @on_virtual_time
-async def test_what_a_hanging_endpoint_cannot_take_is_handed_back_and_can_be_canceled() -> None:
+async def test_timers_of_a_hanging_endpoint_are_handed_back_and_can_be_canceled() -> None:
     bench = EngineBench(concurrency_per_endpoint=10)
     bench.destination.script(HANGING, Hang())
     await bench.start()

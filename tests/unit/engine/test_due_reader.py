@@ -1,4 +1,4 @@
-"""When the engine looks at the store, and what it takes from there."""
+"""When the engine claims from the store, and how much."""
 
 from duetime.domain.timer import TimerStatus
 from duetime.engine.dispatcher import MAX_HELD
@@ -47,7 +47,7 @@ async def test_a_timer_announced_while_a_claim_is_under_way_is_not_overlooked() 
 
 
 @on_virtual_time
-async def test_a_timer_that_nobody_announced_is_found_by_the_fallback_poll() -> None:
+async def test_an_unannounced_timer_is_found_by_the_fallback_poll() -> None:
     bench = EngineBench(poll_seconds=5)
     await bench.start()
     await bench.clock.sleep(1)

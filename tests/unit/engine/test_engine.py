@@ -1,4 +1,4 @@
-"""Starting, stopping, and what an operator sees."""
+"""Starting, stopping, and the view of an operator."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
 
 @on_virtual_time
-async def test_what_became_due_while_nothing_ran_is_sent_at_the_start() -> None:
+async def test_timers_that_became_due_while_nothing_ran_are_sent_at_the_start() -> None:
     bench = EngineBench()
     await bench.create("t", 60, announced=False)
     await bench.clock.sleep(86_400)
@@ -19,7 +19,7 @@ async def test_what_became_due_while_nothing_ran_is_sent_at_the_start() -> None:
 
 
 @on_virtual_time
-async def test_an_engine_whose_store_is_away_for_long_says_so() -> None:
+async def test_an_engine_whose_store_is_away_for_long_is_not_running() -> None:
     bench = EngineBench()
     await bench.start()
     bench.store.away = True
@@ -34,7 +34,7 @@ async def test_an_engine_whose_store_is_away_for_long_says_so() -> None:
 
 
 @on_virtual_time
-async def test_a_stop_hands_back_what_was_not_sent_and_its_attempt_does_not_count() -> None:
+async def test_a_stop_hands_back_unsent_claims_and_their_attempts_do_not_count() -> None:
     bench = EngineBench(horizon_ms=10_000)
     await bench.start()
     before = await bench.create("t", 5)
@@ -168,7 +168,7 @@ async def test_after_a_wall_clock_was_set_back_new_timers_are_still_on_time() ->
 
 
 @on_virtual_time
-async def test_health_tells_shards_attempts_under_way_and_lateness() -> None:
+async def test_health_shows_shards_attempts_under_way_and_lateness() -> None:
     bench = EngineBench()
     bench.destination.script(HANGING, Hang())
     assert bench.engine.lateness_ms(99) is None

@@ -5,7 +5,7 @@ import asyncio
 from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import TimerStatus
 from duetime.testing import Hang, Succeed, on_virtual_time
-from tests.unit.engine.cluster_bench import BEAT_SECONDS, LEASE_SECONDS, ClusterBench
+from tests.unit.engine.cluster.cluster_bench import BEAT_SECONDS, LEASE_SECONDS, ClusterBench
 from tests.unit.engine.engine_bench import GOOD, SLOW
 
 
@@ -100,7 +100,7 @@ async def test_an_attempt_that_outlasts_the_grace_is_made_again_by_another_node(
 
 
 @on_virtual_time
-async def test_what_was_claimed_but_not_sent_is_sent_by_the_others_as_a_first_attempt() -> None:
+async def test_unsent_claims_are_sent_by_the_others_as_first_attempts() -> None:
     bench = ClusterBench(horizon_ms=5_000)
     one, _ = await bench.start_spread("one", "two")
     ids = await bench.ids_of(one, 20)

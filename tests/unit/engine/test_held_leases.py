@@ -29,7 +29,7 @@ def test_a_claim_may_be_acted_on_under_exactly_its_lease() -> None:
     assert not held.holds(claim_under(THREE, 3))
 
 
-def test_who_has_no_others_beside_it_holds_its_leases_for_ever() -> None:
+def test_a_node_without_a_cluster_holds_its_leases_for_ever() -> None:
     clock = VirtualClock()
     held = HeldLeases(clock)
     held.take(leases_of(one=3))
@@ -65,7 +65,7 @@ def test_a_jump_of_the_wall_clock_changes_nothing() -> None:
     assert not held.are_valid
 
 
-def test_of_a_shard_that_is_left_what_is_under_way_can_end_but_nothing_is_claimed() -> None:
+def test_attempts_of_a_leaving_shard_can_end_but_nothing_is_claimed() -> None:
     held = HeldLeases(VirtualClock())
     held.take(leases_of(one=3, two=1))
     held.leave([ONE, THREE])

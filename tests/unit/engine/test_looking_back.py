@@ -1,4 +1,4 @@
-"""Claims begin near the present, so that what was claimed long ago is in nobody's way."""
+"""Claims begin near the present, so that timers claimed long ago are not in the way."""
 
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
@@ -8,7 +8,7 @@ from tests.unit.engine.engine_bench import EngineBench, WatchedStore
 
 
 class LateStore(WatchedStore):
-    """Leaves out what is due before the instant since which it is asked to look, as it may."""
+    """Leaves out timers due before `since_inclusive`, as a store may."""
 
     def __init__(self, clock: LoopClock) -> None:
         super().__init__(clock)
@@ -56,7 +56,7 @@ async def test_claims_begin_near_the_present_and_look_at_all_once_a_poll() -> No
 
 
 @on_virtual_time
-async def test_what_is_written_long_overdue_fires_at_once_if_announced() -> None:
+async def test_a_timer_written_long_overdue_fires_at_once_if_announced() -> None:
     bench = LateBench(poll_seconds=3_600.0)
     await bench.start()
     await bench.clock.sleep(600)
@@ -66,7 +66,7 @@ async def test_what_is_written_long_overdue_fires_at_once_if_announced() -> None
 
 
 @on_virtual_time
-async def test_what_is_written_long_overdue_costs_a_poll_if_nobody_says_so() -> None:
+async def test_a_timer_written_long_overdue_waits_for_a_poll_if_not_announced() -> None:
     bench = LateBench(poll_seconds=5.0)
     await bench.start()
     await bench.clock.sleep(600)

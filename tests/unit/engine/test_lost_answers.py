@@ -1,4 +1,4 @@
-"""What a node does when it cannot know whether the store did what it asked for."""
+"""A node that cannot know whether its write took place finds out."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from duetime.domain.transitions import Settlement
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import ClaimBatch, CreateRequest, OnExisting
 from duetime.testing import Fail, Hang, Succeed, VirtualTimeLoop, make_timer, on_virtual_time
-from tests.unit.engine.cluster_bench import (
+from tests.unit.engine.cluster.cluster_bench import (
     BEAT_SECONDS,
     PATIENCE_SECONDS,
     STEP_DOWN_SECONDS,
@@ -127,7 +127,7 @@ async def test_claims_made_unnoticed_are_found_even_in_a_shard_that_was_to_move(
 
 
 class DeafStore(WatchedStore):
-    """Does as it is told, and its answers get lost."""
+    """Does its work, and its answers are lost."""
 
     loses_settlements = False
     loses_one_claim = False

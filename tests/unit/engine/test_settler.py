@@ -14,7 +14,7 @@ ONE_RETRY = RetryPolicy(max_retries=1, initial_interval_ms=2_000)
 
 
 class PickyStore(WatchedStore):
-    """Cannot write what it cannot read, and takes the whole batch down with it."""
+    """Cannot write some settlements, and fails the whole batch because of them."""
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if any("poison" in (settlement.last_error or "") for settlement in settlements):
@@ -57,7 +57,7 @@ async def test_outcomes_wait_for_a_store_that_is_away() -> None:
 
 
 @on_virtual_time
-async def test_what_gathers_during_a_write_is_written_in_one_batch() -> None:
+async def test_outcomes_that_gather_during_a_write_are_written_in_one_batch() -> None:
     bench = EngineBench()
     bench.store.settle_seconds = 0.1
     await bench.start()
@@ -107,7 +107,7 @@ async def test_an_outcome_that_cannot_be_written_does_not_hold_up_the_others() -
     await bench.engine.stop(1)
 
 
-def test_a_settlement_of_a_lost_claim_changes_nothing_and_is_told(logs: list[EventDict]) -> None:
+def test_a_settlement_of_a_lost_claim_changes_nothing_and_is_logged(logs: list[EventDict]) -> None:
     @on_virtual_time
     async def scenario() -> None:
         bench = EngineBench()

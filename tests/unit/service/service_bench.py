@@ -1,4 +1,4 @@
-"""The service with its surroundings within reach, and stores that fail when told to."""
+"""The service with its surroundings within reach, and stores that a test makes fail."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class RecordingWakeUps:
 
 
 class GatedStore(MemoryStore):
-    """A store whose creates wait until they are let through, or fail when told to."""
+    """A store whose creates wait until a test lets them through, or makes them fail."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ def submit(batcher: CreateBatcher, *numbers: int) -> list[asyncio.Future[CreateR
     return [asyncio.ensure_future(batcher.create(request(number))) for number in numbers]
 
 
-async def test_what_arrives_during_a_write_is_the_next_batch() -> None:
+async def test_requests_that_arrive_during_a_write_form_the_next_batch() -> None:
     store = GatedStore()
     batcher = CreateBatcher(store, RecordingWakeUps())
     first = submit(batcher, 1)

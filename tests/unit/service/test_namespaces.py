@@ -1,4 +1,4 @@
-"""Which namespaces there are, how they come to be, and how nodes learn of each other's."""
+"""How namespaces are created, and how nodes learn of each other's."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def retention(seconds: int) -> Change:
 
 
 class CountedStore(MemoryStore):
-    """Counts looks at its namespaces, and fails or waits when told to."""
+    """Counts reads of its namespaces, and fails or waits when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class OvertakenStore(MemoryStore):
         return await super().add_namespace(namespace)
 
 
-async def test_what_is_configured_exists() -> None:
+async def test_configured_namespaces_exist() -> None:
     namespaces = Namespaces(MemoryStore())
     await namespaces.add_all([ConfiguredNamespace("default"), ConfiguredNamespace("billing", 4)])
     assert await namespaces.named("billing") == Namespace("billing", 4)
@@ -75,7 +75,7 @@ async def test_what_is_configured_exists() -> None:
         await namespaces.named("other")
 
 
-async def test_configured_options_go_before_those_of_the_store_and_none_leave_them() -> None:
+async def test_configured_options_win_and_absent_ones_keep_the_options_of_the_store() -> None:
     store = MemoryStore()
     await store.add_namespace(Namespace("a", 2, ONE_AT_A_TIME))
     await store.add_namespace(Namespace("b", 2, ONE_AT_A_TIME))
@@ -85,7 +85,7 @@ async def test_configured_options_go_before_those_of_the_store_and_none_leave_th
     assert list(namespaces) == [Namespace("a", 2, ONE_AT_A_TIME), Namespace("b", 2, two)]
 
 
-async def test_another_number_of_shards_is_refused_with_what_there_is() -> None:
+async def test_another_number_of_shards_is_refused_and_the_existing_one_named() -> None:
     store = MemoryStore()
     await Namespaces(store).add_all(
         [ConfiguredNamespace("default", 16), ConfiguredNamespace("a", 1)]
@@ -146,14 +146,14 @@ async def test_put_refuses_other_shards_and_bad_options_and_changes_nothing() ->
     assert await store.namespaces() == [Namespace("a", 4, ONE_AT_A_TIME)]
 
 
-async def test_put_changes_what_another_node_added_just_before() -> None:
+async def test_put_changes_a_namespace_that_another_node_added_just_before() -> None:
     store = OvertakenStore(Namespace("a", 4, NamespaceOptions(retention_seconds=60)))
     both = Namespace("a", 4, NamespaceOptions(retention_seconds=60, concurrency=1))
     assert await Namespaces(store).put("a", None, concurrency(1)) == both
     assert await store.namespaces() == [both]
 
 
-async def test_put_refuses_the_shards_of_what_another_node_added_just_before() -> None:
+async def test_put_refuses_other_shards_than_another_node_chose_just_before() -> None:
     store = OvertakenStore(Namespace("a", 4))
     with pytest.raises(InvalidInput, match="num_shards is 4"):
         await Namespaces(store).put("a", 8, unchanged)
@@ -216,7 +216,7 @@ class TestNewShards:
         assert told.is_set()
 
 
-async def test_those_who_wait_for_a_look_at_the_store_share_the_next() -> None:
+async def test_callers_that_wait_for_a_read_share_the_next_one() -> None:
     store = CountedStore()
     namespaces = Namespaces(store)
     store.gate.clear()
@@ -265,7 +265,7 @@ class TestRefresher:
         await refresher.abandon()
 
 
-async def test_a_read_that_failed_answers_nobody() -> None:
+async def test_a_failed_read_answers_no_caller() -> None:
     store = CountedStore()
     namespaces = Namespaces(store)
     await namespaces.add_all([ConfiguredNamespace("default")])

@@ -205,7 +205,7 @@ class TestIdempotency:
 
 
 class TestChangeAndCancel:
-    async def test_only_what_is_given_changes(self, bench: ServiceBench) -> None:
+    async def test_only_given_fields_change(self, bench: ServiceBench) -> None:
         timer = (await bench.service.create(replace(new_timer(), metadata=Raw("1")))).timer
         bench.clock.advance(1)
         changed = await bench.service.change(timer.key, execute_at=plus_ms(START_AT, 60_000))
@@ -232,13 +232,13 @@ class TestChangeAndCancel:
         with pytest.raises(TimerNotPending, match="cannot update timer with status 'canceled'"):
             await bench.service.change(timer.key, metadata=None)
 
-    async def test_an_executing_timer_tells_why_not(self, bench: ServiceBench) -> None:
+    async def test_an_executing_timer_is_refused_with_its_status(self, bench: ServiceBench) -> None:
         timer = (await bench.service.create(new_timer())).timer
         bench.clock.advance(10)
         await bench.claim_all()
         with pytest.raises(TimerNotPending, match="cannot cancel timer with status 'executing'"):
             await bench.service.cancel(timer.key)
-        # The status is told even when the new values are wrong too: it cannot be corrected.
+        # The status is reported even when the new values are wrong too: it cannot be corrected.
         for execute_at in (START_AT, plus_ms(START_AT, 60_000)):
             with pytest.raises(TimerNotPending, match="cannot update timer with status 'exec"):
                 await bench.service.change(timer.key, execute_at=execute_at)

@@ -99,7 +99,7 @@ def test_nats_is_named_by_url_or_parts(env: dict[str, str], expected: NatsSettin
         ("memory://", MemoryBrokerSettings()),
     ],
 )
-def test_the_scheme_tells_which_broker_it_is(url: str, expected: BrokerSettings) -> None:
+def test_the_scheme_names_the_broker(url: str, expected: BrokerSettings) -> None:
     assert load(TIMER_BROKER_URL=url).broker == expected
 
 

@@ -8,7 +8,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.testing import Fail, ManualEngine, RecordingDestination, VirtualClock, make_timer
 
 
-async def test_timers_fire_when_told_to_and_retries_come_without_jitter() -> None:
+async def test_timers_fire_on_request_and_retries_come_without_jitter() -> None:
     clock, store = VirtualClock(), MemoryStore()
     destination = RecordingDestination(clock)
     engine = ManualEngine(store, destination, clock)
@@ -31,7 +31,7 @@ async def test_timers_fire_when_told_to_and_retries_come_without_jitter() -> Non
     assert (counts[TimerStatus.COMPLETED], counts[TimerStatus.FAILED]) == (2, 1)
 
 
-async def test_what_a_raising_destination_left_is_fired_by_the_next_run() -> None:
+async def test_timers_of_a_raising_destination_are_fired_by_the_next_run() -> None:
     class Raising(RecordingDestination):
         raises = True
 

@@ -35,7 +35,7 @@ async def test_sleepers_wake_in_the_order_of_their_deadlines() -> None:
     assert clock.seconds_until_wake is None
 
 
-async def test_a_jump_of_the_wall_clock_wakes_nobody() -> None:
+async def test_a_jump_of_the_wall_clock_wakes_no_sleeper() -> None:
     clock = VirtualClock(Instant(0))
     sleeper = asyncio.create_task(clock.sleep(1))
     await clock.wait_for_sleepers()

@@ -50,7 +50,7 @@ async def test_skipped_time_makes_calls_late() -> None:
     assert clock.monotonic() == 5
 
 
-def test_a_deadlock_is_told_and_names_who_waits() -> None:
+def test_a_deadlock_is_raised_and_names_the_waiting_tasks() -> None:
     async def wait_for_nothing() -> None:
         asyncio.current_task().set_name("the waiting one")  # type: ignore[union-attr]
         await asyncio.Event().wait()

@@ -14,7 +14,7 @@ it is for now."""
 TRY_AGAIN_SECONDS = 10.0
 LONGEST_TRY_AGAIN_SECONDS = 60.0
 """Time after which a shard that stayed is asked to move again. It doubles each time the shard
-stays: one that always has long attempts under way must not be on its way all the time."""
+stays: a shard that always has long attempts under way must not be leaving all the time."""
 
 
 class _Stay(NamedTuple):

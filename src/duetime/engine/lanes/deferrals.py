@@ -1,4 +1,4 @@
-"""How long deferred claims stay away: claims handed back because their endpoint is busy."""
+"""Deferrals: how long claims stay away that are handed back because their endpoint is busy."""
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 

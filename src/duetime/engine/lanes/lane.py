@@ -27,7 +27,7 @@ all of them are under way nothing is sent in other lanes."""
 class Lane:
     """The attempts under way to one endpoint and the claims that wait for their turn.
 
-    The waiting namespaces take turns; one that waits for its quota stands aside. When no answers
+    The waiting namespaces take turns; those that wait for their quota stand aside. When no answers
     come at all the lane grows, and at last hands its waiting claims back to the store, to be
     claimed again a little later: meanwhile they can be canceled, and they hold up nothing. While
     the breaker is open, only a few attempts are under way.

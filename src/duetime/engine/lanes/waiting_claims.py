@@ -19,8 +19,8 @@ MEASURED_SECONDS = LONGEST_DEFERRAL_MS / 1_000
 
 
 class WaitingClaims:
-    """The queue of one namespace in one lane. Each namespace has its own, so that one that has
-    used up its quota does not hold up others that call the same endpoint.
+    """The queue of one namespace in one lane. Each namespace has its own, so that a
+    namespace at its limit does not hold up others that call the same endpoint.
 
     The queue flows as long as its first claim gets its turn soon. Waiting claims count against
     the claims that the engine may hold, but only while their queue flows.

@@ -1,4 +1,4 @@
-"""How long what is handed back stays away."""
+"""How long deferred claims stay away."""
 
 from duetime.domain.instants import Instant
 from duetime.engine.lanes.deferrals import RETURN_EVERY_MS, Deferrals, returning_at
@@ -38,7 +38,7 @@ def test_more_is_expected_until_the_last_one_had_the_time_to_return() -> None:
     assert not deferrals.expect_more(last_ms / 1_000 + 0.3)
 
 
-def test_those_who_return_close_together_return_at_one_instant() -> None:
+def test_claims_that_return_close_together_return_at_one_instant() -> None:
     step = RETURN_EVERY_MS * 1_000
     assert returning_at(Instant(0)) == 0
     assert returning_at(Instant(1)) == returning_at(Instant(step)) == step

@@ -50,7 +50,7 @@ def test_an_unknown_namespace_and_one_without_a_limit_may_always_start() -> None
         assert not quotas.of(name).is_limited
 
 
-def test_room_goes_to_those_who_wait_in_turn() -> None:
+def test_waiting_queues_get_room_in_turn() -> None:
     namespaces = KnownNamespaces()
     namespaces.limit("small", 5)
     quotas = Quotas(namespaces)
@@ -62,7 +62,7 @@ def test_room_goes_to_those_who_wait_in_turn() -> None:
     assert not quotas.of("small").may_start()
 
 
-def test_who_has_nothing_left_to_wait_for_stands_in_nobodys_way() -> None:
+def test_an_empty_queue_blocks_no_other() -> None:
     namespaces = KnownNamespaces()
     namespaces.limit("small", 1)
     quotas = Quotas(namespaces)

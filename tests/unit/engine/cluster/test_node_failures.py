@@ -7,7 +7,7 @@ from structlog.typing import EventDict
 from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import TimerStatus
 from duetime.testing import Hang, Succeed, VirtualTimeLoop, on_virtual_time
-from tests.unit.engine.cluster_bench import (
+from tests.unit.engine.cluster.cluster_bench import (
     BEAT_SECONDS,
     LEASE_SECONDS,
     POLL_SECONDS,
@@ -34,7 +34,7 @@ async def test_the_timers_of_a_killed_node_fire_within_the_lease_time() -> None:
 
 
 @on_virtual_time
-async def test_what_a_killed_node_had_under_way_is_made_again_under_the_same_name() -> None:
+async def test_attempts_of_a_killed_node_are_repeated_with_the_same_delivery_id() -> None:
     bench = ClusterBench()
     bench.destination.script(HANGING, Hang(), Succeed())
     one, _ = await bench.start_spread("one", "two")
@@ -140,7 +140,7 @@ async def test_a_node_that_is_cut_off_for_a_moment_goes_on_as_if_nothing_had_bee
 
 
 @on_virtual_time
-async def test_what_was_not_sent_because_the_lease_was_in_doubt_is_sent_once_it_is_not() -> None:
+async def test_claims_held_back_under_a_doubtful_lease_are_sent_once_it_is_valid() -> None:
     bench = ClusterBench(horizon_ms=60_000)
     one, _ = await bench.start_spread("one", "two")
     before = await bench.epochs()
@@ -206,7 +206,7 @@ async def test_a_node_that_beats_while_it_is_being_forgotten_stays() -> None:
     assert [bench.senders[timer_id] for timer_id in ids] == [["one"]] * 100
 
 
-def test_a_store_that_is_away_for_everyone_costs_nobody_a_shard(logs: list[EventDict]) -> None:
+def test_no_shard_moves_when_the_store_is_away_for_all_nodes(logs: list[EventDict]) -> None:
     @on_virtual_time
     async def scenario() -> None:
         bench = ClusterBench()
@@ -234,7 +234,7 @@ def test_a_store_that_is_away_for_everyone_costs_nobody_a_shard(logs: list[Event
 
 
 @on_virtual_time
-async def test_a_machine_that_was_suspended_costs_nobody_a_shard() -> None:
+async def test_no_shard_moves_when_the_machine_was_suspended() -> None:
     bench = ClusterBench()
     nodes = await bench.start_spread("one", "two")
     before = await bench.epochs()
@@ -251,7 +251,7 @@ async def test_a_machine_that_was_suspended_costs_nobody_a_shard() -> None:
 
 
 @on_virtual_time
-async def test_a_node_that_was_forgotten_takes_its_shards_anew_even_if_nobody_else_did() -> None:
+async def test_a_forgotten_node_takes_its_shards_anew_even_if_they_are_still_free() -> None:
     bench = ClusterBench()
     (one,) = await bench.start("one")
     await bench.run(3.5)
@@ -266,7 +266,7 @@ async def test_a_node_that_was_forgotten_takes_its_shards_anew_even_if_nobody_el
 
 
 @on_virtual_time
-async def test_a_node_that_comes_back_is_not_taken_for_the_one_that_was_lost() -> None:
+async def test_a_returning_node_is_not_mistaken_for_the_lost_one() -> None:
     bench = ClusterBench(horizon_ms=2_000)
     bench.hub.lost = 1.0
     (watcher,) = await bench.start("watcher")

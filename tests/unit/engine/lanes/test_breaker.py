@@ -48,7 +48,7 @@ def test_twenty_failures_in_a_row_over_five_seconds_open_it() -> None:
     assert bench.breaker.opened_at == bench.clock.now()
 
 
-def test_the_word_that_nobody_is_there_opens_it_at_once() -> None:
+def test_a_failure_that_says_that_the_endpoint_is_away_opens_it_at_once() -> None:
     bench = BreakerBench()
     bench.hear(replace(DOWN, is_away=True))
     assert bench.breaker.is_open
@@ -65,7 +65,7 @@ def test_any_sign_of_life_makes_the_row_start_over() -> None:
         assert bench.breaker.failures == 19
 
 
-def test_an_interrupted_attempt_tells_nothing() -> None:
+def test_an_interrupted_attempt_does_not_count() -> None:
     bench = BreakerBench()
     bench.hear(*[DOWN] * 19)
     bench.hear(GONE, DOWN, in_seconds=5)
@@ -74,7 +74,7 @@ def test_an_interrupted_attempt_tells_nothing() -> None:
     assert bench.breaker.is_open
 
 
-def test_one_success_closes_it_and_each_transition_is_told_once(logs: list[EventDict]) -> None:
+def test_one_success_closes_it_and_each_transition_is_logged_once(logs: list[EventDict]) -> None:
     bench = BreakerBench()
     bench.open()
     bench.hear(*[DOWN] * 100, in_seconds=60)
@@ -98,7 +98,7 @@ def test_one_success_closes_it_and_each_transition_is_told_once(logs: list[Event
     }
 
 
-def test_what_is_known_of_an_idle_endpoint_is_kept_for_a_while() -> None:
+def test_the_breaker_of_an_idle_endpoint_is_kept_for_a_while() -> None:
     bench = BreakerBench()
     idle = IdleBreakers(bench.clock)
     bench.open()
@@ -109,7 +109,7 @@ def test_what_is_known_of_an_idle_endpoint_is_kept_for_a_while() -> None:
     assert not idle.take("https://other.example").is_open
 
 
-def test_an_idle_endpoint_is_forgotten_in_the_end_and_that_is_told(logs: list[EventDict]) -> None:
+def test_an_idle_endpoint_is_forgotten_in_the_end_and_that_is_logged(logs: list[EventDict]) -> None:
     bench = BreakerBench()
     idle = IdleBreakers(bench.clock)
     bench.open()
@@ -143,7 +143,7 @@ def test_a_bounded_number_is_remembered_and_the_closed_ones_go_first() -> None:
     assert remembered[1].endpoint == "https://6.example"
 
 
-def test_what_is_too_old_is_forgotten_even_if_nobody_asks_for_a_list() -> None:
+def test_an_old_breaker_is_forgotten_without_a_list_being_requested() -> None:
     bench = BreakerBench()
     idle = IdleBreakers(bench.clock)
     bench.open()
@@ -152,7 +152,7 @@ def test_what_is_too_old_is_forgotten_even_if_nobody_asks_for_a_list() -> None:
     assert not idle.take("https://one.example").is_open
 
 
-def test_what_is_too_old_is_forgotten_when_another_endpoint_becomes_idle() -> None:
+def test_an_old_breaker_is_forgotten_when_another_endpoint_becomes_idle() -> None:
     bench = BreakerBench()
     idle = IdleBreakers(bench.clock)
     bench.open()

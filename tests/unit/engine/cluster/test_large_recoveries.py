@@ -1,9 +1,9 @@
-"""A node that died in the middle of much: what it left does not keep its successor from living."""
+"""A node dies with many timers under way: recovery does not keep its successor from beating."""
 
 from structlog.typing import EventDict
 
 from duetime.testing import Hang, on_virtual_time
-from tests.unit.engine.cluster_bench import ClusterBench
+from tests.unit.engine.cluster.cluster_bench import ClusterBench
 from tests.unit.engine.engine_bench import HANGING
 
 

@@ -29,7 +29,7 @@ def most_at_once_since(bench: EngineBench, endpoint: str, sent: int) -> int:
 
 
 @on_virtual_time
-async def test_a_burst_of_quick_failures_is_told_at_once() -> None:
+async def test_a_burst_of_quick_failures_is_delivered_at_once() -> None:
     bench = EngineBench()
     bench.destination.script(DOWN, Fail(after_seconds=0.001))
     await bench.start()
@@ -72,7 +72,7 @@ async def test_an_open_endpoint_that_takes_long_to_fail_is_asked_without_gaps(
 
 
 @on_virtual_time
-async def test_what_an_open_endpoint_cannot_take_soon_is_pending_meanwhile() -> None:
+async def test_timers_that_an_open_endpoint_cannot_take_soon_are_pending_meanwhile() -> None:
     bench = EngineBench()
     bench.destination.script(DOWN, Fail(after_seconds=0.1))
     await bench.start()
@@ -83,7 +83,7 @@ async def test_what_an_open_endpoint_cannot_take_soon_is_pending_meanwhile() -> 
 
 
 @on_virtual_time
-async def test_quick_failures_of_an_open_endpoint_are_still_told_quickly() -> None:
+async def test_an_open_endpoint_that_fails_quickly_still_gets_its_timers_quickly() -> None:
     bench = EngineBench()
     bench.destination.script(DOWN, Fail(after_seconds=0.0003))
     await bench.start()

@@ -5,7 +5,7 @@ import asyncio
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.testing import Hang, on_virtual_time
-from tests.unit.engine.cluster_bench import ClusterBench
+from tests.unit.engine.cluster.cluster_bench import ClusterBench
 from tests.unit.engine.engine_bench import HANGING, EngineBench
 
 
@@ -26,7 +26,7 @@ async def test_timers_of_new_shards_are_sent_on_time_by_a_node_alone() -> None:
 
 
 @on_virtual_time
-async def test_what_is_under_way_in_the_old_shards_goes_on() -> None:
+async def test_attempts_in_the_old_shards_go_on() -> None:
     bench = EngineBench()
     bench.destination.script(HANGING, Hang())
     await bench.start()
@@ -40,7 +40,7 @@ async def test_what_is_under_way_in_the_old_shards_goes_on() -> None:
 
 
 @on_virtual_time
-async def test_what_was_due_before_somebody_owned_the_shard_is_found() -> None:
+async def test_timers_due_before_the_shard_had_an_owner_are_found() -> None:
     bench = EngineBench(poll_seconds=3_600)
     await bench.start()
     await bench.store.add_namespace(Namespace("large", 64))
@@ -93,7 +93,7 @@ async def test_members_share_new_shards_without_waiting_for_their_beats() -> Non
 
 
 @on_virtual_time
-async def test_the_node_that_is_told_looks_at_once_even_if_signals_get_lost() -> None:
+async def test_the_node_that_adds_a_namespace_looks_at_once_even_if_signals_are_lost() -> None:
     bench = ClusterBench()
     bench.hub.lost = 1.0
     (one,) = await bench.start("one")

@@ -27,9 +27,7 @@ def shares(owners: dict[ShardNumber, str], nodes: list[str]) -> list[int]:
 
 
 @given(shard_counts, node_names)
-def test_every_shard_has_an_owner_and_nobody_has_much_more_than_others(
-    count: int, names: set[str]
-) -> None:
+def test_every_shard_has_an_owner_and_shares_are_even(count: int, names: set[str]) -> None:
     nodes = sorted(names)
     owners = assign_shards(first(count), nodes)
     assert list(owners) == first(count)
@@ -48,7 +46,7 @@ def test_the_order_in_which_nodes_and_shards_are_known_does_not_matter(
     assert assign_shards(shards, nodes) == expected
 
 
-def test_without_nodes_nobody_owns_anything() -> None:
+def test_without_nodes_no_shard_has_an_owner() -> None:
     assert assign_shards(SHARDS, []) == {}
 
 

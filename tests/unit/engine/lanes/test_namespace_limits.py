@@ -1,4 +1,4 @@
-"""A namespace that may not send any more delays nobody else."""
+"""A namespace at its limit does not delay others."""
 
 from collections import Counter
 
@@ -53,7 +53,7 @@ async def test_a_namespace_has_no_more_attempts_under_way_than_it_may() -> None:
 
 
 @on_virtual_time
-async def test_a_namespace_at_its_limit_delays_nobody_who_calls_the_same_endpoint() -> None:
+async def test_a_namespace_at_its_limit_delays_no_other_that_calls_the_same_endpoint() -> None:
     bench = EngineBench()
     watched(bench)
     bench.namespaces.limit("small", 2)
@@ -68,13 +68,13 @@ async def test_a_namespace_at_its_limit_delays_nobody_who_calls_the_same_endpoin
         if attempt.claim.namespace == "default"
     ]
     assert len(latenesses) == 500
-    # Until it is known to be slow, what it has due takes all the room: once.
+    # Until it is known to be slow, its due timers take all the room: once.
     assert max(latenesses) <= 300
     assert sum(lateness > 5 for lateness in latenesses) <= 20
 
 
 @on_virtual_time
-async def test_what_waits_for_its_namespace_is_handed_back_and_can_be_canceled() -> None:
+async def test_claims_that_wait_for_their_namespace_are_handed_back_and_can_be_canceled() -> None:
     bench = EngineBench()
     bench.namespaces.limit("small", 2)
     bench.destination.script(HANGING, Hang())

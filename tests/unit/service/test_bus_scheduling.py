@@ -104,7 +104,7 @@ async def bench() -> Bench:
     return bench
 
 
-async def test_a_tenant_that_nobody_has_heard_of_has_its_timer(bench: Bench) -> None:
+async def test_an_unknown_tenant_gets_its_timer(bench: Bench) -> None:
     assert await bench.schedule(due_at=at(5), correlation="req-1") is Scheduled.CREATED
     timer = await bench.timer()
     assert timer.execute_at == at(5)
@@ -142,7 +142,7 @@ async def test_a_new_command_for_the_same_instant_keeps_the_firing(bench: Bench)
     before = await bench.timer()
     assert await bench.schedule(due_at=at(5), order=9) is Scheduled.UNCHANGED
     assert (await bench.timer()).delivery_id == before.delivery_id
-    # It is the newest all the same: what was sent before it comes too late.
+    # This command is the latest all the same: earlier ones come too late.
     assert await bench.schedule(due_at=at(6), order=8) is Scheduled.UNCHANGED
     assert (await bench.timer()).execute_at == at(5)
 
@@ -172,7 +172,7 @@ async def test_a_bad_command_does_not_hide_a_good_one_before_it(bench: Bench) ->
     assert bad.field == "execute_at"
 
 
-async def test_what_is_wrong_with_one_does_not_sink_the_others(bench: Bench) -> None:
+async def test_an_invalid_schedule_does_not_affect_the_others(bench: Bench) -> None:
     answers = await bench.scheduling.schedule_all(
         [
             bench.wanted("a", due_at=at(5)),
@@ -195,7 +195,7 @@ async def test_what_is_wrong_with_one_does_not_sink_the_others(bench: Bench) -> 
     assert {each.name for each in await bench.store.namespaces()} == {"acme", "other"}
 
 
-async def test_what_is_due_already_is_accepted_and_due(bench: Bench) -> None:
+async def test_an_instant_in_the_past_is_accepted_and_due(bench: Bench) -> None:
     assert await bench.schedule(due_at=at(-60)) is Scheduled.CREATED
     assert (await bench.timer()).due_at == at(-60)
 
@@ -221,7 +221,7 @@ async def test_a_timer_of_another_door_is_left_alone(bench: Bench) -> None:
     assert await bench.timer() == timer
 
 
-async def test_a_timer_whose_metadata_somebody_changed_is_moved_all_the_same(bench: Bench) -> None:
+async def test_a_timer_with_changed_metadata_is_moved_all_the_same(bench: Bench) -> None:
     await bench.schedule(due_at=at(5), order=7)
     change = Change(updated_at=at(1), delivery_id="unused", metadata=Raw(b'["mine"]'))
     await bench.store.change_if_pending(TimerKey("acme", "call"), change)
@@ -229,7 +229,7 @@ async def test_a_timer_whose_metadata_somebody_changed_is_moved_all_the_same(ben
 
 
 async def test_a_firing_that_was_announced_and_not_recorded_keeps_its_name(bench: Bench) -> None:
-    """The command comes again as well: nobody lived to acknowledge it."""
+    """The command comes again as well: the node died before it acknowledged it."""
     await bench.schedule(due_at=at(0), order=7)
     before = await bench.timer()
     await bench.claim_all()

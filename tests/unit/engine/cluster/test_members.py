@@ -1,4 +1,4 @@
-"""Who is judged dead, and who gets another chance."""
+"""Which members are judged dead, and which get another chance."""
 
 from duetime.engine.cluster.members import MemberWatch
 from duetime.ports.membership import Member, NodeFacts
@@ -8,7 +8,7 @@ LONGEST_GAP_SECONDS = 4.0
 
 
 class WatchBench:
-    """A watch over nodes whose beats are told by number."""
+    """A watch over nodes with the beats that a test gives."""
 
     def __init__(self) -> None:
         self.gone: set[str] = set()

@@ -28,7 +28,7 @@ from tests.unit.engine.engine_bench import GOOD
 
 T = TypeVar("T")
 
-# What is promised, not what the engine is set to: tests that took its own numbers would agree
+# The promised numbers, not those of the engine: tests that used its own numbers would agree
 # with whatever they are.
 LEASE_SECONDS = 10.0
 STEP_DOWN_SECONDS = 5.0
@@ -69,13 +69,13 @@ class ClusterBench:
         return nodes
 
     async def run(self, seconds: float) -> None:
-        """Let time pass. Raises when somebody sent what was not his."""
+        """Let time pass. Raises when a node sent a timer of a shard that it did not own."""
         await self.clock.sleep(seconds)
         for broken in [*self.broken, *self.store.broken]:
             raise broken
 
     async def shares(self) -> dict[str | None, int]:
-        """How many shards each node owns, by what the store says."""
+        """The number of shards that each node owns, according to the store."""
         return dict(Counter(state.owner for state in await self.store.shards()))
 
     async def epochs(self) -> list[int]:
@@ -105,7 +105,7 @@ class ClusterBench:
         url: str = GOOD,
         retry_policy: RetryPolicy | None = None,
     ) -> Timer:
-        """Announced by the node it came in through; by nobody without one."""
+        """Create a timer, announced by the node `through` if there is one."""
         timer = make_timer(
             timer_id,
             execute_at=plus_ms(self.clock.now(), in_seconds * 1_000),
@@ -145,7 +145,7 @@ class ClusterBench:
 
 
 class BenchStore(AuditedStore):
-    """An audited store with a clock of its own, if it is told how far that is ahead."""
+    """An audited store, with a clock of its own if a test sets one."""
 
     def __init__(self, clock: LoopClock) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class BenchStore(AuditedStore):
 
 
 class BenchLine(FaultyStore):
-    """A line that does to a single call what the faults do to all."""
+    """A line to the store on which a single call can be made to fail."""
 
     def __init__(self, bench: ClusterBench, faults: StoreFaults, name: str) -> None:
         super().__init__(bench.store, faults, Random(name), bench.clock, bench.limbo)
@@ -239,7 +239,7 @@ class BenchNode:
         self.engine = self._new_engine()
 
     def kill(self) -> None:
-        """From now on it neither sends nor writes, nor answers anybody."""
+        """Stop the node: it sends, writes and answers nothing more."""
         self.store.dead = True
         self._bench.killed.add(self.name)
 
@@ -274,7 +274,7 @@ class BenchNode:
 
 
 class _NodeDestination:
-    """What one node sends, on its way to the destination that records what all send."""
+    """Checks the attempts of one node and passes them to the destination that records all."""
 
     def __init__(self, bench: ClusterBench, node: BenchNode) -> None:
         self._bench = bench

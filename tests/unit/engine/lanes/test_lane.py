@@ -44,7 +44,7 @@ class LaneBench:
         return claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
 
     def fill(self, lane: Lane, count: int, now_seconds: float = 0.0) -> int:
-        """Offer so many claims; answers how many were accepted."""
+        """Offer `count` claims; returns the number of accepted ones."""
         return sum(lane.accept(self.claim(), now_seconds) for _ in range(count))
 
     def _note(self, lane: Lane, claim: Claim) -> None:
@@ -54,7 +54,7 @@ class LaneBench:
 
 
 def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:
-    """Look after the lane every 25 ms; answers what it handed back."""
+    """Look after the lane every 25 ms; returns the claims it handed back."""
     handed_back: list[Claim] = []
     for step in range(1, round(seconds / 0.025) + 1):
         handed_back += lane.look_after(since + step * 0.025)
@@ -89,7 +89,7 @@ def test_a_lane_without_answers_doubles_its_window_up_to_the_endpoints_limit() -
     assert in_flight == [128, 200, 200, 200]
 
 
-def test_a_lane_opens_only_so_many_connections_at_once() -> None:
+def test_a_lane_opens_a_bounded_number_of_connections_at_once() -> None:
     bench = LaneBench(per_endpoint=2_000)
     lane = bench.lane()
     bench.fill(lane, 2_000)
@@ -296,7 +296,7 @@ def test_the_large_number_of_one_namespace_does_not_keep_anothers_claims_away() 
     assert lane.next_deferral_ms("small", 0.0) == 250
 
 
-def test_the_many_namespaces_of_a_silent_endpoint_share_what_may_return() -> None:
+def test_the_namespaces_of_a_silent_endpoint_share_the_rate_of_returns() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, 2_000)

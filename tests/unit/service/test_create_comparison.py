@@ -1,4 +1,4 @@
-"""In what a timer that exists differs from the one that is asked for."""
+"""The fields in which an existing timer differs from a requested one."""
 
 import pytest
 from msgspec import UNSET, Raw
@@ -56,7 +56,7 @@ def test_an_equal_timer_differs_in_nothing() -> None:
         (replace(TIMER, metadata=None), "metadata"),
     ],
 )
-def test_each_field_is_told(other: Timer, field: str) -> None:
+def test_each_differing_field_is_named(other: Timer, field: str) -> None:
     assert between(other, TIMER) == [field]
 
 
@@ -74,7 +74,7 @@ def test_each_field_is_told(other: Timer, field: str) -> None:
         (BusCallback(), "callback.type"),
     ],
 )
-def test_each_part_of_the_callback_is_told(other: Callback, field: str) -> None:
+def test_each_differing_part_of_the_callback_is_named(other: Callback, field: str) -> None:
     assert between_callbacks(other, STATUS) == [field]
 
 
@@ -84,7 +84,7 @@ def test_callbacks_at_nats_are_compared_by_their_parts() -> None:
     assert between_callbacks(other, NATS) == ["callback.topic", "callback.key", "callback.ack"]
 
 
-def test_all_that_differs_is_told_in_one_order() -> None:
+def test_all_differing_fields_are_named_in_a_fixed_order() -> None:
     callback = HttpCallback(
         url="https://example.com/", timeout_ms=1, protocol=CallbackProtocol.ANSWER
     )
@@ -137,7 +137,7 @@ def test_metadata_in_other_words_is_no_difference() -> None:
     assert between(replace(TIMER, metadata=Raw("[1,2]")), TIMER) == []
 
 
-def test_a_rescheduled_timer_is_also_what_it_was_at_first() -> None:
+def test_a_repeat_with_the_first_instant_of_a_rescheduled_timer_is_recognised() -> None:
     first, retry = (
         Attempt(number=number, due_at=plus_ms(START_AT, late_ms), claimed_at=START_AT)
         for number, late_ms in ((1, 0), (2, 500))

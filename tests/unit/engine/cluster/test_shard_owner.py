@@ -3,7 +3,7 @@
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.testing import Hang, Succeed, on_virtual_time
-from tests.unit.engine.cluster_bench import (
+from tests.unit.engine.cluster.cluster_bench import (
     BEAT_SECONDS,
     PATIENCE_SECONDS,
     POLL_SECONDS,
@@ -59,7 +59,7 @@ async def test_shards_of_a_namespace_that_comes_later_are_shared_too() -> None:
 
 
 @on_virtual_time
-async def test_no_shard_moves_while_nobody_comes_or_goes() -> None:
+async def test_no_shard_moves_while_no_node_joins_or_leaves() -> None:
     bench = ClusterBench()
     await bench.start_spread("one", "two", "three")
     before = await bench.epochs()
@@ -105,7 +105,7 @@ async def test_a_shard_moves_only_when_claims_under_way_have_come_back() -> None
 
 
 @on_virtual_time
-async def test_what_was_claimed_but_not_sent_moves_along_with_its_shard() -> None:
+async def test_unsent_claims_move_along_with_their_shard() -> None:
     bench = ClusterBench(horizon_ms=5_000)
     (one,) = await bench.start("one")
     for number in range(64):
@@ -175,7 +175,7 @@ async def test_a_long_attempt_holds_up_the_other_timers_of_its_shard_only_for_a_
     assert max(bench.latenesses_ms()) <= (PATIENCE_SECONDS + 0.1) * 1_000
     assert await bench.count(TimerStatus.COMPLETED) == 800
     assert all(len(senders) == 1 for senders in bench.senders.values())
-    # The attempts have ended by now, and what could not move then has moved.
+    # The attempts have ended by now, and the shards that stayed have moved.
     await bench.run(TRY_AGAIN_SECONDS)
     assert await bench.shares() == {"one": 8, "two": 8}
 
