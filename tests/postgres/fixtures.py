@@ -80,8 +80,12 @@ def dropped_schema(postgres_url: str) -> Iterator[str]:
     """The name of a new schema, which is dropped at the end."""
     schema = f"test_{secrets.token_hex(8)}"
     yield schema
+    drop_schema(postgres_url, schema)
+
+
+def drop_schema(url: str, schema: str) -> None:
     _execute(
-        postgres_url,
+        url,
         f"SET lock_timeout = '{DROP_SECONDS}s'; SET client_min_messages = warning; "
         f"DROP SCHEMA IF EXISTS {schema} CASCADE",
     )
