@@ -1,4 +1,4 @@
-"""Timers created through several nodes, and what came of them."""
+"""Timers created through several nodes, and their callbacks."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ class Load:
         self._stopped = True
 
     async def create(self, connection: ApiConnection, delay_ms: float) -> None:
-        """Create one timer, unless its instant is over before the node sees it. Raises
+        """Create one timer, unless its instant has passed before the node sees it. Raises
         `ConnectionEnded` when the node is gone."""
         target, due_at = f"/{self._name}/{self._number}", in_ms(delay_ms)
         self._number += 1
@@ -53,7 +53,7 @@ class Load:
                 group.create_task(self._create_each(node, delays))
 
     async def keep_creating(self, node: ServerProcess, delays_ms: Sequence[float]) -> None:
-        """Create through the node until told to stop, through all its lives."""
+        """Create through the node, and its restarts, until `stop` is called."""
         while not self._stopped:
             try:
                 async with ApiConnection(node.url) as connection:
@@ -84,7 +84,7 @@ class Load:
         self.check_nothing_strange()
 
     def check_nothing_strange(self) -> None:
-        """Nothing lost, nothing early, nothing unasked for; repeats tell themselves apart."""
+        """No timer is lost, early or invented, and repeats have increasing attempt numbers."""
         received = self.received()
         missing = self.due_at.keys() - received.keys()
         assert not missing, f"{len(missing)} never came: {sorted(missing)[:5]}"
@@ -97,7 +97,7 @@ class Load:
             assert attempts == sorted(set(attempts)), f"{target}: attempts {attempts}"
 
     def latest_seconds(self) -> float:
-        """How long after it was due the latest timer came for the first time."""
+        """The longest lateness of a first callback."""
         received = self.received()
         return max(
             (received[target][0].arrived_at - due_at) / MICROSECONDS_PER_SECOND
@@ -111,6 +111,6 @@ class Load:
 
 
 def _check_unavailable(answer: ApiAnswer) -> None:
-    """A node that cannot reach the database says so; nothing else is allowed to go wrong."""
+    """A node may fail to reach the database, and says so. Nothing else may go wrong."""
     assert answer.status >= 500, answer
     assert set(answer.body) == {"code", "message", "data"}, answer

@@ -17,7 +17,7 @@ SHARDS = 16
 
 
 class Nodes:
-    """Nodes by number; each keeps its port through all its lives."""
+    """Nodes by number. Each keeps its port when it is restarted."""
 
     def __init__(self, directory: Path, url: str, schema: str, settings: dict[str, str]) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class Nodes:
             )
 
     async def audit(self) -> str:
-        """What `duetime audit` says; it must find nothing."""
+        """The output of `duetime audit`, which must find nothing."""
         process = await asyncio.create_subprocess_exec(
             DUETIME,
             "audit",
@@ -90,7 +90,7 @@ async def shards_owned(api: httpx.AsyncClient) -> int:
 async def running_nodes(
     count: int, directory: Path, url: str, schema: str, **settings: str
 ) -> AsyncIterator[Nodes]:
-    """Nodes that share the schema, with their shards spread; all are killed at the end."""
+    """Nodes that share the schema and its shards. All are killed at the end."""
     nodes = Nodes(directory, url, schema, settings)
     try:
         for _ in range(count):

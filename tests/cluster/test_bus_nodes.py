@@ -46,7 +46,7 @@ async def test_commands_are_shared_and_events_published_once(
         await nodes.audit()
 
 
-async def test_a_node_killed_in_the_middle_loses_nothing(
+async def test_killing_a_node_in_the_middle_loses_nothing(
     tmp_path: Path, broker: RunningBroker, postgres_url: str, postgres_schema: str
 ) -> None:
     seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
@@ -73,7 +73,7 @@ async def test_a_node_killed_in_the_middle_loses_nothing(
 
 
 async def _totals(nodes: Nodes) -> tuple[list[int], list[int]]:
-    """How many commands each node has received, and how many events it has published."""
+    """The commands received and the events published by each node."""
     received, published = [], []
     for node in nodes.all:
         async with node.client() as api:
@@ -84,7 +84,7 @@ async def _totals(nodes: Nodes) -> tuple[list[int], list[int]]:
 
 
 def _commands(chance: random.Random) -> dict[str, Command]:
-    """By call; due one after the other, evenly enough for a kill to hit the middle."""
+    """Commands by call, due so evenly that a kill hits the middle."""
     span_ms = max(2_000, TIMERS / 2)
     return {
         call: command_of(call, in_ms(chance.uniform(0, span_ms)))

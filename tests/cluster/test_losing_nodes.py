@@ -21,7 +21,7 @@ SLACK_SECONDS = 5
 KILLS = 5
 
 
-async def test_a_node_of_three_is_killed_again_and_again(
+async def test_killing_one_of_three_nodes_again_and_again_loses_nothing(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
@@ -56,7 +56,7 @@ async def test_a_node_of_three_is_killed_again_and_again(
         await nodes.audit()
 
 
-async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing_stale(
+async def test_a_node_stopped_for_three_leases_writes_and_sends_nothing_stale(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     receiver.reaction = Answer(delay_seconds=0.05)
@@ -70,7 +70,7 @@ async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing
         stopped.pause()
         await receiver.wait_until_read()
         stopped_at = now()
-        # Timers to mark the time: they come when three leases are over.
+        # The arrival of these timers marks the end of three leases.
         marks = Load(receiver, "marks")
         await marks.create_many([other], 8, 3_000 * LEASE_SECONDS, 3_000 * LEASE_SECONDS + 100)
         await other.wait_for_log("node.dead")
@@ -85,7 +85,7 @@ async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing
         await load.wait_until_all_came()
         load.check_nothing_strange()
         for target, requests in load.repeated().items():
-            # Only what was under way when the node was stopped comes a second time.
+            # Only callbacks under way when the node was stopped come a second time.
             first, *others = requests
             assert len(others) == 1, target
             assert first.arrived_at < stopped_at, target
@@ -96,10 +96,10 @@ async def test_a_node_that_was_stopped_for_three_leases_writes_and_sends_nothing
         await nodes.audit()
 
 
-async def test_connections_that_break_again_and_again_repeat_nothing(
+async def test_breaking_connections_again_and_again_repeats_nothing(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
-    """No process dies, so every timer is sent once, whatever was under way in the database."""
+    """No process dies, so every timer is sent once."""
     receiver.reaction = Answer(delay_seconds=0.005)
     async with running_nodes(2, tmp_path, postgres_url, postgres_schema) as nodes:
         load = Load(receiver)
@@ -121,7 +121,7 @@ async def test_connections_that_break_again_and_again_repeat_nothing(
 
 
 async def _break_connections(database: asyncpg.Connection, schema: str) -> None:
-    """All connections of the nodes of this schema, in the middle of whatever they do."""
+    """Break all connections of the nodes of this schema."""
     await database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1",
         f"duetime ({schema})",

@@ -46,7 +46,7 @@ async def _check_description(node: ServerProcess) -> str:
     return str(cluster["node"])
 
 
-async def test_what_one_node_creates_another_fires_on_time_because_it_is_told(
+async def test_a_node_is_notified_of_timers_created_on_another_node(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     async with running_nodes(
@@ -60,7 +60,7 @@ async def test_what_one_node_creates_another_fires_on_time_because_it_is_told(
         load.check_each_came_once()
 
 
-async def test_a_notification_that_nobody_heard_costs_one_poll(
+async def test_a_lost_notification_delays_a_timer_by_one_poll(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     async with running_nodes(
@@ -78,7 +78,7 @@ async def test_a_notification_that_nobody_heard_costs_one_poll(
         load.check_each_came_once()
 
 
-async def test_a_node_that_joins_gets_its_share_and_one_that_stops_gives_it_back(
+async def test_a_joining_node_gets_its_share_and_a_stopping_node_gives_it_back(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     # The lease is so long that only a real hand-over can be the reason.

@@ -1,4 +1,4 @@
-"""What random histories are made of."""
+"""The building blocks of random histories."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
@@ -55,7 +55,7 @@ guards: st.SearchStrategy[Guard] = st.sampled_from(
 
 
 def leases_of(kind: LeaseKind, epochs: Mapping[ShardNumber, Epoch]) -> Leases:
-    """Leases of all shards, or of some, of which so many still hold."""
+    """Leases of all shards or some, of which all, some or none still hold."""
     current = dict(epochs)
     stale = {shard: Epoch(epoch - 1) for shard, epoch in current.items()}
     match kind:
@@ -93,7 +93,7 @@ def settlement_of(
     then: Instant,
     new_delivery_id: Callable[[], str],
 ) -> Settlement:
-    """An attempt that ended now. `then` is for what comes next, if anything does."""
+    """An attempt that ended now. `then` is the instant of the next one, if there is one."""
     outcome: Outcome
     match kind:
         case "completed":

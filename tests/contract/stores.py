@@ -19,7 +19,7 @@ from tests.postgres.emptying import empty_schema
 
 STORES = os.environ.get("DUETIME_TEST_STORES", "memory,sqlite,postgresql").split(",")
 SHARED_STORES = [name for name in STORES if name != "sqlite"]
-"""The stores of which several processes may share one, or that behave as if they did."""
+"""Stores that implement the ports of a cluster."""
 
 
 class Storage:

@@ -1,4 +1,4 @@
-"""Random histories: every answer of every store is the model's answer."""
+"""Random histories: every store gives the answers of the model."""
 
 import asyncio
 import os
@@ -270,7 +270,7 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.run(self.store.prune(finished_before=before, limit=limit, namespace=name))
         assert answer == min(limit, len(candidates))
         gone = [t for t in candidates if self.run(self.store.get(t.key)) is None]
-        # Of timers that finished at the same instant any may go first.
+        # Timers that finished at the same instant may be pruned in any order.
         assert [t.updated_at for t in gone] == [t.updated_at for t in candidates[:answer]]
         self.model.forget([timer.key for timer in gone])
 

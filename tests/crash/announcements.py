@@ -1,4 +1,4 @@
-"""What has to be true in the end of timers that came over the bus."""
+"""Checks on timers that came over the bus, once all of them have fired."""
 
 from collections.abc import Collection
 
@@ -12,11 +12,11 @@ from tests.brokers.nats_bus_client import NatsBusClient
 from tests.e2e.timer_requests import wait_until_dry
 
 COUNTED = 10_000
-"""No further does every database count what a list would have."""
+"""Largest count of a list that every database gives exactly."""
 
 
 def command_of(call: str, due_at: Instant) -> Command:
-    """In the namespace of which the Platform API tells how many timers there are."""
+    """A command for the default namespace, whose timers the platform API counts."""
     return schedule_timer(call, due_at, tenant=DEFAULT_NAMESPACE)
 
 
@@ -27,7 +27,7 @@ async def check_all_completed(api: httpx.AsyncClient, count: int) -> None:
 
 
 async def check_each_is_stored_once(bus: NatsBusClient, calls: Collection[str]) -> None:
-    """Asked of the stream itself: what it holds is what any consumer gets."""
+    """Looks into the stream itself, whose messages are those that any consumer gets."""
     stored = await bus.stored(Channel.EVENTS)
     assert len(stored) == len(calls)
     assert len({(message.headers or {})["Nats-Msg-Id"] for message in stored}) == len(calls)

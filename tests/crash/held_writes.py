@@ -1,4 +1,4 @@
-"""A database that can be read, and whose writers have to wait."""
+"""A database that can be read while its writers have to wait."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from tests.e2e.databases import Database, PostgresDatabase, SqliteDatabase
 
 @asynccontextmanager
 async def writes_held(database: Database) -> AsyncIterator[None]:
-    """No write of a server gets through meanwhile, and those of one that died never do."""
+    """No write of a server gets through meanwhile. Writes of a server that dies never do."""
     if isinstance(database, SqliteDatabase):
         with closing(sqlite3.connect(database.path, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -27,7 +27,7 @@ async def writes_held(database: Database) -> AsyncIterator[None]:
                 f"LOCK TABLE {schema}.shard_fences, {schema}.pending_timers IN EXCLUSIVE MODE"
             )
             yield
-            # Whose client has died would otherwise write as soon as it may.
+            # A waiting statement would otherwise run after the death of its client.
             await other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE application_name = $1 AND wait_event_type = 'Lock'",

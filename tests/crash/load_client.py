@@ -14,8 +14,8 @@ CREATES_PER_RUN = 250
 class LoadClient:
     """Remembers every promise over all the lives of the server.
 
-    If the store `may_fail`, an answer 500 tells as little as none at all. Timers are due within
-    `longest_delay_ms`, which may be changed at any time.
+    If the store `may_fail`, the outcome of a request with the answer 500 is unknown. Timers are
+    due within `longest_delay_ms`, which may be changed at any time.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LoadClient:
         self._has_failed = False
 
     async def run(self, url: str, creates: int = CREATES_PER_RUN) -> None:
-        """Returns when the server dies or fails, or when it has had enough."""
+        """Returns when the server dies or fails, or after that many creates."""
         self._has_failed = False
         try:
             async with ApiConnection(url) as connection:
@@ -82,7 +82,7 @@ class LoadClient:
             promise.canceled_at = now()
 
     def _next_version(self, promise: Promise) -> Json:
-        """The body of the request for it. Its outcome is unknown until there is an answer."""
+        """The body of the request. The outcome is unknown until there is an answer."""
         execute_at = in_ms(self._chance.uniform(0, self.longest_delay_ms))
         number = len(promise.versions)
         promise.versions.append(Version(execute_at))

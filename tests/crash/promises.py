@@ -1,4 +1,4 @@
-"""What the server promised to the clients of a load, and whether it kept it."""
+"""The promises of a server to its clients, and an audit of whether it kept them."""
 
 import json
 from collections import defaultdict
@@ -13,7 +13,7 @@ from tests.e2e.callback_receiver import Request
 
 
 class Reply(Enum):
-    """How a request went. It is unknown when the server was killed before it answered."""
+    """The outcome of a request, unknown if the server was killed before it answered."""
 
     ACCEPTED = auto()
     REFUSED = auto()
@@ -22,7 +22,7 @@ class Reply(Enum):
 
 @dataclass(slots=True)
 class Version:
-    """A create or an update that was asked for; its payload carries its number."""
+    """A requested create or update. The payload carries its number."""
 
     execute_at: Instant
     reply: Reply = Reply.UNKNOWN
@@ -31,7 +31,7 @@ class Version:
 
 @dataclass(slots=True)
 class Promise:
-    """One timer; only it has this target. `id` is known once the create was answered."""
+    """One timer, the only one with this target. `id` is known once the create was answered."""
 
     target: str
     versions: list[Version] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Promise:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every request about it was answered, and it was not canceled."""
+        """Whether every request for the timer was answered, and it was not canceled."""
         replies = {version.reply for version in self.versions}
         return (
             self.was_created
@@ -54,7 +54,7 @@ class Promise:
         )
 
     def versions_that_may_be_last(self) -> set[int]:
-        """The last accepted version and those after it of which nobody knows."""
+        """The last accepted version, and later ones whose outcome is unknown."""
         last = max(
             number
             for number, version in enumerate(self.versions)
@@ -68,7 +68,7 @@ class Promise:
 
 
 class Audit:
-    """Compares promises, callbacks and what the store holds in the end.
+    """Compares promises, callbacks and the final content of the store.
 
     `starts` are the instants at which each life of the server began.
     """
@@ -98,7 +98,7 @@ class Audit:
                 self._check_version(promise, number)
 
     def life_of(self, request: Request) -> int:
-        """The number of the life, from 0 on, in which the request came."""
+        """The number of the server's life, from 0 on, in which the request came."""
         return sum(start <= request.arrived_at for start in self._starts) - 1
 
     def _of_version(self, promise: Promise, number: int) -> list[Request]:

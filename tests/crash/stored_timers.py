@@ -1,4 +1,4 @@
-"""What a database holds after the servers that used it are gone."""
+"""The timers in a database after the servers that used it are gone."""
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -8,7 +8,7 @@ from tests.e2e.databases import Database
 
 
 async def stored_timers(database: Database) -> dict[str, Timer]:
-    """Every timer in the store by the target of its callback; each is there once."""
+    """Every timer in the store by the target of its callback. No target occurs twice."""
     store = database.store()
     await store.open()
     total = sum((await store.counts()).values())

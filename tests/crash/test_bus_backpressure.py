@@ -49,7 +49,7 @@ def server(tmp_path: Path, database: Database, broker: RunningBroker) -> ServerP
 
 
 @pytest.mark.exclusive
-async def test_consumers_that_do_not_read_delay_nobody(
+async def test_consumers_that_do_not_read_delay_no_timer(
     server: ServerProcess, broker: RunningBroker, receiver: CallbackReceiver
 ) -> None:
     calls = _calls(BURST)
@@ -72,7 +72,7 @@ async def test_consumers_that_do_not_read_delay_nobody(
 
 
 @on_every_database
-async def test_events_for_which_there_is_no_room_wait_until_there_is(
+async def test_events_wait_until_a_full_stream_has_room(
     server: ServerProcess, broker: RunningBroker, receiver: CallbackReceiver
 ) -> None:
     calls = _calls(MORE_THAN_ROOM)
@@ -95,7 +95,7 @@ async def test_events_for_which_there_is_no_room_wait_until_there_is(
 
 
 @on_every_database
-async def test_a_store_that_is_stuck_leaves_commands_with_the_broker(
+async def test_commands_stay_with_the_broker_while_the_store_is_stuck(
     server: ServerProcess, broker: RunningBroker, database: Database
 ) -> None:
     commands = [
@@ -134,7 +134,7 @@ async def _lateness_of_http_timers(
 
 @asynccontextmanager
 async def deaf_subscriber(url: str, subject: str) -> AsyncIterator[None]:
-    """Somebody whom the broker sends everything, and who reads nothing of it."""
+    """A subscriber that reads nothing of what the broker sends."""
     host, _, port = url.removeprefix("nats://").partition(":")
     _, writer = await asyncio.open_connection(host, int(port), limit=1_024)
     writer.write(f"CONNECT {{}}\r\nSUB {subject} 1\r\n".encode())

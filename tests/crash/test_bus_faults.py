@@ -1,4 +1,4 @@
-"""The broker dies, the service dies, both die: every call is announced, and none is stored twice.
+"""The broker dies, the service dies, both die: every call is announced, and none twice.
 
 `DUETIME_TEST_BUS_TIMERS` is how many timers the largest of these tests has.
 """
@@ -51,7 +51,7 @@ def chance() -> random.Random:
 
 
 @on_every_database
-async def test_a_broker_killed_amid_a_burst(
+async def test_a_broker_killed_during_a_burst_loses_nothing(
     server: ServerProcess, broker: RunningBroker, chance: random.Random
 ) -> None:
     calls = _calls(BURST)
@@ -70,7 +70,7 @@ async def test_a_broker_killed_amid_a_burst(
 
 
 @on_every_database
-async def test_a_service_killed_between_publish_and_mark_repeats_what_the_broker_drops(
+async def test_events_repeated_after_a_kill_before_settling_are_dropped_by_the_broker(
     server: ServerProcess, broker: RunningBroker, database: Database
 ) -> None:
     calls = _calls(IN_FLIGHT)
@@ -79,7 +79,7 @@ async def test_a_service_killed_between_publish_and_mark_repeats_what_the_broker
             await bus.send([command_of(call, in_ms(1_500)) for call in calls])
             await wait_until_taken(api, len(calls))
             broker.process.pause()
-            # Claimed and sent; the broker says nothing.
+            # The events are claimed and sent, and the broker does not answer.
             await _wait_until_in_flight(api, len(calls))
         async with writes_held(database):
             broker.process.resume()
@@ -97,7 +97,7 @@ async def test_a_service_killed_between_publish_and_mark_repeats_what_the_broker
 
 @pytest.mark.timeout(300)
 @on_every_database
-async def test_broker_and_service_killed_again_and_again(
+async def test_killing_broker_and_service_again_and_again_loses_nothing(
     server: ServerProcess, broker: RunningBroker, chance: random.Random
 ) -> None:
     calls = _calls(TIMERS_IN_ALL)
@@ -125,7 +125,7 @@ async def test_broker_and_service_killed_again_and_again(
 
 
 async def _wait_for_more(bus: NatsBusClient, events: int, all_events: int) -> None:
-    """So many, or all that there will be."""
+    """Wait for that many more events, or for the last one."""
     await bus.book.wait_for_total(min(len(bus.book.events) + events, all_events))
 
 

@@ -1,4 +1,4 @@
-"""Cancels and updates that race with the instant: each is told the truth."""
+"""Cancels and updates that race with the instant: every answer is true."""
 
 import asyncio
 import sys
@@ -42,7 +42,7 @@ class Race:
         return self._receiver.of(self.target(position))
 
     async def run(self, act: Act) -> list[ApiAnswer]:
-        """The answers, one per timer, after all timers have finished and the server has too."""
+        """The answers, one per timer, after all timers have finished and the server has stopped."""
         async with connections_to(self._server, CONNECTIONS) as connections:
             await self._create(connections)
             early = [await act(connections[0], timer_id) for timer_id in self.ids[:EARLY]]
@@ -95,7 +95,7 @@ class Race:
         return [(timer_id, await act(connection, timer_id)) for timer_id in ids[::CONNECTIONS]]
 
 
-async def test_a_cancel_wins_or_is_told_why_not(
+async def test_a_cancel_wins_or_the_answer_says_why_not(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     async def cancel(connection: ApiConnection, timer_id: str) -> ApiAnswer:
@@ -114,7 +114,7 @@ async def test_a_cancel_wins_or_is_told_why_not(
     report(answers)
 
 
-async def test_an_update_wins_or_is_told_why_not(
+async def test_an_update_wins_or_the_answer_says_why_not(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     async with ServerProcess(tmp_path, **database.settings) as server:

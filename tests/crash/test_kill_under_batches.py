@@ -28,8 +28,7 @@ AN_HOUR_MS = 3_600_000
 
 
 class BatchClient:
-    """Creates batches until the server is gone; after the next start the one that was not
-    answered is sent again."""
+    """Creates batches until the server is gone, then repeats the unanswered batch."""
 
     def __init__(self, name: str, receiver_url: str, chance: random.Random) -> None:
         self._name = name
@@ -49,7 +48,7 @@ class BatchClient:
                     assert answer.status == 200, answer
                     for body, result in zip(batch, answer.body["results"], strict=True):
                         if result["status"] == "invalid":
-                            # It came too late: its server was gone, or its machine is busy.
+                            # The request came too late: the server was gone, or the machine busy.
                             assert "in the future" in result["error"]["message"], result
                             assert parse_instant(body["executeAt"]) <= now()
                         else:
@@ -75,7 +74,7 @@ class BatchClient:
 
 
 @on_every_database
-async def test_every_timer_of_an_answered_batch_is_there_and_fires(
+async def test_every_timer_of_an_answered_batch_is_stored_and_fires(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = Answer(body=b'{"ok": true}')
@@ -128,7 +127,7 @@ def _unfinished_near(listed: dict[str, Json]) -> bool:
 
 
 async def _all_timers(server: ServerProcess) -> dict[str, Json]:
-    """Every timer by its id, page by page; each is there once."""
+    """Every timer by its id, page by page. No timer is on two pages."""
     timers: dict[str, Json] = {}
     cursor = ""
     async with ApiConnection(server.url) as connection:

@@ -27,7 +27,7 @@ MOST_IN_FLIGHT = 2_048
 
 
 @on_every_database
-async def test_nothing_is_lost_and_only_what_was_in_flight_is_repeated(
+async def test_no_timer_is_lost_and_only_callbacks_in_flight_are_repeated(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
@@ -67,7 +67,7 @@ async def test_nothing_is_lost_and_only_what_was_in_flight_is_repeated(
 async def _kill_under_load(
     server: ServerProcess, clients: list[LoadClient], receiver: CallbackReceiver, callbacks: int
 ) -> None:
-    """Kill the server when so many more callbacks have come."""
+    """Kill the server after that many more callbacks."""
     until = len(receiver.requests) + callbacks
     async with asyncio.TaskGroup() as group:
         for client in clients:
@@ -77,7 +77,7 @@ async def _kill_under_load(
 
 
 def _recovered_by_life(server: ServerProcess) -> list[int]:
-    """How many timers each start found that the life before had left executing."""
+    """The number of timers that each start found executing."""
     recovered: list[int] = []
     for entry in server.logs:
         if entry["event"] == "store.opened":

@@ -26,7 +26,7 @@ TIMERS_PER_AGE = 50
 async def test_timers_that_came_due_during_an_outage_are_fired(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
-    """Those overdue for longer than the retention of finished timers are no exception."""
+    """Even timers that are overdue for longer than the retention of finished timers."""
     server = ServerProcess(tmp_path, RETENTION_DAYS="30", **database.settings)
     await server.start()
     last_due_at = in_ms(2_000)
@@ -48,7 +48,7 @@ async def test_timers_that_came_due_during_an_outage_are_fired(
     assert {request.headers["timer-attempt"] for request in receiver.requests} == {"1"}
 
 
-async def test_what_was_under_way_or_waiting_for_a_retry_goes_on(
+async def test_attempts_under_way_and_waiting_retries_are_made_after_a_restart(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/hangs", Hang(), Answer(200))

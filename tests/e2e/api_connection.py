@@ -44,7 +44,7 @@ class ApiConnection:
             raise ConnectionEnded from error
 
     def send_end(self) -> None:
-        """Tell the server that nothing more will be sent."""
+        """Close the sending side of the connection."""
         self._writer.write_eof()
 
     async def read_answer(self) -> ApiAnswer:
@@ -62,7 +62,7 @@ class ApiConnection:
         return ApiAnswer(int(status_line.split(" ")[1]), headers, body)
 
     async def read_to_end(self) -> bytes:
-        """What comes until the server closes the connection."""
+        """All bytes until the server closes the connection."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             try:
                 return await self._reader.read()

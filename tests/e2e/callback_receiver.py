@@ -1,4 +1,4 @@
-"""A real HTTP receiver in the test's own loop that remembers what came and answers as told."""
+"""A real HTTP receiver in the test's loop that records requests and answers by script."""
 
 import asyncio
 from collections import defaultdict
@@ -77,7 +77,7 @@ class CallbackReceiver:
                 await self._arrival.wait()
 
     async def wait_for_total(self, count: int) -> None:
-        """Wait until so many requests have come in all; quick even among thousands."""
+        """Wait until there are `count` requests in all; quick even among thousands."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.requests) < count:
                 self._arrival.clear()
@@ -99,7 +99,7 @@ class CallbackReceiver:
     async def wait_until_read(self) -> None:
         """Wait until all requests that were sent by now have been read."""
         for _ in range(3):
-            # A connection of ours comes after the others: they are accepted, then read, in order.
+            # Connections are accepted and then read in order, so this one is answered last.
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
             writer.write(b"GARBAGE\r\n\r\n")
             await reader.read()

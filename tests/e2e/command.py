@@ -25,7 +25,7 @@ async def run_command(
 
 
 async def run_shell(script: str, directory: Path) -> str:
-    """What the shell script prints."""
+    """The output of the shell script."""
     finished = await _run("/bin/sh", "-c", script, directory=directory, stdin="", environ={})
     assert finished.status == 0, finished.errors
     return finished.output
@@ -70,7 +70,7 @@ class Cli:
 
 
 class Command:
-    """A command that runs until it is ended, and what it prints meanwhile."""
+    """A command that runs until it is ended, and its output meanwhile."""
 
     def __init__(self, *arguments: str, directory: Path, **environ: str) -> None:
         self.lines: list[str] = []
@@ -81,11 +81,11 @@ class Command:
         self._process: asyncio.subprocess.Process
 
     async def line(self, containing: str = "") -> str:
-        """The next line of its output that contains the text."""
+        """The next line of standard output that contains the text."""
         return await self._next_line(self._process.stdout, containing)
 
     async def error_line(self, containing: str = "") -> str:
-        """The next line of its standard error that contains the text."""
+        """The next line of standard error that contains the text."""
         return await self._next_line(self._process.stderr, containing)
 
     async def _next_line(self, stream: asyncio.StreamReader | None, containing: str) -> str:
@@ -100,7 +100,7 @@ class Command:
                     return self.lines[-1]
 
     async def end(self, number: signal.Signals) -> int:
-        """Send the signal and wait; answers the exit status."""
+        """Send the signal and wait for the exit status."""
         self._process.send_signal(number)
         async with asyncio.timeout(PATIENCE_SECONDS):
             output, errors = await self._process.communicate()

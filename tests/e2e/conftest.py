@@ -29,8 +29,8 @@ def shared_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedS
 
 @pytest.fixture
 async def shared_server(database: Database, shared_servers: SharedServers) -> ServerProcess:
-    """A server that tests use one after the other, with the timers they left. A module whose tests
-    all can use it has `server` return it."""
+    """A server that tests use in turn, with the timers of earlier tests. A module whose tests can
+    all use it overrides `server` with it."""
     return await shared_servers.server(database)
 
 

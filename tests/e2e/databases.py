@@ -22,11 +22,11 @@ on_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=Tru
 class Database(Protocol):
     @property
     def settings(self) -> dict[str, str]:
-        """What tells a server to use this database."""
+        """The settings of a server on this database."""
         ...
 
     def store(self) -> Store:
-        """A store on this database, not opened yet, for a look at what servers left there."""
+        """A store on this database, not opened yet."""
         ...
 
 

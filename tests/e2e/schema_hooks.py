@@ -1,6 +1,6 @@
-"""What schemathesis cannot know from the OpenAPI document, for the requests it makes up.
+"""Values that schemathesis cannot derive from the OpenAPI document.
 
-It is loaded by the schemathesis of `test_schema.py`, not by pytest.
+The schemathesis of `test_schema.py` loads this module, not pytest.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-# Nobody listens there, and nothing but an import is due before the test is over.
+# Nothing listens at these addresses, and only imported timers are due during the test.
 URLS = ("http://127.0.0.1:9/", "https://localhost:9/a%20b?c=d#e", "HTTP://user:word@[::1]:9")
 FIRST, LAST = datetime(2090, 1, 1), datetime(2120, 1, 1)  # noqa: DTZ001 a strategy adds the zone
 
@@ -27,7 +27,7 @@ lines = st.fixed_dictionaries(
 
 schemathesis.openapi.format("date-time", instants)
 schemathesis.openapi.format("uri", urls)
-# The one body that is not JSON: an import.
+# An import is the only body that is not JSON.
 schemathesis.openapi.format("binary", st.lists(lines | st.text()).map("\n".join))
 
 
@@ -38,8 +38,8 @@ def send_as_it_is(context: Any, value: Any) -> bytes:
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
-    """Make requests that fit the schema fit the rest as well, so that more than their refusal is
-    seen: namespaces that exist, and one spelling of what has two."""
+    """Make requests that fit the schema acceptable, so that not all of them are refused: they name
+    namespaces that exist, and have one spelling of members that have two."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     if "namespace" in (case.path_parameters or {}):

@@ -1,4 +1,4 @@
-"""Bytes that no decent client sends. The server answers 4xx or hangs up, and lives on."""
+"""Bytes that no decent client sends. The server answers 4xx or hangs up, and keeps working."""
 
 import json
 from collections.abc import AsyncIterator
@@ -128,7 +128,7 @@ SMUGGLED_HEADERS: list[dict[str, str]] = [
 ]
 
 
-async def test_what_is_no_http_is_answered_and_hung_up(
+async def test_bytes_that_are_not_http_are_answered_and_the_connection_is_closed(
     server: ServerProcess, stored: Stored
 ) -> None:
     for name, data in UNREADABLE.items():
@@ -140,7 +140,7 @@ async def test_what_is_no_http_is_answered_and_hung_up(
 
 
 @on_every_database
-async def test_what_is_wrong_is_refused(server: ServerProcess, stored: Stored) -> None:
+async def test_wrong_requests_are_refused(server: ServerProcess, stored: Stored) -> None:
     for name, (data, status) in REFUSED.items():
         async with ApiConnection(server.url) as connection:
             await connection.send(data)
@@ -196,7 +196,7 @@ async def test_a_header_that_never_ends_is_cut_off_at_the_limit(server: ServerPr
 
 
 @on_every_database
-async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
+async def test_a_request_that_is_cut_off_stores_nothing(
     server: ServerProcess, stored: Stored
 ) -> None:
     whole = with_body(create_bytes())
@@ -209,9 +209,7 @@ async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
 
 
 @on_every_database
-async def test_a_client_that_leaves_before_the_answer_harms_nobody(
-    server: ServerProcess, stored: Stored
-) -> None:
+async def test_clients_may_leave_before_the_answer(server: ServerProcess, stored: Stored) -> None:
     for _ in range(20):
         async with ApiConnection(server.url) as connection:
             await connection.send(GET + b"\r\n")
@@ -238,7 +236,7 @@ async def test_pipelined_requests_are_answered_in_order(server: ServerProcess) -
         assert all(answer.body is not None for answer in answers)
 
 
-async def test_garbage_behind_a_request_does_not_spoil_it(server: ServerProcess) -> None:
+async def test_garbage_after_a_request_does_not_spoil_it(server: ServerProcess) -> None:
     body = timer_body("https://example.com/0", in_ms(HOUR_MS))
     async with ApiConnection(server.url) as connection:
         first = await connection.request("POST", "/timers", body)
@@ -251,7 +249,7 @@ async def test_garbage_behind_a_request_does_not_spoil_it(server: ServerProcess)
     assert_refused(third, 400)
 
 
-async def test_an_upgrade_is_not_taken(server: ServerProcess) -> None:
+async def test_an_upgrade_is_ignored(server: ServerProcess) -> None:
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     key = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
     async with ApiConnection(server.url) as connection:
@@ -261,7 +259,7 @@ async def test_an_upgrade_is_not_taken(server: ServerProcess) -> None:
 
 
 async def talk(server: ServerProcess, data: bytes) -> tuple[ApiAnswer, bytes]:
-    """The answer to the bytes, and what comes after it until the server hangs up."""
+    """The answer to the bytes, and all bytes after it until the server hangs up."""
     async with ApiConnection(server.url) as connection:
         await connection.send(data)
         return await connection.read_answer(), await connection.read_to_end()

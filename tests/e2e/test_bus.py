@@ -65,7 +65,7 @@ async def test_a_command_becomes_an_event(server: ServerProcess, broker: Running
 
 
 @on_every_broker
-async def test_a_command_changes_what_is_pending_and_nothing_that_fired(
+async def test_a_command_changes_a_pending_timer_but_not_a_fired_one(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
     async with server, broker.client() as bus, server.client() as api:
@@ -75,7 +75,7 @@ async def test_a_command_changes_what_is_pending_and_nothing_that_fired(
         await wait_for_v1(api, "past", "completed", namespace=TENANT)
         moved_to = in_ms(200)
         await bus.send([schedule_timer("moved", moved_to, correlation_id="second")])
-        # A late one for a timer that has fired, and one that shows when that was taken.
+        # A late command for a timer that has fired, and one that shows when it was received.
         await bus.send([schedule_timer("past", in_ms(100)), schedule_timer("last", in_ms(600))])
         await bus.book.wait_for_calls({"moved", "last"})
         await wait_for_v1(api, "last", "completed", namespace=TENANT)
@@ -97,7 +97,7 @@ async def test_a_command_changes_what_is_pending_and_nothing_that_fired(
 
 
 @on_every_database
-async def test_a_timer_of_the_bus_is_seen_and_canceled_at_the_other_doors(
+async def test_the_http_apis_show_and_cancel_timers_of_the_bus(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
     async with server, broker.client() as bus, server.client() as api:
@@ -125,7 +125,7 @@ async def test_a_timer_of_the_bus_is_seen_and_canceled_at_the_other_doors(
         assert [attempt["error"] for attempt in done["attempts"]] == [None]
         assert bus.book.of("kept")[0].id == kept["deliveryId"]
         assert (await wait_for_status(api, call, "completed"))["attempt"] == 1
-        # A command brings nothing back that was canceled. The last one is only waited for.
+        # A command revives no canceled timer. The last command shows that the others were received.
         await bus.send(
             [
                 schedule_timer(canceled, in_ms(0), tenant="default"),
@@ -197,7 +197,7 @@ async def test_commands_wait_for_a_service_that_is_down(
 
 
 @on_every_broker
-async def test_a_broker_that_is_away_at_the_start_is_waited_for(
+async def test_the_server_waits_for_a_broker_that_is_away_at_the_start(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
     broker.process.stop()
@@ -215,7 +215,7 @@ async def test_a_broker_that_is_away_at_the_start_is_waited_for(
 
 
 @on_every_broker
-async def test_a_stop_amid_commands_loses_nothing_and_repeats_nothing(
+async def test_a_stop_during_commands_loses_and_repeats_nothing(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
     chance = random.Random(7)

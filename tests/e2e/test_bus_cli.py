@@ -25,7 +25,7 @@ async def schedule(broker: RunningBroker, directory: Path, *arguments: str) -> F
 
 
 @with_each_broker
-async def test_what_is_scheduled_is_announced(
+async def test_a_scheduled_call_is_announced(
     tmp_path: Path, database: Database, broker: RunningBroker
 ) -> None:
     server = ServerProcess(tmp_path, **database.settings, **broker.settings)
@@ -51,8 +51,8 @@ async def test_rejected_commands_are_shown(
     tail = Command(*arguments, directory=tmp_path, **broker.settings)
     async with server, tail:
         await tail.error_line("Watching timer.commands.rejected")
-        # More than a century ahead, which only the service refuses. The first ones may be rejected
-        # before the tail listens.
+        # Only the service refuses an instant more than a century ahead. The first commands may be
+        # rejected before the tail listens.
         for number in range(4):
             await schedule(broker, tmp_path, f"far-{number}", "--at", "2200-01-01T00:00:00Z")
         rejected = json.loads(await tail.line())
@@ -60,7 +60,7 @@ async def test_rejected_commands_are_shown(
         assert rejected["payload"]["reason"].startswith("payload.dueAt ")
 
 
-async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_broker_that_is_away_is_reported_in_one_line(tmp_path: Path) -> None:
     for url in ("nats://127.0.0.1:1", "redis://127.0.0.1:1"):
         for arguments in (("tail",), ("schedule", "c", "--tenant", "t", "--in", "1s")):
             finished = await run_command("bus", *arguments, "--broker", url, directory=tmp_path)

@@ -40,7 +40,7 @@ async def test_a_created_timer_arrives_and_is_completed(
         assert (await cli.data("get", str(created["id"])))["status"] == "completed"
 
 
-async def test_create_passes_on_everything(cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_create_sends_every_option(cli: Cli, receiver: CallbackReceiver) -> None:
     created = await cli.data(
         *("create", "--url", f"{receiver.url}/hook", "--at", "2090-01-01T01:00:00+01:00"),
         *("--payload", "-", "--header", "X-Tag=a=b", "--metadata", '{"order": 7}'),
@@ -72,7 +72,7 @@ async def test_a_payload_arrives_as_it_was_written(cli: Cli, receiver: CallbackR
     assert request.body == payload.encode()
 
 
-async def test_retries_are_made_as_asked_for(cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_retries_follow_the_options(cli: Cli, receiver: CallbackReceiver) -> None:
     receiver.script("/hook", Answer(500), Answer(200))
     url = f"{receiver.url}/hook"
     retries = ("--max-retries", "3", "--initial-interval", "100ms")
@@ -81,7 +81,7 @@ async def test_retries_are_made_as_asked_for(cli: Cli, receiver: CallbackReceive
     assert [request.headers["timer-attempt"] for request in requests] == ["1", "2"]
 
 
-async def test_update_changes_only_what_is_named(cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_update_changes_only_the_given_fields(cli: Cli, receiver: CallbackReceiver) -> None:
     url = f"{receiver.url}/hook"
     created = await cli.data("create", "--url", url, "--in", "1h", "--header", "X-A=1")
     id = str(created["id"])
@@ -93,7 +93,7 @@ async def test_update_changes_only_what_is_named(cli: Cli, receiver: CallbackRec
     assert isinstance(callback, dict)
     assert callback["url"] == url
     assert callback["headers"] == {"X-A": "1", "x-b": "2"}
-    # The payload that tells the instant follows it.
+    # The default payload names the instant, and follows it.
     assert callback["payload"] == {"execute_at": "2090-01-01T00:00:00Z"}
 
 
@@ -108,7 +108,9 @@ async def test_update_changes_one_part_of_a_retry_policy(
     assert (policy["max_retries"], policy["max_interval"]) == (7, "45s")
 
 
-async def test_a_callback_without_a_payload(cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_a_payload_can_be_absent_null_or_removed(
+    cli: Cli, receiver: CallbackReceiver
+) -> None:
     await cli.data("create", "--url", receiver.url, "--in", "1s", "--no-payload")
     (request,) = await receiver.wait_for(1)
     assert request.body == b""
@@ -155,7 +157,7 @@ async def check_pages(cli: Cli, api: httpx.AsyncClient) -> None:
     assert "0 of 0 timers" in (await cli("list", "--status", "failed")).output
 
 
-async def test_what_the_server_refuses_is_one_line(cli: Cli) -> None:
+async def test_a_refusal_is_one_line(cli: Cli) -> None:
     assert await cli("get", UNKNOWN_ID) == (1, "", "timer not found\n")
     refused = await cli("list", DUETIME_API_KEY="wrong-key")
     assert (refused.status, refused.output) == (1, "")
@@ -175,7 +177,7 @@ async def test_the_key_is_found_in_dotenv(server: ServerProcess, tmp_path: Path)
     assert (await run_command("list", directory=tmp_path)).status == 0
 
 
-async def test_health(cli: Cli, server: ServerProcess) -> None:
+async def test_health_is_shown_as_json_and_as_lines(cli: Cli, server: ServerProcess) -> None:
     assert (await cli.data("health"))["status"] == "up"
     text = (await cli("health")).output
     assert text.startswith(f"healthy\nserver: {server.url}\nstatus: up\n")
@@ -192,7 +194,7 @@ async def test_dev_shows_a_timer_arrive_and_stops_politely(tmp_path: Path) -> No
             receiver_url = (await command.line(containing="Receiver:")).split()[1]
             arrival = await command.line(containing="demo timer arrived")
             assert float(arrival.split()[4]) >= 0
-            # The client finds the key by itself; then what was printed for pasting.
+            # The client finds the key in the directory.
             create = ("create", "--in", "2s", "--url", f"{receiver_url}/hello", "--server", url)
             created = await run_command(*create, directory=tmp_path)
             assert created.status == 0, created.errors
@@ -202,7 +204,7 @@ async def test_dev_shows_a_timer_arrive_and_stops_politely(tmp_path: Path) -> No
             assert command.errors == ""
 
 
-async def test_a_second_dev_on_one_database_announces_nothing(tmp_path: Path) -> None:
+async def test_a_second_dev_on_the_same_database_is_refused(tmp_path: Path) -> None:
     async with Command("dev", "--port", "18180", directory=tmp_path) as command:
         await command.line(containing="API:")
         second = await run_command("dev", "--port", "18180", directory=tmp_path)

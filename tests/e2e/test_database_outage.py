@@ -1,4 +1,4 @@
-"""The database goes away under load and comes back: nothing is lost, and callers are told."""
+"""The database goes away under load and comes back: no timer is lost, and requests fail clearly."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ NOBODY = "http://127.0.0.1:9/nobody"
 
 
 class Load:
-    """Clients of a server whose database is to go away, and the audit of what became of it."""
+    """Clients of a server whose database goes away, and the audit of their timers."""
 
     def __init__(
         self, server: ServerProcess, receiver: CallbackReceiver, *, longest_delay_ms: float
@@ -63,8 +63,8 @@ class Load:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Entered when callbacks come in numbers. What it encloses should be an outage; left
-        when the clients have also had a few requests after it."""
+        """Encloses an outage. It begins once many callbacks have come, and ends when the clients
+        have made a few more requests."""
         self._receiver.reaction = Answer(delay_seconds=CALLBACK_SECONDS)
         self._back.clear()
         until = len(self._receiver.requests) + CALLBACKS_BEFORE
@@ -103,7 +103,7 @@ class Load:
         return {webhook_id for webhook_id, count in counts.items() if count > 1}
 
     def _in_flight(self) -> set[str]:
-        """What was sent and may not have been settled when the database was away."""
+        """The callbacks that were sent and perhaps not settled before the database went away."""
         return {
             request.headers["webhook-id"]
             for request in self._receiver.requests
@@ -112,7 +112,7 @@ class Load:
         }
 
 
-async def test_a_database_that_cannot_be_reached_for_ten_seconds(
+async def test_a_database_out_of_reach_for_ten_seconds_costs_no_timer(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     with Relay(postgres_url) as relay:
@@ -130,10 +130,10 @@ async def test_a_database_that_cannot_be_reached_for_ten_seconds(
             await load.audit(PostgresDatabase(postgres_url, postgres_schema))
 
 
-async def test_a_database_that_says_nothing_any_more(
+async def test_a_database_that_stops_answering_costs_no_timer(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
-    """As when a firewall drops everything: connections stay open, and no answer comes."""
+    """As if a firewall dropped all packets: connections stay open, and no answer comes."""
     with Relay(postgres_url) as relay:
         database = PostgresDatabase(relay.url, postgres_schema)
         settings = {"PG_STATEMENT_TIMEOUT_SECONDS": "1", "LEASE_SECONDS": "4"}
@@ -149,7 +149,7 @@ async def test_a_database_that_says_nothing_any_more(
             await load.audit(PostgresDatabase(postgres_url, postgres_schema))
 
 
-async def test_a_database_that_crashes_and_recovers(
+async def test_a_database_crash_costs_no_timer(
     tmp_path: Path, receiver: CallbackReceiver, make_postgres: MakePostgres
 ) -> None:
     with make_postgres(durable=True) as postgres:
@@ -162,7 +162,7 @@ async def test_a_database_that_crashes_and_recovers(
             await load.audit(database)
 
 
-async def test_health_is_told_in_time_even_if_no_answer_comes(
+async def test_health_is_answered_in_time_while_the_database_hangs(
     tmp_path: Path, postgres_url: str, postgres_schema: str
 ) -> None:
     """A connection is open and idle, and statements may take longer than the health check."""
@@ -186,7 +186,7 @@ async def check_health_while_away(server: ServerProcess) -> None:
 async def check_answers_while_away(
     server: ServerProcess, known: str, *, longest_seconds: float
 ) -> None:
-    """Everything is answered soon, and in the usual form."""
+    """Every request is answered soon, and in the usual form."""
     await check_health_while_away(server)
     async with server.client() as api:
         body = timer_body(NOBODY, in_ms(1_000))
@@ -203,7 +203,7 @@ async def check_answers_while_away(
             assert set(answer.json()) == {"code", "message", "data"}
             assert answer.json()["code"] == 1
             assert answer.json()["message"]
-        # What needs no database works as ever.
+        # Requests that need no database are answered as ever.
         wrong = await api.post("/timers", json={"callback": 1})
         assert (wrong.status_code, wrong.json()["code"]) == (400, 2)
 

@@ -1,4 +1,4 @@
-"""A disk that is full: refused clearly, nothing lost, and everything goes on when there is room."""
+"""A full disk: writes are refused clearly, no timer is lost, and work resumes with new room."""
 
 import resource
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 
 def limit_file_size(pid: int, size: int) -> None:
-    """What the process writes beyond this size fails, as on a full disk."""
+    """Let writes of the process beyond this size fail, as on a full disk."""
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
 
@@ -61,7 +61,7 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         assert (await api.get("/healthz")).status_code == 200
 
 
-async def test_a_large_batch_that_did_not_fit_is_created_when_there_is_room(
+async def test_a_large_batch_that_did_not_fit_is_created_once_there_is_room(
     tmp_path: Path,
 ) -> None:
     bodies = [
@@ -87,7 +87,7 @@ async def test_a_large_batch_that_did_not_fit_is_created_when_there_is_room(
         assert (await count_timers(api))["pending"] == 500
 
 
-async def test_checkpoints_that_fail_do_not_stop_the_service(tmp_path: Path) -> None:
+async def test_failing_checkpoints_do_not_stop_the_service(tmp_path: Path) -> None:
     """The log is copied into the database file every 32 MiB; soon that file may not grow."""
     payload = {"payload": "x" * 200_000}
     async with ServerProcess(tmp_path) as server, server.client() as api:

@@ -65,16 +65,14 @@ async def test_remind_me_finds_the_key_of_dev(server: ServerProcess, tmp_path: P
     assert finished.status == 0, finished.errors
 
 
-async def test_remind_me_tells_what_the_server_refused(
-    server: ServerProcess, tmp_path: Path
-) -> None:
+async def test_remind_me_reports_a_refusal(server: ServerProcess, tmp_path: Path) -> None:
     finished = await run_example(
         "remind_me.py", directory=tmp_path, DUETIME_URL=server.url, API_KEY="wrong"
     )
     assert finished == (1, "", "refused: missing or invalid X-API-Key\n")
 
 
-async def test_a_paid_order_never_expires_and_a_late_payment_is_told_why(
+async def test_a_paid_order_never_expires_and_a_late_payment_is_refused(
     server: ServerProcess, tmp_path: Path
 ) -> None:
     status, output, errors = await run_example(
@@ -98,7 +96,7 @@ async def test_a_paid_order_never_expires_and_a_late_payment_is_told_why(
     )
 
 
-async def test_a_job_is_looked_at_until_it_is_done(server: ServerProcess, tmp_path: Path) -> None:
+async def test_a_job_is_checked_until_it_is_done(server: ServerProcess, tmp_path: Path) -> None:
     status, output, errors = await run_example(
         "check_until_done.py",
         "--every=0.3",
@@ -116,7 +114,7 @@ async def test_a_job_is_looked_at_until_it_is_done(server: ServerProcess, tmp_pa
 async def test_calls_go_over_the_bus_and_back(broker: RunningBroker, tmp_path: Path) -> None:
     async with ServerProcess(tmp_path, **broker.settings), broker.client() as bus:
         for _ in range(2):
-            # The second time its consumer is there already, and goes on where it was.
+            # The second run finds the consumer of the first, and resumes where that ended.
             status, output, errors = await run_example(
                 "bus_round_trip.py",
                 "--calls=3",
@@ -134,13 +132,13 @@ async def test_calls_go_over_the_bus_and_back(broker: RunningBroker, tmp_path: P
         assert set(bus.book.times_by_call().values()) == {1}
 
 
-async def test_a_broker_without_streams_is_told(broker: RunningBroker, tmp_path: Path) -> None:
+async def test_a_broker_without_streams_is_reported(broker: RunningBroker, tmp_path: Path) -> None:
     status, output, errors = await run_example("bus_round_trip.py", broker.url, directory=tmp_path)
     assert (status, output) == (1, "")
     assert errors.startswith("the broker has no streams for timers: start NATS with JetStream")
 
 
-async def test_a_broker_of_another_kind_is_told(tmp_path: Path) -> None:
+async def test_a_broker_of_another_kind_is_reported(tmp_path: Path) -> None:
     finished = await run_example("bus_round_trip.py", "redis://127.0.0.1", directory=tmp_path)
     assert finished.status == 1
     assert finished.errors.startswith("this example needs the address of a NATS server")

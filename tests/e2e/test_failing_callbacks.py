@@ -1,4 +1,4 @@
-"""What becomes of a timer whose endpoint refuses, hangs up, is slow or not there at all."""
+"""Timers whose endpoint refuses, hangs up, is slow or cannot be reached."""
 
 import socket
 from pathlib import Path
@@ -55,7 +55,9 @@ async def test_a_callback_without_an_answer_times_out(
     assert len(receiver.requests) == 1
 
 
-async def test_any_2xx_completes(api: httpx.AsyncClient, receiver: CallbackReceiver) -> None:
+async def test_any_2xx_status_completes_a_timer(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
     for status in (200, 201, 202, 204, 299):
         receiver.reaction = Answer(status, b"" if status == 204 else b'{"ok": false}')
         timer_id = await create_soon(api, receiver.url)
@@ -63,7 +65,7 @@ async def test_any_2xx_completes(api: httpx.AsyncClient, receiver: CallbackRecei
         assert timer["status"] == "completed", status
 
 
-async def test_nobody_listens(api: httpx.AsyncClient) -> None:
+async def test_a_refused_connection_fails_the_timer(api: httpx.AsyncClient) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -72,7 +74,7 @@ async def test_nobody_listens(api: httpx.AsyncClient) -> None:
     assert (timer["status"], timer["last_error"]) == ("failed", "connection refused")
 
 
-async def test_a_retry_policy_tries_again_until_it_works(
+async def test_a_retry_policy_tries_again_until_the_endpoint_answers(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/flaky", Close(), Answer(500), Answer(200))
@@ -96,7 +98,7 @@ async def test_a_retry_policy_tries_again_until_it_works(
     assert third - second >= 100_000
 
 
-async def test_a_retry_policy_comes_to_an_end(
+async def test_a_timer_fails_when_its_retry_policy_ends(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = Answer(503)
@@ -107,7 +109,7 @@ async def test_a_retry_policy_comes_to_an_end(
     assert len(receiver.requests) == 3
 
 
-async def test_a_retry_that_is_waited_for_can_be_canceled(
+async def test_a_timer_waiting_for_its_retry_can_be_canceled(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/fails", Answer(500))
@@ -122,7 +124,7 @@ async def test_a_retry_that_is_waited_for_can_be_canceled(
     assert [request.target for request in receiver.requests] == ["/fails", "/later"]
 
 
-async def test_an_endpoint_may_ask_to_be_left_alone_for_a_while(
+async def test_retry_after_delays_the_retry(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/busy", Answer(429, headers={"Retry-After": "1"}), Answer(200))
@@ -134,7 +136,7 @@ async def test_an_endpoint_may_ask_to_be_left_alone_for_a_while(
     assert second.arrived_at - first.arrived_at >= 1_000_000
 
 
-async def test_a_kept_alive_connection_that_was_closed_costs_an_attempt_and_no_failure(
+async def test_a_closed_keep_alive_connection_costs_an_attempt_but_is_no_failure(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/second", Close(), Answer(200))
@@ -151,7 +153,7 @@ async def test_a_kept_alive_connection_that_was_closed_costs_an_attempt_and_no_f
     assert len({request.headers["webhook-id"] for request in sent}) == 1
 
 
-async def test_an_endpoint_that_closes_every_time_is_not_called_for_ever(
+async def test_an_endpoint_that_closes_every_connection_is_not_called_for_ever(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/never", Close(), Close(), Close(), Close())

@@ -42,7 +42,7 @@ async def hanging() -> AsyncIterator[list[CallbackReceiver]]:
 @pytest.mark.exclusive
 @pytest.mark.parametrize(
     ("database", "longest_ms"),
-    # PostgreSQL hands out the 1,500 timers of that instant several times more slowly.
+    # PostgreSQL takes several times longer to claim the 1,500 timers of that instant.
     [("sqlite", LONGEST_LATENESS_MS), ("postgresql", 4 * LONGEST_LATENESS_MS)],
     indirect=["database"],
     ids=["sqlite", "postgresql"],
@@ -66,8 +66,8 @@ async def test_one_endpoint_that_hangs_delays_no_other(
 async def test_many_endpoints_that_hang_delay_no_other(
     server: ServerProcess, receiver: CallbackReceiver, hanging: list[CallbackReceiver]
 ) -> None:
-    """At the instant itself everybody waits for the machine to open 4,000 connections, which
-    takes as long when the endpoints answer. Once they hang, nobody notices."""
+    """At the instant itself all timers wait while the machine opens 4,000 connections, which takes
+    as long if the endpoints answer. Once they hang, no timer is late."""
     due_at = in_ms(3_000)
     await import_timers(server, [dead.url for dead in hanging] * 200, due_at)
     lateness_ms = await lateness_of_others(server, receiver, due_at, spread_ms=60)

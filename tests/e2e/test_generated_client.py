@@ -42,7 +42,7 @@ class GeneratedClient:
         )
 
     async def call(self, operation: str, *path: str, **given: Any) -> Any:
-        """The answer's status and what was made of its body."""
+        """The status of the answer and its parsed body."""
         module = importlib.import_module(f"{PACKAGE}.api.{operation}")
         answer = await module.asyncio_detailed(*path, client=self.client, **given)
         return answer.status_code, answer.parsed
@@ -127,7 +127,7 @@ async def test_a_timer_of_the_v1_api_is_created_read_changed_listed_and_deleted(
     assert (status, refused.error) == (404, "TIMER_NOT_FOUND")
 
 
-async def test_a_batch_an_import_and_a_redrive_are_understood(generated: GeneratedClient) -> None:
+async def test_a_batch_an_import_and_a_redrive_are_answered(generated: GeneratedClient) -> None:
     models = generated.models
     batch = models.V1BatchBody(
         timers=[

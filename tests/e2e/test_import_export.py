@@ -37,7 +37,7 @@ def ndjson(*timers: object) -> str:
 
 
 def callbacks_of(lines: str) -> list[dict[str, object]]:
-    """What will be sent, and when. A policy without retries may be told in more words."""
+    """The timers of the lines, with retry policies that compare by their number of retries."""
     timers: list[dict[str, object]] = [json.loads(line) for line in lines.splitlines()]
     for timer in timers:
         policy = timer["retryPolicy"]
@@ -46,12 +46,12 @@ def callbacks_of(lines: str) -> list[dict[str, object]]:
     return timers
 
 
-async def test_what_was_exported_can_be_imported(cli: Cli, tmp_path: Path) -> None:
+async def test_an_export_can_be_imported(cli: Cli, tmp_path: Path) -> None:
     policy = {"maxRetries": 5, "initialInterval": "1s"}
     rich = timer("a/b ü", payload={"n": 1.10}, retryPolicy=policy, callbackTimeout="5s")
     null = timer("null", payload=None, callbackHeaders={})
     assert (await cli("import", "-", stdin=ndjson(rich, timer("plain"), null))).status == 0
-    # A timer of the platform API comes along, with its headers and its way of judging answers.
+    # An export includes timers of the platform API, with their headers and protocol.
     own = ("--header", "X-A=1", "--metadata", '{"team": "shop"}')
     await cli.data("create", "--url", "http://127.0.0.1:1/", "--at", FAR, *own)
     exported = await cli("export", "--output", "timers.ndjson")
@@ -69,12 +69,14 @@ async def test_what_was_exported_can_be_imported(cli: Cli, tmp_path: Path) -> No
         summary = await there.data("import", "timers.ndjson")
         assert (summary["created"], summary["invalid"]) == (4, 0), summary
         assert callbacks_of((await there("export")).output) == callbacks_of(lines)
-        # Once more, nothing is new.
+        # A second import creates nothing.
         again = await there.data("import", "timers.ndjson")
         assert (again["created"], again["existing"], again["conflicts"]) == (0, 4, 0), again
 
 
-async def test_past_instants_are_due_at_once(shared_cli: Cli, receiver: CallbackReceiver) -> None:
+async def test_imported_timers_of_the_past_fire_at_once(
+    shared_cli: Cli, receiver: CallbackReceiver
+) -> None:
     past = timer("late", executeAt="2020-01-01T00:00:00Z", callbackUrl=f"{receiver.url}/hook")
     await shared_cli.data("import", "-", stdin=ndjson(past))
     (request,) = await receiver.wait_for(1)
@@ -108,7 +110,7 @@ async def test_an_unknown_namespace_is_reported_at_once(shared_cli: Cli) -> None
 
 
 class HeldImport:
-    """`duetime import -` whose input goes on for as long as the test wants."""
+    """`duetime import -` whose input the test keeps open."""
 
     def __init__(self, cli: Cli) -> None:
         self._cli = cli
@@ -122,7 +124,7 @@ class HeldImport:
             await stdin.drain()
 
     async def end(self, number: signal.Signals | None = None) -> tuple[int | None, str]:
-        """By a signal, or with the end of its input; answers the exit status and the errors."""
+        """End the command by a signal or the end of input. Returns exit status and errors."""
         if number is not None:
             self._process.send_signal(number)
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -153,7 +155,7 @@ async def wait_for_timers(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("cause", ["ctrl-c", "server killed"])
-async def test_an_import_that_was_cut_is_resumed_by_the_same_command(
+async def test_an_interrupted_import_is_resumed_by_the_same_command(
     cli: Cli, api: httpx.AsyncClient, server: ServerProcess, cause: str
 ) -> None:
     lines = ndjson(*(timer(f"timer-{n}") for n in range(LINES)))
@@ -178,7 +180,7 @@ async def test_an_import_that_was_cut_is_resumed_by_the_same_command(
     assert created + existing == LINES
 
 
-async def test_an_export_has_many_pages(cli: Cli) -> None:
+async def test_an_export_spans_many_pages(cli: Cli) -> None:
     ids = [f"timer-{n:04}" for n in range(2_500)]
     lines = ndjson(*(timer(id, executeAt=f"2090-01-01T00:00:00.{id[6:]}Z") for id in ids))
     assert (await cli.data("import", "-", stdin=lines))["created"] == 2_500

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.e2e
 
 
 class Listening:
-    """A receiver and what it has shown."""
+    """A receiver and the callbacks it has shown."""
 
     def __init__(self) -> None:
         self.shown: list[ReceivedCallback] = []
@@ -45,7 +45,7 @@ class Listening:
         self.port: int = self.listener.getsockname()[1]
 
     async def talk(self, *pieces: bytes) -> bytes:
-        """Send the pieces on one connection; answers all that comes until it is closed."""
+        """Send the pieces on one connection. Returns all bytes until it is closed."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             for piece in pieces:
@@ -68,7 +68,7 @@ async def listening() -> AsyncIterator[Listening]:
     await listening.receiver.stop()
 
 
-async def test_requests_are_taken_in_any_cut_and_answered_in_order(listening: Listening) -> None:
+async def test_requests_in_pieces_of_any_size_are_answered_in_order(listening: Listening) -> None:
     request = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"
     chunked = (
         b"POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n"
@@ -107,7 +107,7 @@ async def test_a_timer_of_either_api_is_completed(
         (b"GET /" + b"x" * (MAX_HEADER_BYTES + 1) + b" HTTP/1.1\r\n\r\n", b"431"),
     ],
 )
-async def test_garbage_is_refused_and_hurts_nobody(
+async def test_garbage_is_refused_and_the_receiver_goes_on(
     listening: Listening, request_bytes: bytes, status: bytes
 ) -> None:
     answer = await listening.talk(request_bytes)
@@ -124,7 +124,7 @@ async def test_a_body_without_end_is_cut_off(listening: Listening) -> None:
     assert not listening.shown
 
 
-async def test_an_address_in_use_is_told_plainly(listening: Listening) -> None:
+async def test_an_address_in_use_is_reported_plainly(listening: Listening) -> None:
     with pytest.raises(AddressUnavailable, match=f"port {listening.port} is already in use"):
         take_connections(bind("127.0.0.1", listening.port), backlog=1)
     with pytest.raises(AddressUnavailable, match="is not an address of this machine"):
@@ -145,7 +145,7 @@ async def test_the_command_prints_callbacks_as_they_arrive(tmp_path: Path) -> No
         assert command.errors == ""
 
 
-async def test_the_command_prints_json_and_answers_as_told(tmp_path: Path) -> None:
+async def test_the_command_prints_json_and_answers_with_the_given_status(tmp_path: Path) -> None:
     arguments = ("listen", "--port", "0", "--status", "503", "--json")
     async with Command(*arguments, directory=tmp_path) as command:
         url = (await command.error_line()).split()[2]

@@ -1,4 +1,4 @@
-"""Namespaces against a real server: configured ones, and those made through the API."""
+"""Namespaces on a real server, from the configuration and from the API."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -53,7 +53,9 @@ async def put(api: httpx.AsyncClient, name: str, **members: object) -> dict[str,
 
 
 @on_every_database
-async def test_default_is_there_from_the_start(tmp_path: Path, database: Database) -> None:
+async def test_the_default_namespace_exists_from_the_start(
+    tmp_path: Path, database: Database
+) -> None:
     async with ServerProcess(tmp_path, **database.settings) as server, server.client() as api:
         assert (await api.get(PATH)).json() == {"namespaces": [DEFAULT]}
         assert (await api.get(f"{PATH}/default")).json() == {**DEFAULT, "counts": NO_TIMERS}
@@ -81,7 +83,7 @@ async def test_a_new_namespace_takes_timers_at_once(
 
 
 @on_every_database
-async def test_put_changes_what_is_named_and_null_resets(api: httpx.AsyncClient) -> None:
+async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.AsyncClient) -> None:
     policy = {"maxRetries": 5, "initialInterval": "10s"}
     limits = {"concurrency": 2, "maxPayloadBytes": 9}
     made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
@@ -132,7 +134,7 @@ async def test_a_name_may_have_any_characters(api: httpx.AsyncClient, name: str)
         ([], "body"),
     ],
 )
-async def test_bad_input_names_its_field_and_makes_nothing(
+async def test_a_refusal_names_the_field_and_creates_nothing(
     api: httpx.AsyncClient, body: object, field: str
 ) -> None:
     answer = await api.put(f"{PATH}/refused", json=body)
@@ -142,7 +144,9 @@ async def test_bad_input_names_its_field_and_makes_nothing(
     assert (await api.get(f"{PATH}/refused")).json()["error"] == "NAMESPACE_NOT_FOUND"
 
 
-async def test_what_is_refused(api: httpx.AsyncClient) -> None:
+async def test_other_shards_unknown_names_and_wrong_keys_are_refused(
+    api: httpx.AsyncClient,
+) -> None:
     other = await api.put(f"{PATH}/default", json={"numShards": 17})
     assert (other.status_code, other.json()["details"]) == (400, {"field": "numShards"})
     absent = await api.get(f"{PATH}/absent")
@@ -158,7 +162,7 @@ async def test_what_is_refused(api: httpx.AsyncClient) -> None:
         assert (answer.status_code, answer.json()["error"]) == (401, "UNAUTHORIZED")
 
 
-async def test_counts_are_those_of_the_namespace(
+async def test_each_namespace_has_its_own_counts(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     await put(api, "counted")
@@ -226,7 +230,9 @@ async def test_nodes_learn_of_each_others_namespaces(
         assert shown["retryPolicy"]["maxRetries"] == 7
 
 
-async def test_the_command_line_sets_and_shows(server: ServerProcess, tmp_path: Path) -> None:
+async def test_the_command_line_sets_and_shows_namespaces(
+    server: ServerProcess, tmp_path: Path
+) -> None:
     environ = {"DUETIME_URL": server.url, "DUETIME_API_KEY": API_KEY}
 
     async def namespaces(*arguments: str) -> list[str]:

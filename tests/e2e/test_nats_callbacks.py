@@ -87,7 +87,7 @@ async def test_a_message_that_cannot_be_published_is_refused_at_once(
         assert field in answer.json()["message"]
 
 
-async def test_without_a_nats_server_such_a_timer_is_refused(
+async def test_a_nats_callback_is_refused_without_a_nats_server(
     shared_server: ServerProcess,
 ) -> None:
     async with shared_server.client() as api:
@@ -98,7 +98,7 @@ async def test_without_a_nats_server_such_a_timer_is_refused(
 
 
 @on_every_database
-async def test_a_dead_server_is_a_failure_and_with_a_policy_a_delay(
+async def test_a_dead_nats_server_fails_a_timer_or_delays_one_with_retries(
     api: httpx.AsyncClient, broker: RunningBroker, listener: NatsBusClient
 ) -> None:
     subscription = await listener.core.subscribe("orders.>")

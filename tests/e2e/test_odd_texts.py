@@ -1,4 +1,4 @@
-"""Texts and numbers that databases have opinions on. Callers must not notice which one it is."""
+"""Texts and numbers that databases treat differently. Callers notice no difference."""
 
 import json
 from urllib.parse import quote
@@ -40,7 +40,7 @@ def server(shared_server: ServerProcess) -> ServerProcess:
     return shared_server
 
 
-async def test_content_is_kept_as_it_is_or_refused(
+async def test_content_is_kept_unchanged_or_refused(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     accepted: dict[str, tuple[str, bytes]] = {}
@@ -61,7 +61,7 @@ async def test_content_is_kept_as_it_is_or_refused(
         assert timer["metadata"] == json.loads(content), name
 
 
-async def test_keys_are_the_same_only_if_they_are_equal(api: httpx.AsyncClient) -> None:
+async def test_only_equal_keys_are_the_same(api: httpx.AsyncClient) -> None:
     before = (await count_timers(api))["pending"]
     due_at = in_ms(HOUR_MS)
     ids = set()

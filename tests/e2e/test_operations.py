@@ -35,7 +35,7 @@ Settings = dict[str, str]
 
 @pytest.fixture
 def store(database: Database) -> Settings:
-    """What names the store; there is no API key."""
+    """The settings that name the store; there is no API key."""
     return database.settings
 
 
@@ -115,7 +115,9 @@ async def test_a_file_from_before_the_first_release_is_refused(
 
 
 @pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])
-async def test_a_database_that_is_away_is_told_in_one_line(tmp_path: Path, command: str) -> None:
+async def test_a_database_that_is_away_is_reported_in_one_line(
+    tmp_path: Path, command: str
+) -> None:
     url = "postgresql://user:secret@127.0.0.1:1/timers"
     finished = await run_command(command, directory=tmp_path, DATABASE_URL=url)
     assert finished.status == 3
@@ -125,7 +127,7 @@ async def test_a_database_that_is_away_is_told_in_one_line(tmp_path: Path, comma
 
 
 @pytest.mark.parametrize("content", [None, b"this is no database\n" * 500])
-async def test_a_file_that_cannot_be_audited(
+async def test_a_file_that_cannot_be_audited_is_reported_in_one_line(
     tmp_path: Path, store: Settings, content: bytes | None
 ) -> None:
     if content is not None:
@@ -137,7 +139,7 @@ async def test_a_file_that_cannot_be_audited(
 
 
 @on_every_database
-async def test_an_audit_beside_the_service_and_after_it(
+async def test_an_audit_finds_the_same_beside_the_service_and_after_it(
     tmp_path: Path, store: Settings, receiver: CallbackReceiver
 ) -> None:
     async with ServerProcess(tmp_path, **store) as server:
@@ -174,7 +176,7 @@ async def test_an_audit_beside_the_service_and_after_it(
 
 
 @on_every_database
-async def test_a_timer_that_is_not_there_is_missed(tmp_path: Path, store: Settings) -> None:
+async def test_the_audit_reports_missing_timers(tmp_path: Path, store: Settings) -> None:
     await run_command("migrate", directory=tmp_path, **store)
     (tmp_path / "ids.txt").write_text(f"{UNKNOWN_ID}\nother\tname of its own\n")
     status, document = await audit(tmp_path, "--accepted", "ids.txt", **store)
@@ -190,7 +192,7 @@ async def test_a_timer_that_is_not_there_is_missed(tmp_path: Path, store: Settin
 
 
 @on_postgresql
-async def test_the_cluster_is_told_to_people_and_programs(tmp_path: Path, store: Settings) -> None:
+async def test_the_cluster_is_shown_to_people_and_programs(tmp_path: Path, store: Settings) -> None:
     async with ServerProcess(tmp_path, WORKERS="2", **store) as server:
         await wait_for_members(tmp_path, store, 2)
         finished = await run_command("cluster", directory=tmp_path, **store)
@@ -228,7 +230,7 @@ async def test_the_cluster_is_watched_as_it_changes(tmp_path: Path, store: Setti
 
 
 @on_postgresql
-async def test_health_tells_of_the_cluster(tmp_path: Path, store: Settings) -> None:
+async def test_health_describes_the_cluster(tmp_path: Path, store: Settings) -> None:
     async with ServerProcess(tmp_path, **store) as server:
         finished = await run_command("health", "--server", server.url, directory=tmp_path)
     assert finished.status == 0

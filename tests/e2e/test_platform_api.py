@@ -37,7 +37,7 @@ def instant(text: str) -> Instant:
     return instant_of(datetime.fromisoformat(text))
 
 
-async def test_create_answers_the_timer(api: httpx.AsyncClient) -> None:
+async def test_create_returns_the_timer(api: httpx.AsyncClient) -> None:
     execute_at = in_ms(HOUR_MS)
     body = timer_body("https://example.com/hook", execute_at, callback={"payload": {"n": 1}})
     answer = await api.post("/timers", json=body)
@@ -59,7 +59,7 @@ async def test_an_instant_may_have_any_offset(api: httpx.AsyncClient) -> None:
     assert answer.json()["data"]["execute_at"] == "2031-01-01T00:00:00.123Z"
 
 
-async def test_get_answers_everything_as_it_was_given(api: httpx.AsyncClient) -> None:
+async def test_get_returns_all_fields_as_they_were_given(api: httpx.AsyncClient) -> None:
     callback = {"headers": {"X-Tag": "a"}, "payload": {"message": "due", "deep": [1, {"x": None}]}}
     timer_id = await create_timer(
         api,
@@ -106,7 +106,7 @@ async def test_a_query_out_of_range_is_refused(api: httpx.AsyncClient) -> None:
         assert query.split("=")[0] in answer.json()["message"]
 
 
-async def test_update_changes_what_is_given(
+async def test_update_changes_the_given_fields(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     timer_id = await create_timer(
@@ -155,7 +155,9 @@ async def test_a_finished_timer_can_be_neither_canceled_nor_changed(
         assert answer.json()["message"] == message
 
 
-async def test_an_unknown_timer_and_an_id_that_is_none(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_id_is_not_found_and_a_malformed_one_is_refused(
+    api: httpx.AsyncClient,
+) -> None:
     for method in ("GET", "PUT", "DELETE"):
         body = {"metadata": 1} if method == "PUT" else None
         unknown = await api.request(method, f"/timers/{UNKNOWN_ID}", json=body)
@@ -174,7 +176,7 @@ async def test_health_needs_no_key(server: ServerProcess) -> None:
     assert data["engine"]["shards_owned"] >= 16
 
 
-async def test_without_the_key_nothing_is_done(
+async def test_requests_without_the_key_are_refused(
     server: ServerProcess, api: httpx.AsyncClient
 ) -> None:
     before = await count_timers(api)
@@ -212,7 +214,7 @@ async def test_a_timer_is_executed_at_its_instant_and_completed(
     assert timer["delivery_id"] == request.headers["webhook-id"]
 
 
-async def test_the_callback_carries_our_headers_and_the_users(
+async def test_a_callback_carries_the_headers_of_duetime_and_of_the_user(
     server: ServerProcess, api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     headers = {
@@ -244,7 +246,7 @@ async def test_the_callback_carries_our_headers_and_the_users(
     assert got.get("connection") != "close"
 
 
-async def test_without_a_payload_there_is_no_body(
+async def test_a_callback_without_a_payload_has_no_body(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     nothing = await create_timer(api, f"{receiver.url}/nothing", in_ms(150))
@@ -257,7 +259,7 @@ async def test_without_a_payload_there_is_no_body(
     assert with_null.body == b"null"
 
 
-async def test_an_idempotency_key_makes_one_timer_of_repeats(
+async def test_repeats_with_one_idempotency_key_create_one_timer(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     body = timer_body(f"{receiver.url}/once", in_ms(400), idempotency_key="order-1")

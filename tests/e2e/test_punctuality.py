@@ -1,4 +1,4 @@
-"""Callbacks of a server that has little to do come on time: never early, hardly late."""
+"""Callbacks of an idle server are never early and hardly late."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.exclusive, on_every_database]
 
 TIMERS = 400
 LATENESS_P99_MS = 100.0
-"""The promise is 20 ms; a machine that has other things to do gets more."""
+"""Longest lateness of 99 % of the callbacks. Duetime promises 20 ms on an idle machine."""
 
 
 async def test_callbacks_are_never_early_and_hardly_late(

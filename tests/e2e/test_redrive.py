@@ -33,7 +33,7 @@ async def create_failing(
     timers = [
         {
             "id": id,
-            # An import takes what is past, and it is due at once.
+            # An import accepts instants of the past, which are due at once.
             "executeAt": "2020-01-01T00:00:00Z",
             "callbackUrl": f"{receiver.url}/{id}",
             "retryPolicy": {"maxRetries": 0},
@@ -46,7 +46,7 @@ async def create_failing(
     receiver.reaction = COMPLETED
 
 
-async def test_a_failed_timer_is_fired_once_more(
+async def test_a_redriven_timer_fires_once_more(
     cli: Cli, server: ServerProcess, receiver: CallbackReceiver
 ) -> None:
     await create_failing(cli, server, receiver, "fails")
@@ -81,7 +81,7 @@ async def check_choosing(cli: Cli, server: ServerProcess, receiver: CallbackRece
 
 
 @pytest.mark.parametrize("id", ["a/b c?#100%ü", ".."])
-async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
+async def test_commands_take_any_id(cli: Cli, id: str) -> None:
     due_at = "2094-05-06T07:08:09Z"
     create = ("create", "--id", id, "--url", "http://127.0.0.1:1/", "--at", due_at)
     created = await cli.data(*create, "--payload", "[1]", "--callback-timeout", "5s")
@@ -103,7 +103,7 @@ async def test_every_id_can_be_handled(cli: Cli, id: str) -> None:
     assert (await cli("cancel", id)).status == 1
 
 
-async def test_pages_of_a_namespace_go_on_with_a_cursor(cli: Cli) -> None:
+async def test_a_cursor_continues_the_list_of_a_namespace(cli: Cli) -> None:
     lines = [
         json.dumps(
             {"id": f"t{n}", "executeAt": f"2090-01-0{n}T00:00:00Z", "callbackUrl": "http://a"}

@@ -1,7 +1,7 @@
-"""The server against its own OpenAPI document: thousands of requests that schemathesis makes up,
-and no answer that the document does not promise.
+"""The server against its own OpenAPI document: schemathesis makes up thousands of requests, the
+same each time, and finds no answer that the document does not describe.
 
-The same requests are made each time. When one fails, the output has a curl command for it.
+The output has a curl command for a request that fails.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 ROOT = Path(__file__).parents[2]
 
-# A part is checked by itself: a timer that one door removes cannot surprise the other.
+# Each part is checked by itself, so that no part meets timers that another has removed.
 PARTS = {
     "platform": r"^/(timers|healthz)",
     "timers v1": r"^/api/v1/timers",
@@ -31,7 +31,7 @@ PARTS = {
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    """Without a disk: what is stored is the contract suite's business."""
+    """A server on the memory store; the contract suite tests the others."""
     async with ServerProcess(tmp_path, DATABASE_URL="memory:") as process:
         yield process
 

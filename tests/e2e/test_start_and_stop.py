@@ -1,4 +1,4 @@
-"""How the server starts, refuses to start, and stops."""
+"""The server starts, refuses to start, and stops."""
 
 import asyncio
 import signal
@@ -101,7 +101,7 @@ async def test_a_port_in_use_is_reported_in_one_line(
     )
 
 
-async def test_wrong_settings_are_told_one_per_line(tmp_path: Path) -> None:
+async def test_wrong_settings_are_reported_one_per_line(tmp_path: Path) -> None:
     finished = await serve(
         tmp_path, API_KEY="short", PORT="99999", MIN_DELAY_SECONDS="soon", LOG_LEVEL="loud"
     )
@@ -114,7 +114,7 @@ async def test_wrong_settings_are_told_one_per_line(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing may be written before the settings are right"
 
 
-async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_missing_key_is_reported_in_one_line(tmp_path: Path) -> None:
     finished = await run_command("serve", directory=tmp_path)
     assert finished.status == 2
     (line,) = finished.errors.splitlines()
@@ -122,7 +122,7 @@ async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"this is no database\n" * 500, b"SQLite format 3\0" * 500])
-async def test_a_file_that_is_no_database_is_told_in_one_line(
+async def test_a_file_that_is_no_database_is_reported_in_one_line(
     tmp_path: Path, content: bytes
 ) -> None:
     garbage = tmp_path / "garbage.db"
@@ -134,7 +134,7 @@ async def test_a_file_that_is_no_database_is_told_in_one_line(
     assert garbage.read_bytes() == content, "a file that is not ours must stay as it is"
 
 
-async def test_a_path_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_path_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     finished = await serve(tmp_path, TIMER_DB_PATH=str(tmp_path / "file" / "timers.db"))
     assert finished.status == 1
@@ -163,7 +163,7 @@ async def serve(directory: Path, **environ: str) -> Finished:
     return finished
 
 
-async def test_a_missing_directory_is_not_made_up(tmp_path: Path) -> None:
+async def test_a_missing_directory_is_not_created(tmp_path: Path) -> None:
     """A mistyped path or a volume that is not mounted must not look like an empty service."""
     path = tmp_path / "not-mounted" / "timers.db"
     server = ServerProcess(tmp_path, TIMER_DB_PATH=str(path))
@@ -172,7 +172,7 @@ async def test_a_missing_directory_is_not_made_up(tmp_path: Path) -> None:
     assert not path.parent.exists()
 
 
-async def test_what_is_stored_is_for_its_owner_only(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> None:
     async with ServerProcess(tmp_path) as server, server.client() as api:
         await create_timer(api, "http://127.0.0.1:9/", in_ms(3_600_000))
         files = list(tmp_path.glob("timers.db*"))

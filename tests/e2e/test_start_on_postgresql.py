@@ -1,4 +1,4 @@
-"""A server that cannot use its PostgreSQL database says so at its start, and no password."""
+"""A server that cannot use its PostgreSQL database says so at its start, without the password."""
 
 import asyncio
 from pathlib import Path
@@ -17,28 +17,30 @@ START_SECONDS = 15
 PASSWORD = "do-not-show-me"
 
 
-async def test_nobody_listens(tmp_path: Path, postgres_url: str) -> None:
+async def test_a_refused_connection_is_reported(tmp_path: Path, postgres_url: str) -> None:
     with Relay(postgres_url) as relay:
         relay.cut()
         line = await refusal(tmp_path, relay.url)
     assert str(urlsplit(relay.url).port) in line
 
 
-async def test_nobody_answers(tmp_path: Path, postgres_url: str) -> None:
+async def test_a_database_that_does_not_answer_is_reported(
+    tmp_path: Path, postgres_url: str
+) -> None:
     with Relay(postgres_url) as relay:
         relay.freeze()
         line = await refusal(tmp_path, relay.url)
     assert str(urlsplit(relay.url).port) in line
 
 
-async def test_no_such_user(tmp_path: Path, postgres_url: str) -> None:
+async def test_an_unknown_user_is_reported(tmp_path: Path, postgres_url: str) -> None:
     parts = urlsplit(postgres_url)
     host = parts.netloc.rpartition("@")[2]
     stranger = urlunsplit(parts._replace(netloc=f"stranger:{PASSWORD}@{host}"))
     assert "stranger" in await refusal(tmp_path, stranger)
 
 
-async def test_no_such_database(tmp_path: Path, postgres_url: str) -> None:
+async def test_an_unknown_database_is_reported(tmp_path: Path, postgres_url: str) -> None:
     elsewhere = urlunsplit(urlsplit(postgres_url)._replace(path="/nowhere"))
     assert "nowhere" in await refusal(tmp_path, elsewhere)
 
@@ -58,7 +60,7 @@ async def test_several_servers_start_on_an_empty_database_at_once(
 
 
 async def refusal(directory: Path, url: str) -> str:
-    """What the server says about this database, in one line."""
+    """The line in which the server refuses this database."""
     environ = {"API_KEY": API_KEY, "HOST": "127.0.0.1", "PORT": "0", "DATABASE_URL": url}
     async with asyncio.timeout(START_SECONDS):
         finished: Finished = await run_command("serve", directory=directory, **environ)

@@ -1,4 +1,4 @@
-"""The v1 API on a real server: what is created is called back, answered, retried, rescheduled."""
+"""The v1 API on a real server: callbacks, their answers, retries and reschedules."""
 
 import json
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-async def test_the_callback_says_which_timer_it_is(
+async def test_a_callback_names_its_timer(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = OK
@@ -114,7 +114,9 @@ async def test_a_timer_fails_when_its_retries_are_used_up_and_can_be_redriven(
     assert first.headers["webhook-id"] != last.headers["webhook-id"]
 
 
-async def test_the_answer_reschedules(api: httpx.AsyncClient, receiver: CallbackReceiver) -> None:
+async def test_the_answer_of_a_callback_can_reschedule_the_timer(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
     next_at = in_ms(400)
     again = {"ok": False, "nextExecuteAt": format_instant(next_at)}
     receiver.script("/hook", Answer(500), Answer(body=json.dumps(again).encode()), OK)
@@ -128,12 +130,12 @@ async def test_the_answer_reschedules(api: httpx.AsyncClient, receiver: Callback
     assert timer["executeAt"] == format_instant(next_at)
     outcomes = [attempt["outcome"] for attempt in timer["attempts"]]
     assert outcomes == ["failed", "rescheduled", "completed"]
-    # Whoever never got the answer to the create may ask for the same again.
+    # A client that missed the answer to its create may repeat the create.
     repeated = await api.post(TIMERS, json=body)
     assert (repeated.status_code, repeated.json()["status"]) == (200, "completed")
 
 
-async def test_a_create_says_whether_the_timer_is_new_and_a_conflict_what_differs(
+async def test_a_create_says_if_the_timer_is_new_and_a_conflict_names_the_differences(
     api: httpx.AsyncClient,
 ) -> None:
     body = v1_body("one", "http://127.0.0.1:1/", in_ms(3_600_000), payload={"a": 1.50, "b": [2]})
@@ -167,7 +169,7 @@ async def test_a_removed_timer_never_fires(
     assert receiver.of("/gone") == []
 
 
-async def test_a_batch_is_fired_to_the_last_timer(
+async def test_all_timers_of_a_batch_fire(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = OK
@@ -181,7 +183,9 @@ async def test_a_batch_is_fired_to_the_last_timer(
     }
 
 
-async def test_what_is_wrong_in_a_batch_is_told_by_its_id(api: httpx.AsyncClient) -> None:
+async def test_invalid_entries_of_a_batch_are_reported_with_their_ids(
+    api: httpx.AsyncClient,
+) -> None:
     fine = v1_body("fine", "http://127.0.0.1:1/", in_ms(60_000))
     timers = [fine, {**fine, "id": "typo", "extra": 1}, 7]
     answer = await api.post(f"{TIMERS}/batch", json={"timers": timers})
@@ -194,7 +198,7 @@ async def test_what_is_wrong_in_a_batch_is_told_by_its_id(api: httpx.AsyncClient
     assert results[2]["error"]["message"] == "timer must be an object"
 
 
-async def test_the_doors_show_each_other_their_timers(
+async def test_both_apis_show_the_same_timers(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = OK

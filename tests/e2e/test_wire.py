@@ -1,4 +1,4 @@
-"""HTTP as clients really speak it: pipelines, upgrades, old versions, and hanging up."""
+"""HTTP as real clients speak it: pipelines, upgrades, old versions and lost connections."""
 
 import asyncio
 import json
@@ -120,7 +120,7 @@ async def test_http_1_0_is_answered_and_closed(server: ServerProcess) -> None:
 
 
 @pytest.mark.parametrize("with_key", [True, False], ids=["with key", "without key"])
-async def test_a_client_that_reads_no_answers_is_not_read_from(
+async def test_the_server_stops_reading_from_a_client_that_reads_no_answers(
     server: ServerProcess, api: httpx.AsyncClient, with_key: bool
 ) -> None:
     bad = b"POST /timers HTTP/1.1\r\n%bContent-Length: 2\r\n\r\n{}" % (KEY if with_key else HOST)

@@ -36,7 +36,7 @@ async def service(tmp_path: Path, shared: Settings) -> AsyncIterator[ServerProce
 
 
 def worker_pids(service: ServerProcess) -> dict[int, int]:
-    """The process of each worker that was started last."""
+    """The latest process of each worker."""
     started = (entry for entry in service.logs if entry["event"] == "worker.started")
     return {as_int(entry, "worker"): as_int(entry, "pid") for entry in started}
 
@@ -55,7 +55,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def wait_until_ended(pids: Iterable[int]) -> None:
-    """A process lets go of its standard error a moment before it is gone."""
+    """Wait for the end of the processes, which comes a moment after they close standard error."""
 
     async def alive() -> list[int]:
         return [pid for pid in pids if is_alive(pid)]
@@ -64,11 +64,11 @@ async def wait_until_ended(pids: Iterable[int]) -> None:
 
 
 async def nodes_answering(service: ServerProcess, count: int) -> set[str]:
-    """The nodes that answer on the port, once there are so many."""
+    """The nodes that answer on the port, once there are `count`."""
     nodes: set[str] = set()
     async with asyncio.timeout(PATIENCE_SECONDS):
         while len(nodes) < count:
-            # A connection of its own for each request: the system deals them out.
+            # Each request has a connection of its own, which the system gives to any worker.
             async with service.client() as api:
                 answer = await api.get("/healthz")
                 assert answer.status_code == 200, answer.text
@@ -117,7 +117,7 @@ async def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(
         died = await service.wait_for_log("worker.died", after=seen)
         assert (died["worker"], died["pid"], died["signal"]) == (2, victim, "SIGKILL")
     async with service.client() as api:
-        # The other worker answers meanwhile.
+        # The other worker answers.
         late = await create_timer(api, f"{receiver.url}/late", in_ms(100))
     again = await service.wait_for_log("worker.started", after=seen)
     assert again["worker"] == 2
@@ -130,7 +130,7 @@ async def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(
 
 async def test_workers_do_not_outlive_their_supervisor(service: ServerProcess) -> None:
     pids = worker_pids(service)
-    # Returns once nobody holds its standard error any more, the workers included.
+    # Returns once the workers have closed standard error, too.
     await service.kill()
     await wait_until_ended(pids.values())
     assert [e["worker"] for e in service.logs if e["event"] == "supervisor.lost"]
@@ -138,7 +138,7 @@ async def test_workers_do_not_outlive_their_supervisor(service: ServerProcess) -
     assert sorted(map(str, stopped)) == ["1", "2"], "they stop in order"
 
 
-async def test_a_hang_up_replaces_the_workers_without_an_interruption(
+async def test_sighup_replaces_the_workers_without_an_interruption(
     service: ServerProcess, tmp_path: Path
 ) -> None:
     before = worker_pids(service)
@@ -203,7 +203,7 @@ async def test_ctrl_c_stops_in_order_too(tmp_path: Path, shared: Settings) -> No
     assert "Traceback" not in command.errors
 
 
-async def test_a_database_that_is_away_is_told_once(tmp_path: Path) -> None:
+async def test_a_database_that_is_away_is_reported_once(tmp_path: Path) -> None:
     url = "postgresql://user:secret@127.0.0.1:1/timers"
     finished = await run_command(
         *("serve", "--workers", "3", "--port", "0"),
@@ -218,7 +218,7 @@ async def test_a_database_that_is_away_is_told_once(tmp_path: Path) -> None:
     assert "secret" not in line
 
 
-async def test_workers_do_not_join_strangers_on_a_port(
+async def test_workers_do_not_share_the_port_of_another_service(
     service: ServerProcess, tmp_path: Path, shared: Settings
 ) -> None:
     port = str(httpx.URL(service.url).port)
