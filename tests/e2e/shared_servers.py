@@ -1,12 +1,12 @@
 """Servers that outlive a test: starting one takes longer than most tests do."""
 
 import asyncio
-import secrets
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.e2e.databases import Database, PostgresDatabase
 from tests.e2e.server_process import ServerProcess
-from tests.postgres.fixtures import drop_schema
+from tests.postgres.fixtures import dropped_schema
 
 
 class SharedServers:
@@ -14,9 +14,8 @@ class SharedServers:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._schema = f"test_{secrets.token_hex(8)}"
         self._servers: dict[str, ServerProcess] = {}
-        self._postgres_url = ""
+        self._schemas = ExitStack()
 
     async def server(self, database: Database) -> ServerProcess:
         """The server on a database of the same kind as this one."""
@@ -26,8 +25,8 @@ class SharedServers:
             directory.mkdir(exist_ok=True)
             settings = {}
             if isinstance(database, PostgresDatabase):
-                self._postgres_url = database.url
-                settings = PostgresDatabase(database.url, self._schema).settings
+                schema = self._schemas.enter_context(dropped_schema(database.url))
+                settings = PostgresDatabase(database.url, schema).settings
             server = ServerProcess(directory, **settings)
             await server.start()
             self._servers[kind] = server
@@ -37,5 +36,4 @@ class SharedServers:
         for server in self._servers.values():
             if server.is_running:
                 asyncio.run(server.kill())
-        if self._postgres_url:
-            drop_schema(self._postgres_url, self._schema)
+        self._schemas.close()
