@@ -2,23 +2,26 @@
 
 import asyncio
 import random
+from collections import deque
 
 import structlog
 import uuid_utils
 
-from duetime.domain.instants import format_instant
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Settlement, hand_back, settlement_of
+from duetime.domain.transitions import Settlement, hand_back, settlement_of, was_due_at
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lane import Lane
-from duetime.engine.lateness import Lateness
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 
 _log = structlog.get_logger()
+
+LATELY_SECONDS = 60.0
+"""Age up to which attempts count for the lateness."""
 
 
 class Deliveries:
@@ -153,6 +156,30 @@ class Deliveries:
         else:
             # Below the usual level: an absent endpoint makes thousands of these a second.
             _log.debug("timer.retry_planned", due_at=format_instant(settlement.due_at), **fields)
+
+
+class Lateness:
+    """The lateness of the last thousand attempts within the last minute.
+
+    The lateness of a timer counts from the instant its client asked for, or from its creation if
+    that was later; of a retry from the instant it was planned for; of a redriven timer from the
+    instant it was redriven. So waiting for a busy endpoint counts. Recording is cheap; reading
+    sorts.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
+
+    def record(self, claim: Claim, now: Instant, now_seconds: float) -> None:
+        self._recent.append((now_seconds, now - max(was_due_at(claim), claim.created_at)))
+
+    def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
+        """None when nothing was sent within the last minute."""
+        since = now_seconds - LATELY_SECONDS
+        ordered = sorted(late for sent_seconds, late in self._recent if sent_seconds >= since)
+        if not ordered:
+            return None
+        return ordered[int((len(ordered) - 1) * percent / 100)] / MICROSECONDS_PER_MS
 
 
 def _new_delivery_id() -> str:

@@ -6,7 +6,7 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import Epoch
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.domain.transitions import Redrive, claim_of, claimed, hand_back, redriven, settled
-from duetime.engine.lateness import Lateness
+from duetime.engine.deliveries import Lateness
 from duetime.testing import make_timer
 from duetime.testing.virtual_clock import START_AT
 
