@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import asyncpg
 import httpx
 import pytest
 
@@ -112,6 +113,22 @@ async def test_a_file_from_before_the_first_release_is_refused(
     assert "from before the first release" in finished.errors + finished.output
     assert "start with a new file" in finished.errors + finished.output
     assert (tmp_path / "timers.db").read_bytes() == before
+
+
+async def test_a_database_from_before_the_first_release_is_refused(
+    tmp_path: Path, postgres_url: str, postgres_schema: str
+) -> None:
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(
+        f"CREATE SCHEMA {postgres_schema};"
+        f"CREATE TABLE {postgres_schema}.schema_version AS"
+        " SELECT generate_series(1, 8) AS version"
+    )
+    await connection.close()
+    store = {"DATABASE_URL": postgres_url, "PG_SCHEMA": postgres_schema}
+    finished = await run_command("migrate", directory=tmp_path, **store)
+    assert finished.status == 3
+    assert "is from before the first release" in refusal(finished)
 
 
 @pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])

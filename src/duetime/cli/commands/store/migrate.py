@@ -74,7 +74,7 @@ def _refuse_newer(version: int, newest: int) -> None:
     """End the command if the store was migrated by a newer release."""
     if version > newest:
         fail(
-            f"the schema has version {version}, but this release of duetime knows only"
+            f"the schema has version {version}, but this release of Duetime knows only"
             f" version {newest}: use a newer release",
             ExitCode.FAILED,
         )
