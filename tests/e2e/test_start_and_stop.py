@@ -26,7 +26,7 @@ async def test_a_stop_lets_callbacks_finish_and_loses_none(
     async with server.client() as api:
         under_way = await create_timer(api, f"{receiver.url}/under-way", in_ms(1_000))
         for number in range(30):
-            await create_timer(api, f"{receiver.url}/later/{number}", in_ms(1_000 + 20 * number))
+            await create_timer(api, f"{receiver.url}/later/{number}", in_ms(1_000 + 40 * number))
         await receiver.wait_for(1, lambda request: request.target == "/under-way")
         assert await server.stop() == 0
     fired_before = len(receiver.requests)

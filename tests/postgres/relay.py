@@ -46,7 +46,7 @@ class Relay:
         self._await(self._freeze)
 
     def heal(self) -> None:
-        """Be a network again. What was held back while frozen arrives now."""
+        """Be a network again. Bytes held back while frozen arrive now."""
         self._await(self._heal)
 
     def heal_after(self, seconds: float) -> None:

@@ -29,7 +29,7 @@ _SETTINGS = {
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] %a ",
 }
-# What these save is lost when the machine crashes. A commit still survives the end of every
+# Commits under these settings are lost when the machine crashes. They survive the end of every
 # PostgreSQL process, because what was written stays in the operating system's cache.
 _FORGETFUL_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 

@@ -1,4 +1,4 @@
-"""What settings make of an address is what the driver understands."""
+"""The driver understands addresses as the settings do."""
 
 import asyncpg
 import pytest

@@ -23,7 +23,7 @@ SLACK_SECONDS = 5.0
 
 
 class ClusterProfile(Struct, frozen=True, kw_only=True):
-    """What may happen in a scenario. Nodes always join and stop."""
+    """The events that may happen in a scenario. Nodes always join and stop."""
 
     steps: int = 150
     moods: bool = True
@@ -93,7 +93,7 @@ class ClusterScenario:
             actions["lose_signals"] = 4
         return actions
 
-    # What clients do
+    # Actions of clients
 
     def create(self) -> None:
         if node := self._any_running():
@@ -111,7 +111,7 @@ class ClusterScenario:
         if node := self._any_running():
             self.clients.cancel(node)
 
-    # What operators do
+    # Actions of operators
 
     def join(self) -> None:
         if len(self._existing()) < MOST_NODES:
@@ -124,7 +124,7 @@ class ClusterScenario:
             node.is_stopping = True
             self._in_background(node, self._stop(node))
 
-    # What the world does
+    # Faults
 
     def change_mood(self) -> None:
         self.world.endpoints.change_mood()
@@ -273,7 +273,7 @@ class ClusterScenario:
             await asyncio.wait(self._background)
             self.check()
 
-    # What must hold in a cluster
+    # Checks
 
     def _recovered(self, timer_id: str, former_owner: str) -> None:
         self.world.histories[timer_id].recovered = True

@@ -12,7 +12,7 @@ MOODS = ("quick", "quick", "slow", "failing", "hanging", "flaky", "rescheduling"
 
 
 class Endpoints:
-    """What all processes of a simulation send to."""
+    """The endpoints to which all processes of a simulation send."""
 
     def __init__(self, random: Random, count: int) -> None:
         self._random = random
@@ -34,7 +34,7 @@ class Endpoints:
             self.moods[url] = "quick"
 
     async def receive(self, claim: Claim, clock: Clock) -> Outcome:
-        """What becomes of an attempt, by the clock of the process that makes it."""
+        """The outcome of an attempt, by the clock of the process that makes it."""
         callback = claim.callback
         assert isinstance(callback, HttpCallback)
         sent_at = clock.now()

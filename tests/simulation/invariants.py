@@ -20,7 +20,7 @@ class Owner:
 
 
 class Version:
-    """What a client asked for at one time: by create (0) or by a change (1, 2, ...)."""
+    """A client's request: the create (0) or a change (1, 2, ...)."""
 
     def __init__(self, number: int, execute_at: Instant, policy: RetryPolicy | None) -> None:
         self.number = number

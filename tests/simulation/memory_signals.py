@@ -26,7 +26,7 @@ class SignalHub:
         self.send_seconds = 0.0
         """How long a node takes to send a signal."""
         self.sent: list[Mapping[ShardNumber, Instant] | None] = []
-        """What was announced; None stands for a change of shards."""
+        """The announced instants; None stands for a change of shards."""
 
     def listen(self, line: "MemorySignals") -> None:
         self._listening.append(line)

@@ -13,7 +13,7 @@ LEASE_SECONDS = 10.0
 
 
 class Machine:
-    """What the nodes of a cluster can know of each other without the store."""
+    """Knowledge that nodes of a cluster have of each other without the store."""
 
     def __init__(self, hub: SignalHub, *, sees_processes: bool) -> None:
         self.hub = hub

@@ -14,11 +14,11 @@ from tests.simulation.process import Process
 from tests.simulation.world import World
 
 LONGEST_LATENESS_MS = 1_000.0
-"""Of a quick endpoint, when nothing but other endpoints is in its way."""
+"""Longest lateness of a quick endpoint that only other endpoints may delay."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """What may happen in a scenario."""
+    """The events that may happen in a scenario."""
 
     steps: int = 150
     store_faults: bool = True
@@ -74,7 +74,7 @@ class Scenario:
             actions |= {"jump_wall": 3, "suspend": 3}
         return actions
 
-    # What clients do
+    # Actions of clients
 
     def create(self) -> None:
         self.clients.create(self._process)
@@ -88,7 +88,7 @@ class Scenario:
     def cancel(self) -> None:
         self.clients.cancel(self._process)
 
-    # What the world does
+    # Faults
 
     def change_mood(self) -> None:
         self.world.endpoints.change_mood()

@@ -24,7 +24,7 @@ class World:
         self.endpoints = Endpoints(self.random, count=self.random.randint(1, 6))
         self.histories: dict[str, TimerHistory] = {}
         self.longest_lateness_ms: float | None = None
-        """Of first attempts at endpoints that are always quick, where that is promised."""
+        """Longest lateness of first attempts at quick endpoints, where one is promised."""
         self.concurrency: int | None = None
         """How many attempts of the namespace may be under way, where that is limited."""
         self.trace: list[str] = []

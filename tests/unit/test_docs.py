@@ -20,7 +20,12 @@ PAGES = [
 
 # Read by the command line as a client, not by the service.
 CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY"}
-TEST_VARIABLES = {"DUETIME_SEED", "DUETIME_SEEDS", "DUETIME_TEST_POSTGRES_URL"}
+TEST_VARIABLES = {
+    "DUETIME_HISTORIES",
+    "DUETIME_SEED",
+    "DUETIME_SEEDS",
+    "DUETIME_TEST_POSTGRES_URL",
+}
 STREAM_NAMES = {"TIMER_COMMANDS", "TIMER_EVENTS", "TIMER_REJECTED"}
 ERROR_CODES = {"METHOD_NOT_ALLOWED", "NOT_FOUND", *(code for _, code in STATUS_AND_ERROR.values())}
 
@@ -53,7 +58,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 def options_by_command() -> dict[str, set[str]]:
-    """Those of a command that has commands of its own are taken together."""
+    """The options of a command include those of its sub-commands."""
     return {
         name: {
             "--help",

@@ -1,6 +1,10 @@
-"""House rules that no linter knows: file sizes, module names, and who may read a clock."""
+"""House rules that no linter checks: sizes, names, clocks and prose."""
 
 import ast
+import io
+import re
+import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,8 +12,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOCK = ROOT / "src" / "duetime" / "clock.py"
+POLLING = ROOT / "tests" / "polling.py"
 
 MAX_LINES = 400
+MAX_MODULES = 15
+# A store has a module for each part of its port.
+MAX_MODULES_OF_A_STORE = 16
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "impl", "misc"}
 CLOCK_CALLS = {
     "asyncio.sleep",
@@ -23,6 +31,11 @@ CLOCK_CALLS = {
     "time.time",
     "time.time_ns",
 }
+REAL_SLEEP = "duetime.clock.SystemClock.sleep"
+
+# Sentences that begin like this have to be read twice.
+AWKWARD = re.compile(r"(Who|What|Of|So many|Those)\b")
+SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n")
 
 
 def python_files(*directories: str) -> list[Path]:
@@ -35,7 +48,7 @@ def python_files(*directories: str) -> list[Path]:
 
 
 def imported_names(tree: ast.AST) -> dict[str, str]:
-    """What each imported name stands for, e.g. {"dt": "datetime", "nap": "asyncio.sleep"}."""
+    """The full name of each imported name, e.g. {"dt": "datetime", "nap": "asyncio.sleep"}."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -52,7 +65,9 @@ def dotted_name(node: ast.AST, names: dict[str, str]) -> str | None:
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
-        owner = dotted_name(node.value, names)
+        # An attribute of a new object counts like one of its class.
+        value = node.value.func if isinstance(node.value, ast.Call) else node.value
+        owner = dotted_name(value, names)
         return owner and f"{owner}.{node.attr}"
     return None
 
@@ -64,7 +79,7 @@ def clock_uses(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             name = dotted_name(node, names)
-            if name in CLOCK_CALLS:
+            if name in CLOCK_CALLS or name == REAL_SLEEP:
                 yield node.lineno, name
 
 
@@ -75,6 +90,20 @@ def test_files_stay_short() -> None:
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MAX_LINES
     }
     assert not too_long, f"split these by concept, they exceed {MAX_LINES} lines: {too_long}"
+
+
+def test_packages_stay_small() -> None:
+    modules = Counter(
+        path.parent.relative_to(ROOT)
+        for path in python_files("src")
+        if not path.name.startswith("__")
+    )
+    too_many = {
+        str(package): count
+        for package, count in modules.items()
+        if count > (MAX_MODULES_OF_A_STORE if "stores" in package.parts else MAX_MODULES)
+    }
+    assert not too_many, f"give these sub-packages, they exceed {MAX_MODULES} modules: {too_many}"
 
 
 def test_modules_are_named_after_a_concept() -> None:
@@ -94,8 +123,20 @@ def test_only_the_clock_module_reads_time_or_sleeps() -> None:
         for path in python_files("src", "tests")
         if path != CLOCK
         for line, name in clock_uses(path.read_text(encoding="utf-8"))
+        if name != REAL_SLEEP
     ]
     assert not uses, "take a clock as an argument, or wait for an event:\n" + "\n".join(uses)
+
+
+def test_tests_wait_for_events_and_do_not_sleep() -> None:
+    sleeps = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in python_files("tests")
+        if path != POLLING
+        for line, name in clock_uses(path.read_text(encoding="utf-8"))
+        if name == REAL_SLEEP
+    ]
+    assert not sleeps, f"wait for an event, or use `poll`: {sleeps}"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +148,10 @@ def test_only_the_clock_module_reads_time_or_sleeps() -> None:
         ("from datetime import datetime\ndatetime.now(UTC)", ["datetime.datetime.now"]),
         ("import datetime as dt\ndt.datetime.now()", ["datetime.datetime.now"]),
         ("import asyncio.subprocess\nasyncio.sleep(0)", ["asyncio.sleep"]),
+        (
+            "from duetime.clock import SystemClock\nSystemClock().sleep(1)\nSystemClock().now()",
+            [REAL_SLEEP],
+        ),
         ('"""Never call time.time() here."""\nimport time  # time.sleep(1)', []),
         ("clock.sleep(1)\nself.time.time()\nimport time\ntime.perf_counter()", []),
     ],
@@ -115,3 +160,60 @@ def test_clock_uses_are_found_through_aliases_but_not_in_prose(
     source: str, expected: list[str]
 ) -> None:
     assert [name for _, name in clock_uses(source)] == expected
+
+
+def prose(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every docstring and every block of comments."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+    block: list[str] = []
+    first = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if block and token.start[0] != first + len(block):
+                yield first, "\n".join(block)
+                block = []
+            first = first if block else token.start[0]
+            block.append(token.string.lstrip("# "))
+    if block:
+        yield first, "\n".join(block)
+
+
+def awkward_sentences(source: str) -> list[tuple[int, str]]:
+    return [
+        (line, " ".join(sentence.split()))
+        for line, text in prose(source)
+        for sentence in SENTENCE_END.split(text.strip())
+        if AWKWARD.match(sentence)
+    ]
+
+
+def test_sentences_name_their_subject_first() -> None:
+    awkward = [
+        f"{path.relative_to(ROOT)}:{line} {sentence}"
+        for path in python_files("src", "tests", "bench")
+        for line, sentence in awkward_sentences(path.read_text(encoding="utf-8"))
+    ]
+    assert not awkward, "begin these with their subject:\n" + "\n".join(awkward)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('"""What is kept."""', [(1, "What is kept.")]),
+        ('"""Kept. Those that\nare not."""', [(1, "Those that are not.")]),
+        ("x = 1  # Kept.\n\n# Of two, one\n# Who knows.", [(3, "Of two, one Who knows.")]),
+        (
+            '"""Whatever is kept. Often. What\'s in a name, and of what?"""',
+            [(1, "What's in a name, and of what?")],
+        ),
+        ('x = "What is this?"\n"""Of"""', [(2, "Of")]),
+        ("# Somebody knows\n# What that is.", []),
+    ],
+)
+def test_awkward_sentences_are_found_in_docstrings_and_comments(
+    source: str, expected: list[tuple[int, str]]
+) -> None:
+    assert awkward_sentences(source) == expected

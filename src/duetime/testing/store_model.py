@@ -1,7 +1,7 @@
-"""What a store does, in its plainest form: one dict and linear scans.
+"""A store in its plainest form: one dict and linear scans.
 
-The model is what a real store's answers are compared with. It is slow and obviously right; it
-shares nothing with any store but the pure functions of `domain.transitions`.
+The answers of real stores are compared with those of the model. The model is slow and obviously
+right, and shares only the pure functions of `domain.transitions` with any store.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -193,7 +193,7 @@ class StoreModel:
         return [timer.due_at for timer in left_behind]
 
     def prunable(self, *, finished_before: Instant, namespace: str | None = None) -> list[Timer]:
-        """What a prune may forget, oldest first. Which of equally old ones go is left open."""
+        """Timers that a prune may forget, oldest first. Equally old ones go in any order."""
         finished = [
             timer
             for timer in self.timers.values()

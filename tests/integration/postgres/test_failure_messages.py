@@ -1,4 +1,4 @@
-"""What an operator reads when the database cannot be used: one line that says what to do."""
+"""Messages for an operator whose database cannot be used: one line that says what to do."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit

@@ -49,7 +49,7 @@ class Listener:
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What is logged about lost connections stays out of the output."""
+    """Log entries about lost connections stay out of the output."""
     with capture_logs():
         yield
 

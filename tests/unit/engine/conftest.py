@@ -8,7 +8,7 @@ from structlog.typing import EventDict
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[list[EventDict]]:
-    """What the engine logged, kept out of the output."""
+    """The log entries of the engine, kept out of the output."""
     structlog.reset_defaults()
     with capture_logs() as entries:
         yield entries

@@ -1,4 +1,4 @@
-"""What a background loop logs when the store is away."""
+"""The log of a background loop while the store is away."""
 
 from structlog.typing import EventDict
 

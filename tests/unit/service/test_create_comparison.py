@@ -31,7 +31,7 @@ TIMER = make_timer(callback=STATUS, retry_policy=POLICY, metadata=Raw("[1, 2]"))
 
 
 def between(wanted: Timer, existing: Timer) -> list[str]:
-    """What differs, which is the same from either side."""
+    """The differences, which are the same from either side."""
     fields = differing_fields(wanted, existing, TIMEOUT_MS)
     assert differing_fields(existing, wanted, TIMEOUT_MS) == fields
     return fields

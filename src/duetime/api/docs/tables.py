@@ -26,7 +26,7 @@ def body_table(body: Json, *, given_by_client: bool = True) -> str:
 
 
 def answer_table(answers: Json) -> str:
-    """The members of the answer to a successful request. Those of an envelope get no rows."""
+    """The members of the answer to a successful request. Members of an envelope get no rows."""
     success = next(answer for status, answer in answers.items() if status < "3")
     if "content" not in success:
         return ""

@@ -1,4 +1,4 @@
-"""What an operation of an API is. Tables of operations make the routes, the OpenAPI document and
+"""An operation of an API. Tables of operations make the routes, the OpenAPI document and
 the docs page."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping

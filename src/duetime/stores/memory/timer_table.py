@@ -97,8 +97,8 @@ class TimerTable:
                     yield timer
 
     def in_range(self, query: ScanQuery) -> Iterator[Timer]:
-        """What the query matches, in no particular order; neither its place nor its limit
-        count."""
+        """The timers that match the query in no particular order, whatever its position and
+        limit."""
         first, end = query.execute_from_inclusive, query.execute_until_exclusive
         for timer in self.of_namespace(query.namespace):
             if (

@@ -81,9 +81,10 @@ _REDRIVEN_COLUMNS = (
 #
 # The timers are locked in the history first and then, as keys of new pending timers, in the other
 # table, each time in the order of the keys. No transaction that waits for a row of the history
-# holds anything that a redrive waits for. Of two redrives of a key, or a redrive and a prune, the
-# second finds the timer gone. A create that has inserted the key is waited for; that create finds
-# the timer in the history, which it leaves only when this statement ends, and undoes its insert.
+# holds anything that a redrive waits for. If two redrives of a key meet, or a redrive and a prune,
+# the second finds the timer gone. A create that has inserted the key is waited for; that create
+# finds the timer in the history, which it leaves only when this statement ends, and undoes its
+# insert.
 REDRIVE = f"""
     WITH found AS MATERIALIZED (
         SELECT held.partition, held.place, redrive.delivery_id

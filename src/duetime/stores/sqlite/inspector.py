@@ -136,7 +136,7 @@ _STATES = f"""
 class SqliteInspector:
     """Implements the inspector port. One process serves the file, so there are no members.
 
-    What was ever accepted is not recorded: the timers that are there count as accepted.
+    The number of timers ever accepted is not recorded: the stored timers count as accepted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -260,7 +260,7 @@ def _findings(reader: Statements, check: _Check, overdue_since: Instant) -> list
 
 
 def _damage(reader: Statements) -> list[AuditFinding]:
-    """What SQLite itself finds wrong with the file."""
+    """Problems that SQLite itself finds in the file."""
     lines = [line for (line,) in reader.execute("PRAGMA quick_check") if line != "ok"]
     if not lines:
         return []

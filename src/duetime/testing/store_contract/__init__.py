@@ -21,13 +21,11 @@ from duetime.testing.store_contract.bulk import BulkContract  # noqa: E402
 from duetime.testing.store_contract.changing import ChangingContract  # noqa: E402
 from duetime.testing.store_contract.claiming import ClaimingContract  # noqa: E402
 from duetime.testing.store_contract.content import ContentContract  # noqa: E402
-from duetime.testing.store_contract.counting import CountingContract  # noqa: E402
 from duetime.testing.store_contract.creating import CreatingContract  # noqa: E402
 from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
-from duetime.testing.store_contract.leasing import LeasingContract  # noqa: E402
+from duetime.testing.store_contract.leasing import LeasingContract, NamespacesContract  # noqa: E402
 from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
-from duetime.testing.store_contract.namespaces import NamespacesContract  # noqa: E402
-from duetime.testing.store_contract.paging import PagingContract  # noqa: E402
+from duetime.testing.store_contract.paging import CountingContract, PagingContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
 from duetime.testing.store_contract.redriving import RedrivingContract  # noqa: E402

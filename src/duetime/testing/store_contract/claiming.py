@@ -202,7 +202,7 @@ class ClaimingContract:
         assert list(await store.executing({})) == []
 
     async def test_since_leaves_out_nothing_that_is_due_later(self, store: Store) -> None:
-        """What is due before may be left out, or not: both are right."""
+        """Timers that are due before may be left out or not: both are right."""
         await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(6)))
         batch = await store.claim_due(
             await own_shards(store),

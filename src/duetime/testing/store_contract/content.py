@@ -1,4 +1,4 @@
-"""What goes in comes out: every field, to the byte."""
+"""Content is returned as it was stored: every field, to the byte."""
 
 import pytest
 from msgspec import UNSET, Raw

@@ -11,7 +11,7 @@ from duetime.testing.store_contract.steps import Store, at, own_shards
 
 
 class SharedStore(Store, MemberStore, Protocol):
-    """What the suite of shared stores tests."""
+    """A store that the suite of shared stores can test."""
 
 
 FACTS = NodeFacts(host="machine", pid=7, version="1.2.3", started_at=at(0))

@@ -48,7 +48,7 @@ def in_order(timers: list[Timer]) -> list[Timer]:
 
 
 def matching(timers: list[Timer], query: ScanQuery) -> list[Timer]:
-    """What the query matches, from its place on, without its limit."""
+    """The timers that the query matches after its position, without its limit."""
     first, end = query.execute_from_inclusive, query.execute_until_exclusive
     after = query.after_exclusive
     found = []

@@ -17,7 +17,7 @@ from duetime.testing.virtual_clock import START_AT
 
 
 class Store(TimerStore, LeaseStore, Protocol):
-    """What the suite tests: one storage that keeps both timers and leases."""
+    """A store that the suite can test: one storage for both timers and leases."""
 
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -76,7 +76,7 @@ async def claim(
 
 
 def fields_of(claim: Claim) -> dict[str, object]:
-    """What a claim says, whichever subclass of `Claim` a store answers with."""
+    """The fields of a claim, whichever subclass of `Claim` a store returns."""
     return asdict(claim)
 
 

@@ -102,7 +102,7 @@ def test_a_node_that_is_cut_off_stops_in_time_and_comes_back(logs: list[EventDic
         settled_at = slow.updated_at
         one.mend()
         await bench.run(2 * BEAT_SECONDS)
-        # What it found out meanwhile counts no more, and it gets its share again.
+        # Its findings from before count no more, and it gets its share again.
         assert (await bench.timer(slow_id)).updated_at == settled_at
         assert [attempt.error for attempt in slow.attempts] == [INTERRUPTED, None]
         assert (one.engine.shards_owned, two.engine.shards_owned) == (8, 8)
@@ -220,7 +220,7 @@ def test_no_shard_moves_when_the_store_is_away_for_all_nodes(logs: list[EventDic
         for node in nodes:
             node.cut_off()
         await bench.run(30)
-        # What was under way has been answered meanwhile; nothing new was sent.
+        # Attempts under way have been answered meanwhile; nothing new was sent.
         assert len(bench.destination.attempts) == 32
         for node in nodes:
             node.mend()

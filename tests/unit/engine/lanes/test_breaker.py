@@ -1,4 +1,4 @@
-"""What outcomes tell about an endpoint, and for how long it is remembered."""
+"""Outcomes open and close an endpoint, and are remembered for a while."""
 
 from msgspec.structs import replace
 from structlog.typing import EventDict
