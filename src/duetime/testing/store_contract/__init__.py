@@ -3,16 +3,15 @@
 Inherit from `StoreContract` in a test module and give it two fixtures:
 
 - `store`: opened and empty but for the namespace "default" of 16 shards;
-- `reopen`: an async callable that closes the store, opens the same storage again and answers
-  the store to use from then on.
+- `reopen`: an async callable that closes the store, opens the same storage again, and answers the
+  store to use from then on.
 """
 
 from pkgutil import iter_modules
 
 import pytest
 
-# The assertions of the suite explain themselves only if pytest rewrites them, and it must be
-# told so before they are imported.
+# Pytest explains assertions only in modules that are registered before they are imported.
 pytest.register_assert_rewrite(
     *(f"{__name__}.{subject.name}" for subject in iter_modules(__path__))
 )
@@ -53,4 +52,4 @@ class StoreContract(
     LeasingContract,
     DurabilityContract,
 ):
-    """Everything the ports' docstrings promise."""
+    """Everything that the docstrings of the ports promise."""

@@ -1,5 +1,5 @@
-"""Large batches for a distant future, which a store may take in a way of their own: whatever
-happens to their timers is as with any other."""
+"""Large batches for a distant future: a store may write them in another way than small ones, and
+their timers behave like any other."""
 
 from random import Random
 
@@ -39,7 +39,7 @@ MANY = 700
 
 
 def many(prefix: str = "t", *, namespace: str = "default") -> list[Timer]:
-    """Timers that are due at various instants from an hour on, in no order."""
+    """Timers due at various instants from an hour on, in no order."""
     delays = [FIRST_DUE_SECONDS + n // 3 for n in range(MANY)]
     Random(7).shuffle(delays)
     return [
@@ -54,7 +54,7 @@ def in_due_order(timers: list[Timer]) -> list[Timer]:
 
 @pytest.mark.asyncio
 class BulkContract:
-    async def test_every_timer_is_there_at_once(self, store: Store) -> None:
+    async def test_every_timer_is_stored_at_once(self, store: Store) -> None:
         timers = many()
         results = await create(store, *timers)
         assert results == [CreateResult(Existence.CREATED, timer) for timer in timers]
@@ -70,7 +70,7 @@ class BulkContract:
         )
         assert (page.timers, page.total) == (in_due_order(timers)[:9], MANY)
 
-    async def test_in_part_of_the_range(self, store: Store) -> None:
+    async def test_a_scan_of_a_range_finds_timers_of_a_large_batch(self, store: Store) -> None:
         timers = many()
         await create(store, *timers)
         await create(store, make_timer("early", execute_at=at(1)))
@@ -85,8 +85,10 @@ class BulkContract:
         assert await store.scan(query) == expected
         assert await store.count_scan(query) == len(expected)
 
-    @pytest.mark.parametrize("again", [1, 3, MANY])
-    async def test_a_repeat_meets_what_is_there(self, store: Store, again: int) -> None:
+    @pytest.mark.parametrize("again", [1, MANY])
+    async def test_repeated_creates_find_the_existing_timers(
+        self, store: Store, again: int
+    ) -> None:
         timers = many()
         await create(store, *timers)
         repeated = timers[:again]
@@ -96,7 +98,9 @@ class BulkContract:
         assert len(await claim(store, await own_shards(store))) == MANY
 
     @pytest.mark.parametrize("count", [1, MANY])
-    async def test_replacements_take_their_places(self, store: Store, count: int) -> None:
+    async def test_replacements_are_due_at_their_new_instants(
+        self, store: Store, count: int
+    ) -> None:
         timers = many()
         await create(store, *timers)
         others = [make_timer(t.key.id, execute_at=at(9_999)) for t in timers[:count]]
@@ -107,7 +111,7 @@ class BulkContract:
         assert len(claims) == MANY - count
 
     @pytest.mark.parametrize("soon_first", [True, False])
-    async def test_of_one_key_for_soon_and_for_later_the_first_counts(
+    async def test_the_first_of_two_requests_for_a_key_counts(
         self, store: Store, soon_first: bool
     ) -> None:
         timers = many()
@@ -123,16 +127,14 @@ class BulkContract:
         assert ids_of(claims).count("twice") == 1
         assert len(claims) == MANY + 1
 
-    async def test_timers_that_wait_for_a_retry_keep_both_their_instants(
-        self, store: Store
-    ) -> None:
+    async def test_timers_that_wait_for_a_retry_keep_both_instants(self, store: Store) -> None:
         timers = [replace(timer, due_at=plus_ms(timer.due_at, 1)) for timer in many()]
         await create(store, *timers)
         assert await store.get(timers[0].key) == timers[0]
         assert await store.scan(ScanQuery(namespace="default", limit=MANY)) == in_due_order(timers)
 
     @pytest.mark.parametrize("keep_first", [True, False])
-    async def test_a_repeat_and_a_replacement_of_one_timer_come_together(
+    async def test_a_repeat_and_a_replacement_of_one_timer_in_one_batch(
         self, store: Store, keep_first: bool
     ) -> None:
         timers = many()
@@ -173,7 +175,7 @@ class BulkContract:
         (again,) = await create(store, make_timer(removed.key.id))
         assert again.existence is Existence.CREATED
 
-    async def test_claims_come_in_order_with_those_of_small_batches(self, store: Store) -> None:
+    async def test_claims_of_large_and_small_batches_come_in_order(self, store: Store) -> None:
         timers = many()
         await create(store, *timers[:300])
         for timer in timers[300:305]:
@@ -206,7 +208,7 @@ class BulkContract:
             batch = await store.claim_due(leases, now=at(0), until_inclusive=at(5), limit=10)
             assert batch.next_due_at == mine[1].due_at
 
-    async def test_batches_of_several_namespaces_are_apart(self, store: Store) -> None:
+    async def test_a_batch_may_have_timers_of_several_namespaces(self, store: Store) -> None:
         await store.add_namespace(Namespace("other", 16))
         mine, theirs = many(), many(namespace="other")
         mixed = [timer for pair in zip(mine, theirs, strict=True) for timer in pair]

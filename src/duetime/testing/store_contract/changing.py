@@ -1,4 +1,4 @@
-"""Changing, canceling and removing: they win while the timer is pending, or say why not."""
+"""Changing, canceling and removing: each applies to a pending timer, or says why it does not."""
 
 import pytest
 from msgspec import Raw
@@ -103,9 +103,7 @@ class ChangingContract:
         assert await store.change_if_pending(timer.key, late) == ConditionalResult(False, changed)
         assert await store.get(timer.key) == changed
 
-    async def test_a_change_of_what_was_seen_does_not_apply_to_what_came_of_it(
-        self, store: Store
-    ) -> None:
+    async def test_a_change_for_a_version_does_not_apply_to_a_later_one(self, store: Store) -> None:
         timer = make_timer()
         await create(store, timer)
         first = Change(
@@ -161,7 +159,7 @@ class ChangingContract:
         assert ids_of(await claim(store, leases)) == sorted(planned, key=planned.__getitem__)
 
     @pytest.mark.parametrize("status", NOT_PENDING)
-    async def test_what_is_not_pending_is_neither_changed_nor_canceled_nor_removed(
+    async def test_a_timer_that_is_not_pending_is_not_changed_canceled_or_removed(
         self, store: Store, status: TimerStatus
     ) -> None:
         leases = await own_shards(store)
@@ -173,7 +171,7 @@ class ChangingContract:
         assert await store.remove_if_pending(timer.key) == refused
         assert await store.get(timer.key) == timer
 
-    async def test_an_unknown_timer_is_told_apart(self, store: Store) -> None:
+    async def test_an_unknown_timer_answers_none(self, store: Store) -> None:
         assert await store.change_if_pending(NOBODY, CHANGES[0]) is None
         assert await store.cancel_if_pending(NOBODY, at(1)) is None
         assert await store.remove_if_pending(NOBODY) is None

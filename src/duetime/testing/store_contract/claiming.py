@@ -26,7 +26,7 @@ def due_order(timer: Timer) -> tuple[int, bytes]:
 
 @pytest.mark.asyncio
 class ClaimingContract:
-    async def test_a_claim_makes_the_timer_executing_and_hands_it_out(self, store: Store) -> None:
+    async def test_a_claim_answers_the_timer_and_makes_it_executing(self, store: Store) -> None:
         leases = await own_shards(store)
         timer = make_timer(execute_at=at(5))
         await create(store, timer)
@@ -66,7 +66,7 @@ class ClaimingContract:
         expected = [timer.key for timer in sorted(timers, key=due_order)]
         assert [(claim.namespace, claim.id) for claim in claims] == expected
 
-    async def test_the_limit_bounds_a_batch_and_the_next_one_goes_on(self, store: Store) -> None:
+    async def test_the_limit_bounds_a_batch_and_the_next_one_continues(self, store: Store) -> None:
         leases = await own_shards(store)
         timers = [make_timer(f"t{n}", execute_at=at(n % 4)) for n in range(25)]
         await create(store, *timers)
@@ -189,7 +189,7 @@ class ClaimingContract:
             claimed.id: fields_of(claimed) for claimed in claims
         }
 
-    async def test_claims_under_other_leases_are_not_told(self, store: Store) -> None:
+    async def test_claims_under_other_leases_are_left_out(self, store: Store) -> None:
         leases = await own_shards(store)
         await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(20)))
         claims = await claim(store, leases)
@@ -201,7 +201,7 @@ class ClaimingContract:
         assert list(await store.executing({one: Epoch(leases[one] + 1)})) == []
         assert list(await store.executing({})) == []
 
-    async def test_since_leaves_out_nothing_that_is_due_later(self, store: Store) -> None:
+    async def test_since_leaves_out_no_timer_that_is_due_later(self, store: Store) -> None:
         """Timers that are due before may be left out or not: both are right."""
         await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(6)))
         batch = await store.claim_due(

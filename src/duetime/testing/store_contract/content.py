@@ -1,5 +1,7 @@
 """Content is returned as it was stored: every field, to the byte."""
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 from msgspec import UNSET, Raw
 
@@ -12,6 +14,7 @@ from duetime.domain.callback import (
     NatsCallback,
 )
 from duetime.domain.instants import Instant
+from duetime.domain.keys import TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.domain.transitions import Change
@@ -77,40 +80,48 @@ POLICIES = [
 ]
 
 
-async def assert_kept(store: Store, reopen: Reopen, timer: Timer) -> None:
-    """The timer reads the same pending, claimed, finished, and after the store was reopened."""
-    (result,) = await create(store, timer)
-    assert result.timer == timer
-    assert await store.get(timer.key) == timer
+async def assert_kept(store: Store, reopen: Reopen, timers: Iterable[Timer]) -> None:
+    """Every timer reads the same when pending, claimed, finished, and after the store reopened."""
+    expected = {timer.key: timer for timer in timers}
+    for result in await create(store, *expected.values()):
+        assert result.timer == expected[result.timer.key]
+    await assert_stored(store, expected)
 
     leases = await own_shards(store)
-    expected = transitions.claimed(timer, epoch=leases[timer.shard], now=at(0))
-    (claimed,) = await claim(store, leases)
-    assert fields_of(claimed) == fields_of(transitions.claim_of(expected))
-    assert await store.get(timer.key) == expected
+    for timer in expected.values():
+        expected[timer.key] = transitions.claimed(timer, epoch=leases[timer.shard], now=at(0))
+    claims = await claim(store, leases)
+    for claimed in claims:
+        executing = expected[TimerKey(claimed.namespace, claimed.id)]
+        assert fields_of(claimed) == fields_of(transitions.claim_of(executing))
+    await assert_stored(store, expected)
 
-    settlement = completion(claimed)
-    assert await store.settle([settlement]) == [True]
-    expected = transitions.settled(expected, settlement)
-    assert await store.get(timer.key) == expected
-    reopened = await reopen()
-    assert await reopened.get(timer.key) == expected
+    settlements = [completion(claimed) for claimed in claims]
+    assert await store.settle(settlements) == [True] * len(expected)
+    for settlement in settlements:
+        key = TimerKey(settlement.namespace, settlement.id)
+        expected[key] = transitions.settled(expected[key], settlement)
+    await assert_stored(store, expected)
+    await assert_stored(await reopen(), expected)
+
+
+async def assert_stored(store: Store, expected: Mapping[TimerKey, Timer]) -> None:
+    for key, timer in expected.items():
+        assert await store.get(key) == timer
 
 
 @pytest.mark.asyncio
 class ContentContract:
-    @pytest.mark.parametrize("text", JSON_TEXTS, ids=lambda text: text[:20].decode())
-    async def test_a_payload_is_kept_to_the_byte(
-        self, store: Store, reopen: Reopen, text: bytes
-    ) -> None:
-        callback = HttpCallback(url="https://example.com", payload=Raw(text))
-        await assert_kept(store, reopen, make_timer(callback=callback))
+    async def test_payloads_are_kept_to_the_byte(self, store: Store, reopen: Reopen) -> None:
+        callbacks = [
+            HttpCallback(url="https://a.example", payload=Raw(text)) for text in JSON_TEXTS
+        ]
+        timers = [make_timer(f"t{n}", callback=each) for n, each in enumerate(callbacks)]
+        await assert_kept(store, reopen, timers)
 
-    @pytest.mark.parametrize("text", JSON_TEXTS, ids=lambda text: text[:20].decode())
-    async def test_metadata_is_kept_to_the_byte(
-        self, store: Store, reopen: Reopen, text: bytes
-    ) -> None:
-        await assert_kept(store, reopen, make_timer(metadata=Raw(text)))
+    async def test_metadata_is_kept_to_the_byte(self, store: Store, reopen: Reopen) -> None:
+        timers = [make_timer(f"t{n}", metadata=Raw(text)) for n, text in enumerate(JSON_TEXTS)]
+        await assert_kept(store, reopen, timers)
 
     async def test_a_json_null_is_not_the_absence_of_a_value(self, store: Store) -> None:
         null = Raw(b"null")
@@ -128,41 +139,36 @@ class ContentContract:
         for timer in (absent, given, nats):
             assert claims[timer.key.id].callback == timer.callback
 
-    @pytest.mark.parametrize("callback", CALLBACKS, ids=lambda callback: type(callback).__name__)
-    async def test_every_kind_of_callback_is_kept(
-        self, store: Store, reopen: Reopen, callback: Callback
-    ) -> None:
-        await assert_kept(store, reopen, make_timer(callback=callback))
+    async def test_every_kind_of_callback_is_kept(self, store: Store, reopen: Reopen) -> None:
+        timers = [make_timer(f"t{n}", callback=each) for n, each in enumerate(CALLBACKS)]
+        await assert_kept(store, reopen, timers)
 
-    @pytest.mark.parametrize("policy", POLICIES)
-    async def test_a_retry_policy_is_kept(
-        self, store: Store, reopen: Reopen, policy: RetryPolicy | None
-    ) -> None:
-        await assert_kept(store, reopen, make_timer(retry_policy=policy))
+    async def test_all_other_content_is_kept(self, store: Store, reopen: Reopen) -> None:
+        timers = [
+            *(make_timer(f"policy-{n}", retry_policy=each) for n, each in enumerate(POLICIES)),
+            *(
+                make_timer(f"correlation-{n}", correlation_id=each)
+                for n, each in enumerate(["", "c-1", "'\"\U0001f9ed"])
+            ),
+            *(
+                make_timer(f"fingerprint-{n}", fingerprint=each)
+                for n, each in enumerate([b"\x00\xff" * 16, b"text"])
+            ),
+        ]
+        await assert_kept(store, reopen, timers)
 
     async def test_the_order_of_a_command_is_kept(self, store: Store, reopen: Reopen) -> None:
-        await assert_kept(store, reopen, make_timer(command_order=2**62 + 1))
+        timers = [make_timer("first"), make_timer("second", command_order=2**62 + 1)]
+        await assert_kept(store, reopen, timers)
 
-    @pytest.mark.parametrize("correlation_id", [None, "", "c-1", "'\"\U0001f9ed"])
-    async def test_a_correlation_id_is_kept(
-        self, store: Store, reopen: Reopen, correlation_id: str | None
-    ) -> None:
-        await assert_kept(store, reopen, make_timer(correlation_id=correlation_id))
-
-    @pytest.mark.parametrize("fingerprint", [None, b"\x00\xff" * 16, b"text"])
-    async def test_a_fingerprint_is_kept(
-        self, store: Store, reopen: Reopen, fingerprint: bytes | None
-    ) -> None:
-        await assert_kept(store, reopen, make_timer(fingerprint=fingerprint))
-
-    @pytest.mark.parametrize("execute_at", [0, 1, 1_893_456_000_123_456, 253_402_300_799_999_999])
-    async def test_instants_are_kept_to_the_microsecond(
-        self, store: Store, reopen: Reopen, execute_at: int
-    ) -> None:
-        timer = make_timer(execute_at=Instant(execute_at), created_at=at(0.000001))
-        (result,) = await create(store, timer)
-        assert result.timer == timer
-        assert await (await reopen()).get(timer.key) == timer
+    async def test_instants_are_kept_to_the_microsecond(self, store: Store, reopen: Reopen) -> None:
+        timers = [
+            make_timer(f"t{n}", execute_at=Instant(each), created_at=at(0.000001))
+            for n, each in enumerate([0, 1, 1_893_456_000_123_456, 253_402_300_799_999_999])
+        ]
+        results = await create(store, *timers)
+        assert [result.timer for result in results] == timers
+        await assert_stored(await reopen(), {timer.key: timer for timer in timers})
 
     @pytest.mark.parametrize("text", [None, *JSON_TEXTS[:3]])
     async def test_changed_content_is_kept(

@@ -63,7 +63,7 @@ class CreatingContract:
         assert await store.get(TimerKey("default", "elsewhere")) is None
         assert await store.get(TimerKey("elsewhere", "here")) is None
 
-    async def test_an_empty_batch_is_no_work(self, store: Store) -> None:
+    async def test_an_empty_batch_creates_nothing(self, store: Store) -> None:
         assert await store.create([]) == []
 
     @pytest.mark.parametrize("status", list(TimerStatus))
@@ -87,7 +87,7 @@ class CreatingContract:
         assert results == [CreateResult(Existence.EXISTING, existing)]
         assert await store.get(existing.key) == existing
 
-    async def test_replace_takes_the_place_of_a_pending_timer_but_for_its_creation(
+    async def test_replace_replaces_all_of_a_pending_timer_but_its_creation(
         self, store: Store
     ) -> None:
         old = make_timer("same", execute_at=at(10), created_at=at(1), correlation_id="old")
@@ -172,8 +172,8 @@ class CreatingContract:
         assert again == [CreateResult(Existence.EXISTING, timer) for timer in reversed(timers)]
         assert (await store.counts())[TimerStatus.PENDING] == 1_500
 
-    @pytest.mark.parametrize("size", [63, 64, 65, 127, 499, 500, 501, 1_000])
-    async def test_a_batch_of_any_size_meets_what_is_there(self, store: Store, size: int) -> None:
+    @pytest.mark.parametrize("size", [63, 64, 65, 500, 1_000])
+    async def test_a_batch_of_any_size_finds_existing_timers(self, store: Store, size: int) -> None:
         """Every seventh timer exists, and every eleventh comes twice in the batch."""
         timers = [make_timer(f"t{n}", execute_at=at(n * 7 % 5)) for n in range(size)]
         await create(store, *timers[::7])

@@ -1,4 +1,4 @@
-"""Durability: what a call answered is still there after the storage was opened again."""
+"""Durability: every answered write is still there after the storage was opened again."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from duetime.testing.timers import make_timer
 
 
 async def durable(store: Store, reopen: Reopen) -> Store:
-    """The store, opened again if its content is to survive that."""
+    """The store, opened again if it is durable."""
     return await reopen() if store.capabilities.durable else store
 
 
@@ -83,7 +83,7 @@ class DurabilityContract:
         assert shards[2] == ShardState(ShardNumber(2), Epoch(1), None)
         assert await reopened.add_namespace(Namespace("orders", 8)) == Namespace("orders", 32)
 
-    async def test_what_was_executing_when_the_process_died_is_recovered(
+    async def test_a_timer_that_was_executing_when_the_process_died_is_recovered(
         self, store: Store, reopen: Reopen
     ) -> None:
         timer = make_timer()

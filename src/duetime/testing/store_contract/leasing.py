@@ -49,7 +49,7 @@ class LeasingContract:
         others = [state for state in await store.shards() if state.shard != SHARD]
         assert all(state.epoch == 0 and state.owner is None for state in others)
 
-    async def test_only_one_of_those_who_saw_the_same_epoch_gets_the_shard(
+    async def test_only_one_of_several_nodes_that_saw_the_same_epoch_gets_the_shard(
         self, store: Store
     ) -> None:
         assert await store.claim_shards({SHARD: Epoch(0)}, owner="node-1") == {SHARD: 1}
@@ -59,9 +59,7 @@ class LeasingContract:
         assert await store.claim_shards({SHARD: Epoch(1)}, owner="node-2") == {SHARD: 2}
         assert await state_of(store, SHARD) == ShardState(SHARD, Epoch(2), "node-2")
 
-    async def test_many_shards_are_claimed_at_once_as_far_as_they_are_as_seen(
-        self, store: Store
-    ) -> None:
+    async def test_only_shards_that_have_the_seen_epoch_are_claimed(self, store: Store) -> None:
         await store.add_namespace(Namespace("large", 300))
         await own_shards(store, range(0, 300, 3))
         seen = {ShardNumber(n): Epoch(0) for n in range(300)}
@@ -77,7 +75,7 @@ class LeasingContract:
         assert await store.claim_shards({}, owner="node-1") == {}
         assert await store.release_shards({}) == set()
 
-    async def test_the_owner_itself_may_claim_anew(self, store: Store) -> None:
+    async def test_the_owner_may_claim_its_shard_again(self, store: Store) -> None:
         assert await store.claim_shards({SHARD: Epoch(0)}, owner="node-1") == {SHARD: 1}
         assert await store.claim_shards({SHARD: Epoch(1)}, owner="node-1") == {SHARD: 2}
 
@@ -143,7 +141,7 @@ class NamespacesContract:
         assert await store.add_namespace(namespace) == namespace
         assert list(await store.namespaces()) == [DEFAULT, namespace]
 
-    async def test_adding_an_existing_one_changes_nothing_of_it(self, store: Store) -> None:
+    async def test_adding_an_existing_namespace_changes_nothing(self, store: Store) -> None:
         kept = Namespace("orders", 8, EVERY_OPTION)
         await store.add_namespace(kept)
         assert await store.add_namespace(Namespace("orders", 4)) == kept
@@ -161,18 +159,18 @@ class NamespacesContract:
         assert await store.add_namespace(Namespace("orders", 2)) == changed
         assert list(await store.namespaces()) == [DEFAULT, changed]
 
-    async def test_what_does_not_exist_is_not_changed(self, store: Store) -> None:
+    async def test_an_unknown_namespace_is_not_changed(self, store: Store) -> None:
         assert await store.change_namespace("nowhere", EVERY_OPTION) is None
         assert await store.change_namespace("Default", EVERY_OPTION) is None
         assert list(await store.namespaces()) == [DEFAULT]
 
-    async def test_they_come_in_the_order_of_their_names(self, store: Store) -> None:
+    async def test_namespaces_come_in_the_order_of_their_names(self, store: Store) -> None:
         for name in NAMES:
             await store.add_namespace(Namespace(name, 1))
-        told = [namespace.name for namespace in await store.namespaces()]
-        assert told == sorted([*NAMES, "default"])
+        names = [namespace.name for namespace in await store.namespaces()]
+        assert names == sorted([*NAMES, "default"])
 
-    async def test_timers_do_not_notice_a_change(self, store: Store) -> None:
+    async def test_a_change_leaves_timers_alone(self, store: Store) -> None:
         timer = make_timer(retry_policy=RetryPolicy(max_retries=1))
         await create(store, timer)
         await store.change_namespace("default", EVERY_OPTION)

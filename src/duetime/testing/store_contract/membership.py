@@ -59,7 +59,9 @@ class MembershipContract:
         view = await shared_store.heartbeat("node-1", changed, join=True)
         assert view.members[0].facts == changed
 
-    async def test_who_leaves_is_gone_and_may_come_back(self, shared_store: SharedStore) -> None:
+    async def test_a_node_that_leaves_is_gone_and_may_come_back(
+        self, shared_store: SharedStore
+    ) -> None:
         await shared_store.heartbeat("node-1", FACTS, join=True)
         await shared_store.leave("node-1")
         await shared_store.leave("node-1")
@@ -67,7 +69,7 @@ class MembershipContract:
         await shared_store.heartbeat("node-1", FACTS, join=True)
         assert "node-1" in await beats_of(shared_store)
 
-    async def test_who_was_forgotten_learns_it_from_the_view(
+    async def test_a_forgotten_node_learns_it_from_the_view(
         self, shared_store: SharedStore
     ) -> None:
         view = await shared_store.heartbeat("node-1", FACTS, join=False)
@@ -77,7 +79,7 @@ class MembershipContract:
         view = await shared_store.heartbeat("node-1", FACTS, join=False)
         assert [(member.node, member.beat) for member in view.members] == [("node-1", 2)]
 
-    async def test_only_a_member_that_stands_still_is_forgotten(
+    async def test_only_a_member_without_a_new_beat_is_forgotten(
         self, shared_store: SharedStore
     ) -> None:
         await shared_store.heartbeat("node-1", FACTS, join=True)

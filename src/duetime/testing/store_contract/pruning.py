@@ -49,10 +49,10 @@ class PruningContract:
         assert await store.prune(finished_before=at(100), limit=4) == 0
         assert await left(store, *instants) == []
 
-    async def test_a_young_timer_that_finished_first_does_not_hold_up_older_ones(
+    async def test_a_later_timer_that_finished_first_does_not_hold_up_others(
         self, store: Store
     ) -> None:
-        """As when the clock was set back in between."""
+        """This happens when the clock is set back in between."""
         await finish_at(store, 100, 1)
         assert await store.prune(finished_before=at(50), limit=1) == 1
         assert await left(store, 100, 1) == [100]
@@ -79,7 +79,7 @@ class PruningContract:
         assert await store.get(executing.key) == executing
         assert await store.get(pending.key) == pending
 
-    async def test_a_prune_of_many_answers_how_many(self, store: Store) -> None:
+    async def test_a_prune_answers_how_many_timers_are_gone(self, store: Store) -> None:
         timers = [make_timer(f"t{n}") for n in range(60)]
         await create(store, *timers)
         for timer in timers:
@@ -88,7 +88,7 @@ class PruningContract:
         assert (await store.counts())[TimerStatus.CANCELED] == 15
         assert await store.prune(finished_before=at(2), limit=45) == 15
 
-    async def test_of_one_namespace_only_its_own_timers_go(self, store: Store) -> None:
+    async def test_a_prune_of_one_namespace_leaves_the_others_alone(self, store: Store) -> None:
         instants = [1, 2, 3, 4]
         for namespace in ("a", "b"):
             await store.add_namespace(Namespace(namespace, 16))
@@ -116,7 +116,7 @@ class PruningContract:
         assert await left(store, *instants, namespace="other") == [6]
         assert await left(store, *instants) == instants
 
-    async def test_after_one_namespace_all_are_pruned_as_before(self, store: Store) -> None:
+    async def test_a_prune_of_all_follows_a_prune_of_one_namespace(self, store: Store) -> None:
         await store.add_namespace(Namespace("other", 16))
         await finish_at(store, 1, 3, 5, namespace="other")
         await finish_at(store, 2, 4, 6)

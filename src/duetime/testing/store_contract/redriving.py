@@ -60,8 +60,8 @@ class RedrivingContract:
         assert completed.status is TimerStatus.COMPLETED
         assert len(completed.attempts) == 2
 
-    async def test_it_is_not_due_before_its_own_instant(self, store: Store) -> None:
-        """As when the clock was set back after it had failed."""
+    async def test_a_redriven_timer_is_not_due_before_its_instant(self, store: Store) -> None:
+        """This matters when the clock was set back after the timer failed."""
         failed, claimed = await failed_one(store, make_timer(execute_at=at(30)))
         (redriven,) = await store.redrive_if_failed([redrive_of(failed)], at(20))
         assert redriven is not None
@@ -80,7 +80,7 @@ class RedrivingContract:
         assert await store.get(timer.key) == timer
         assert await store.counts() == counts
 
-    async def test_nothing_applies_to_nobody(self, store: Store) -> None:
+    async def test_an_unknown_timer_is_not_redriven(self, store: Store) -> None:
         failed, _ = await failed_one(store)
         nobody = Redrive(key=TimerKey("default", "nobody"), delivery_id="x")
         elsewhere = Redrive(key=TimerKey("nowhere", failed.key.id), delivery_id="x")
@@ -120,7 +120,7 @@ class RedrivingContract:
         assert (await store.counts())[TimerStatus.FAILED] == 0
         assert (await store.counts())[TimerStatus.PENDING] == 4
 
-    async def test_many_at_once(self, store: Store) -> None:
+    async def test_many_timers_are_redriven_at_once(self, store: Store) -> None:
         leases = await own_shards(store)
         timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(600)]
         await create(store, *timers)
@@ -142,9 +142,7 @@ class RedrivingContract:
         assert await store.settle([completion(claimed), failure(claimed)]) == [False, False]
         assert await store.settle([completion(again)]) == [True]
 
-    async def test_retries_start_over_and_it_may_fail_and_be_redriven_again(
-        self, store: Store
-    ) -> None:
+    async def test_retries_start_over_and_a_timer_may_be_redriven_again(self, store: Store) -> None:
         policy = RetryPolicy(max_retries=1, initial_interval_ms=1_000)
         await create(store, make_timer(retry_policy=policy))
         leases = await own_shards(store)
@@ -160,7 +158,7 @@ class RedrivingContract:
             )
             assert redriven is not None
 
-    async def test_it_is_listed_as_pending_at_its_own_instant(self, store: Store) -> None:
+    async def test_a_redriven_timer_is_listed_as_pending_at_its_instant(self, store: Store) -> None:
         failed, _ = await failed_one(store)
         (redriven,) = await store.redrive_if_failed([redrive_of(failed)], at(9))
         pending, gone = TimerStatus.PENDING, TimerStatus.FAILED
@@ -173,7 +171,7 @@ class RedrivingContract:
         page = await store.page(PageQuery(namespace="default"))
         assert (page.timers, page.total) == ([redriven], 1)
 
-    async def test_it_is_not_pruned_for_having_failed_long_ago(self, store: Store) -> None:
+    async def test_a_redriven_timer_is_not_pruned_for_its_old_failure(self, store: Store) -> None:
         failed, claimed = await failed_one(store)
         await store.redrive_if_failed([redrive_of(failed)], at(9))
         assert await store.prune(finished_before=at(FAR_FUTURE), limit=10) == 0
@@ -185,7 +183,9 @@ class RedrivingContract:
         assert await store.prune(finished_before=at(101), limit=10) == 1
         assert await store.get(failed.key) is None
 
-    async def test_it_can_be_canceled_removed_and_created_anew(self, store: Store) -> None:
+    async def test_a_redriven_timer_can_be_canceled_removed_and_created_anew(
+        self, store: Store
+    ) -> None:
         failed, _ = await failed_one(store)
         await store.redrive_if_failed([redrive_of(failed)], at(9))
         removed = await store.remove_if_pending(failed.key)

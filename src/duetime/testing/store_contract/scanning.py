@@ -39,7 +39,7 @@ RANGES = [
 FIRST_UUID, LAST_UUID = bytes(16), b"\xff" * 16
 
 
-def place_of(timer: Timer) -> Position:
+def position_of(timer: Timer) -> Position:
     return Position(timer.execute_at, timer.timer_uuid)
 
 
@@ -73,18 +73,17 @@ async def walked(store: Store, query: ScanQuery) -> list[Timer]:
     while timers := await store.scan(query):
         assert len(timers) <= query.limit
         seen += timers
-        query = replace(query, after_exclusive=place_of(timers[-1]))
+        query = replace(query, after_exclusive=position_of(timers[-1]))
     return seen
 
 
 @pytest.mark.asyncio
 class ScanningContract:
-    @pytest.mark.parametrize("descending", [False, True])
-    async def test_every_status_and_range(self, store: Store, descending: bool) -> None:
+    async def test_every_status_range_and_direction(self, store: Store) -> None:
         timers = await filled(store)
         assert {timer.status for timer in timers} == set(TimerStatus)
         assert any(timer.due_at > timer.execute_at for timer in timers)
-        for status, (first, end) in product(STATUSES, RANGES):
+        for status, (first, end), descending in product(STATUSES, RANGES, (False, True)):
             query = ScanQuery(
                 namespace="default",
                 status=status,
@@ -97,32 +96,28 @@ class ScanningContract:
             assert await store.scan(replace(query, limit=3)) == expected[:3], query
             assert await store.count_scan(query) == len(expected), query
 
-    @pytest.mark.parametrize("descending", [False, True])
-    async def test_from_every_place(self, store: Store, descending: bool) -> None:
-        """Places of timers that match, of timers that do not, and of none at all; also outside
-        the range."""
+    async def test_a_scan_starts_after_any_position(self, store: Store) -> None:
+        """Positions of timers that match or do not, and of no timer, also outside the range."""
         timers = await filled(store)
-        places = [place_of(timer) for timer in in_order(timers)[::3]]
-        places += [Position(at(n), uuid) for n in (-9, 3, 9) for uuid in (FIRST_UUID, LAST_UUID)]
-        for place, status, (first, end) in product(places, (None, *STATUSES[1:4]), RANGES[:4]):
+        positions = [position_of(timer) for timer in in_order(timers)[::3]]
+        positions += [Position(at(n), uuid) for n in (-9, 3, 9) for uuid in (FIRST_UUID, LAST_UUID)]
+        for position, status, (first, end), descending in product(
+            positions, (None, *STATUSES[1:4]), RANGES[:4], (False, True)
+        ):
             query = ScanQuery(
                 namespace="default",
                 status=status,
                 execute_from_inclusive=first,
                 execute_until_exclusive=end,
-                after_exclusive=place,
+                after_exclusive=position,
                 descending=descending,
                 limit=4,
             )
             assert await store.scan(query) == matching(timers, query)[:4], query
 
-    @pytest.mark.parametrize("descending", [False, True])
-    @pytest.mark.parametrize("limit", [1, 3, 7, 40, 1_000])
-    async def test_scans_joined_are_the_whole_list_once(
-        self, store: Store, limit: int, descending: bool
-    ) -> None:
+    async def test_consecutive_scans_have_every_timer_once(self, store: Store) -> None:
         timers = await filled(store)
-        for status in STATUSES:
+        for status, limit, descending in product(STATUSES, (1, 7, 40, 1_000), (False, True)):
             query = ScanQuery(
                 namespace="default", status=status, descending=descending, limit=limit
             )
@@ -159,13 +154,13 @@ class ScanningContract:
             assert found == instants[1:3]
             assert await store.count_scan(query) == 2
 
-    async def test_beyond_the_end_there_is_nothing(self, store: Store) -> None:
+    async def test_a_scan_beyond_the_end_is_empty(self, store: Store) -> None:
         timers = in_order([make_timer(f"t{n}", execute_at=at(n % 3)) for n in range(9)])
         await create(store, *timers)
         query = ScanQuery(namespace="default")
-        last = replace(query, after_exclusive=place_of(timers[-1]))
+        last = replace(query, after_exclusive=position_of(timers[-1]))
         assert await store.scan(last) == []
-        first = replace(query, after_exclusive=place_of(timers[0]), descending=True)
+        first = replace(query, after_exclusive=position_of(timers[0]), descending=True)
         assert await store.scan(first) == []
         far = replace(query, after_exclusive=Position(at(FAR_FUTURE), LAST_UUID))
         assert await store.scan(far) == []
@@ -173,13 +168,13 @@ class ScanningContract:
         before_all = replace(query, after_exclusive=Position(at(-FAR_FUTURE), FIRST_UUID))
         assert await store.scan(before_all) == timers
 
-    async def test_an_unknown_or_empty_namespace_has_nothing(self, store: Store) -> None:
+    async def test_a_scan_of_an_unknown_or_empty_namespace_is_empty(self, store: Store) -> None:
         for namespace, status in product(("default", "nowhere"), STATUSES):
             query = ScanQuery(namespace=namespace, status=status)
             assert await store.scan(query) == []
             assert await store.count_scan(query) == 0
 
-    async def test_namespaces_are_apart(self, store: Store) -> None:
+    async def test_a_scan_has_timers_of_its_namespace_only(self, store: Store) -> None:
         names = ["a", "aa", "b"]
         for name in names:
             await store.add_namespace(Namespace(name, 16))
@@ -194,7 +189,7 @@ class ScanningContract:
             assert {timer.key.namespace for timer in seen} == {name}
             assert await store.count_scan(query) == 6
 
-    async def test_a_count_minds_neither_the_place_nor_the_limit(self, store: Store) -> None:
+    async def test_a_count_ignores_the_position_and_the_limit(self, store: Store) -> None:
         timers = await filled(store)
         for status in STATUSES:
             query = ScanQuery(
@@ -214,7 +209,7 @@ class ScanningContract:
                 assert await store.count_scan(narrowed) == expected
 
     @pytest.mark.parametrize("descending", [False, True])
-    async def test_what_is_written_between_two_pages_shifts_nothing(
+    async def test_writes_between_two_pages_shift_nothing(
         self, store: Store, descending: bool
     ) -> None:
         leases = await own_shards(store)
@@ -242,14 +237,14 @@ class ScanningContract:
         claims = await claim(store, leases, limit=39)
         await store.settle([completion(claims[0]), completion(claims[-1]), failure(claims[-2])])
 
-        rest = await walked(store, replace(query, after_exclusive=place_of(place)))
+        rest = await walked(store, replace(query, after_exclusive=position_of(place)))
         expected = in_order([*ordered[10:30], *ordered[31:], new_ahead])
         assert [timer.key for timer in rest] == [
             timer.key for timer in (expected[::-1] if descending else expected)
         ]
         assert rest == [await stored(store, timer.key) for timer in rest]
 
-    async def test_a_walk_beside_writers_meets_every_settled_timer_once(self, store: Store) -> None:
+    async def test_scans_beside_writers_have_every_settled_timer_once(self, store: Store) -> None:
         timers = [make_timer(f"t{n}", execute_at=at(n % 50)) for n in range(300)]
         await create(store, *timers)
         leases = await own_shards(store)

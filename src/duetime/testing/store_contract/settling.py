@@ -47,20 +47,20 @@ async def assert_applied(store: Store, timer: Timer, settlement: Settlement) -> 
 
 @pytest.mark.asyncio
 class SettlingContract:
-    async def test_completed(self, store: Store) -> None:
+    async def test_a_completion_finishes_the_timer(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)
         result = await assert_applied(store, timer, completion(claimed, answered_at=at(7)))
         assert result.status is TimerStatus.COMPLETED
         assert result.executed_at == result.updated_at == at(7)
         assert [attempt.number for attempt in result.attempts] == [1]
 
-    async def test_failed(self, store: Store) -> None:
+    async def test_a_failure_without_retries_finishes_the_timer(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)
         result = await assert_applied(store, timer, failure(claimed, error="no 'route'"))
         assert result.status is TimerStatus.FAILED
         assert result.last_error == "no 'route'"
 
-    async def test_retry(self, store: Store) -> None:
+    async def test_a_retry_makes_the_timer_pending(self, store: Store) -> None:
         timer, claimed = await claimed_one(store, make_timer(retry_policy=RETRIES))
         result = await assert_applied(store, timer, failure(claimed, answered_at=at(1)))
         assert result.status is TimerStatus.PENDING
@@ -84,7 +84,7 @@ class SettlingContract:
         assert result.status is TimerStatus.FAILED
         assert [attempt.number for attempt in result.attempts] == [1, 2, 3]
 
-    async def test_reschedule(self, store: Store) -> None:
+    async def test_a_reschedule_starts_a_new_firing(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)
         result = await assert_applied(store, timer, reschedule(claimed, at(60)))
         assert result.status is TimerStatus.PENDING
@@ -96,7 +96,7 @@ class SettlingContract:
         assert again.attempt == 1
         assert again.delivery_id != claimed.delivery_id
 
-    async def test_how_each_attempt_ended_is_remembered(self, store: Store) -> None:
+    async def test_the_outcome_of_each_attempt_is_remembered(self, store: Store) -> None:
         timer, claimed = await claimed_one(store, make_timer(retry_policy=RETRIES))
         for settlement_of in (failure, interruption, reschedule):
             await assert_applied(store, timer, settlement_of(claimed))
@@ -111,7 +111,7 @@ class SettlingContract:
             AttemptOutcome.COMPLETED,
         ]
 
-    async def test_hand_back(self, store: Store) -> None:
+    async def test_a_hand_back_undoes_the_claim(self, store: Store) -> None:
         timer, claimed = await claimed_one(store)
         result = await assert_applied(store, timer, hand_back(claimed, due_at=at(3)))
         assert result.status is TimerStatus.PENDING
@@ -119,7 +119,7 @@ class SettlingContract:
         (again,) = await claim(store, {claimed.shard: claimed.epoch})
         assert (again.attempt, again.due_at) == (1, at(3))
 
-    async def test_handed_back_where_it_was_it_is_claimed_once(self, store: Store) -> None:
+    async def test_a_timer_handed_back_at_its_instant_is_claimed_once(self, store: Store) -> None:
         _, claimed = await claimed_one(store)
         for _ in range(3):
             assert await store.settle([hand_back(claimed)]) == [True]
@@ -153,7 +153,7 @@ class SettlingContract:
         assert await store.settle(list(reversed(settlements))) == [True] * 5
         assert [await store.get(timer.key) for timer in timers] == expected
 
-    async def test_settling_nothing_is_no_work(self, store: Store) -> None:
+    async def test_an_empty_batch_settles_nothing(self, store: Store) -> None:
         assert await store.settle([]) == []
 
     async def test_a_settlement_applies_once(self, store: Store) -> None:
@@ -253,7 +253,7 @@ class SettlingContract:
         assert await store.settle([completion(claimed)]) == [False]
         assert await store.get(timer.key) == canceled
 
-    async def test_stale_ones_do_not_hinder_the_others(self, store: Store) -> None:
+    async def test_stale_settlements_do_not_hinder_the_others(self, store: Store) -> None:
         leases = await own_shards(store)
         timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(40)]
         await create(store, *timers)
