@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Limbo:
-    """Where the calls of killed processes stay: they neither return nor raise."""
+    """Keeps the calls of killed processes: they neither return nor raise."""
 
     def __init__(self) -> None:
         self._never = asyncio.Event()
@@ -42,11 +42,11 @@ class Limbo:
 
 
 CALL_TIMEOUT_SECONDS = 5.0
-"""How long a call waits for a line that is cut before it fails."""
+"""Time that a call waits for a line that is cut before it fails."""
 
 
 class StoreFaults:
-    """How bad a line is now. Changed by the scenario."""
+    """The current state of a line, set by the scenario."""
 
     def __init__(self, usual_delay_seconds: float = 0.0) -> None:
         self._usual_delay_seconds = usual_delay_seconds
@@ -71,7 +71,7 @@ class StoreFaults:
         self._whole.set()
 
     async def wait_until_mended(self, seconds: float) -> None:
-        """Raises `TimeoutError` when it takes longer."""
+        """Raises `TimeoutError` when the line stays cut for too long."""
         async with asyncio.timeout(seconds):
             await self._whole.wait()
 
@@ -212,7 +212,7 @@ class FaultyStore:
 
     async def _travel(self, lost: float) -> None:
         if self._faults.longest_delay_seconds:
-            # Most calls are quick; a few take as long as it gets.
+            # Most calls are quick; a few take the longest time.
             share = self._random.random() ** 4
             await self._clock.sleep(share * self._faults.longest_delay_seconds)
         if self._faults.is_cut:
