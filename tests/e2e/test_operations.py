@@ -300,7 +300,7 @@ async def wait_for_members(directory: Path, store: Settings, count: int) -> dict
             2,
         ),
         (
-            "INSERT INTO finished_timers SELECT row_id, namespace, timer_uuid, created_at,"
+            "INSERT INTO finished_timers SELECT NULL, row_id, namespace, timer_uuid, created_at,"
             " updated_at, execute_at, due_at, 2, 1, 0, 1, 1, NULL, NULL, NULL FROM live_timers;"
             " INSERT INTO counts VALUES ('default', 2, 2)",
             "timers that are live and finished at once",

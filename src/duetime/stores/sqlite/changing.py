@@ -11,7 +11,8 @@ from duetime.domain.transitions import Change, Redrive, applies, canceled, chang
 from duetime.ports.store import ConditionalResult
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.rows import (
-    SELECT_FINISHED,
+    FETCH_FINISHED,
+    FINISHED_STATE,
     UPDATE_ASKED,
     asked_values,
     get_row,
@@ -36,18 +37,15 @@ _COPY_CANCELED = """
 _DELETE_LIVE = "DELETE FROM live_timers WHERE row_id = ?1"
 _DELETE_TIMER = "DELETE FROM timers WHERE row_id = ?1"
 
-# Positions of the redrives whose timers are failed, with the timers' row ids.
-_FIND_FAILED = """
-    SELECT batch.key, timers.row_id
+# Positions of the redrives whose timers are failed, with the finish numbers.
+_FIND_FAILED = f"""
+    SELECT batch.key, state.finish_number
     FROM json_each(?1) AS batch
     CROSS JOIN timers INDEXED BY timers_key
         ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1
-    CROSS JOIN finished_timers AS finished
-        ON finished.row_id = timers.row_id AND finished.status = 3
+    CROSS JOIN {FINISHED_STATE} AND state.status = 3
     ORDER BY batch.key
 """
-
-_FETCH_FINISHED = f"{SELECT_FINISHED} WHERE timers.row_id IN (SELECT value FROM json_each(?1))"
 
 _COPY_TO_LIVE = """
     INSERT INTO live_timers (
@@ -57,17 +55,19 @@ _COPY_TO_LIVE = """
            finished.created_at, ?2, finished.execute_at, max(?2, finished.execute_at),
            finished.claim_number, finished.epoch, finished.attempts, finished.last_error
     FROM json_each(?1) AS batch
-    CROSS JOIN finished_timers AS finished ON finished.row_id = batch.value ->> 0
+    CROSS JOIN finished_timers AS finished ON finished.finish_number = batch.value ->> 0
     CROSS JOIN timers ON timers.row_id = finished.row_id
 """
 
 _DELETE_FINISHED = """
-    DELETE FROM finished_timers WHERE row_id IN (SELECT value ->> 0 FROM json_each(?1))
+    DELETE FROM finished_timers WHERE finish_number IN (SELECT value ->> 0 FROM json_each(?1))
 """
 
 _RENAME_FIRING = """
     UPDATE timers SET delivery_id = batch.value ->> 1
-    FROM json_each(?1) AS batch WHERE timers.row_id = batch.value ->> 0
+    FROM json_each(?1) AS batch
+    CROSS JOIN finished_timers AS finished ON finished.finish_number = batch.value ->> 0
+    WHERE timers.row_id = finished.row_id
 """
 
 _encode = msgspec.json.Encoder().encode
@@ -114,21 +114,21 @@ def redrive_if_failed(
     answers: list[Timer | None] = [None] * len(redrives)
     first_positions: dict[int, int] = {}
     keys = _encode([redrive.key for redrive in redrives]).decode()
-    for position, row_id in transaction.execute(_FIND_FAILED, keys):
-        first_positions.setdefault(row_id, position)
+    for position, finish_number in transaction.execute(_FIND_FAILED, keys):
+        first_positions.setdefault(finish_number, position)
     if not first_positions:
         return answers
-    for row in transaction.execute(_FETCH_FINISHED, str(list(first_positions))):
+    for row in transaction.execute(FETCH_FINISHED, str(list(first_positions))):
         position = first_positions[row[0]]
         timer = redriven(timer_of(row), redrives[position], now)
         answers[position] = timer
         transaction.moved(timer.key.namespace, TimerStatus.FAILED, TimerStatus.PENDING, 1)
     batch = _encode(
-        [(row_id, redrives[position].delivery_id) for row_id, position in first_positions.items()]
+        [(number, redrives[position].delivery_id) for number, position in first_positions.items()]
     ).decode()
     transaction.execute(_COPY_TO_LIVE, batch, now)
-    transaction.execute(_DELETE_FINISHED, batch)
     transaction.execute(_RENAME_FIRING, batch)
+    transaction.execute(_DELETE_FINISHED, batch)
     return answers
 
 

@@ -22,6 +22,7 @@ from duetime.stores.sqlite.connections import (
     store_error,
 )
 from duetime.stores.sqlite.leasing import read_shards
+from duetime.stores.sqlite.rows import FINISHED_STATE, LIVE_STATE
 from duetime.stores.sqlite.schema import migrations, stored_version
 
 MAX_EXAMPLES = 5
@@ -45,20 +46,20 @@ class _Check(Struct, frozen=True):
 
 _LIVE = "live_timers AS live JOIN timers ON timers.row_id = live.row_id"
 _FINISHED = "finished_timers AS finished JOIN timers ON timers.row_id = finished.row_id"
-_BOTH = """timers
+_BOTH = f"""timers
     LEFT JOIN live_timers AS live ON live.row_id = timers.row_id
-    LEFT JOIN finished_timers AS finished ON finished.row_id = timers.row_id"""
+    LEFT JOIN {FINISHED_STATE}"""
 _SAME_TIMER = """{state}.namespace = timers.namespace AND {state}.timer_uuid = timers.timer_uuid
     AND {state}.created_at = timers.created_at"""
 
 _CHECKS = (
     _Check(
         "timers without a state: they never fire",
-        f"{_BOTH} WHERE live.row_id IS NULL AND finished.row_id IS NULL",
+        f"{_BOTH} WHERE live.row_id IS NULL AND state.row_id IS NULL",
     ),
     _Check(
         "timers that are live and finished at once",
-        f"{_BOTH} WHERE live.row_id IS NOT NULL AND finished.row_id IS NOT NULL",
+        f"{_BOTH} WHERE live.row_id IS NOT NULL AND state.row_id IS NOT NULL",
     ),
     _Check(
         "states whose timer is gone",
@@ -127,9 +128,9 @@ _KEYS = """
 
 # The positions of the keys that have a state, once for each state they have.
 _STATES = f"""
-    SELECT batch.key, status FROM {_KEYS} CROSS JOIN live_timers USING (row_id)
+    SELECT batch.key, state.status FROM {_KEYS} CROSS JOIN {LIVE_STATE}
     UNION ALL
-    SELECT batch.key, status FROM {_KEYS} CROSS JOIN finished_timers USING (row_id)
+    SELECT batch.key, state.status FROM {_KEYS} CROSS JOIN {FINISHED_STATE}
 """
 
 

@@ -8,18 +8,15 @@ from msgspec import Struct
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, ScanQuery, SortField
 from duetime.stores.sqlite.connections import Statements
-from duetime.stores.sqlite.rows import SELECT_FINISHED, SELECT_LIVE, timer_of
+from duetime.stores.sqlite.rows import FETCH_FINISHED, FETCH_LIVE, timer_of
 
 _COUNTS = """
     SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
 """
 
-_GIVEN_ROWS = "WHERE timers.row_id IN (SELECT value FROM json_each(?))"
-_FETCH = (f"{SELECT_LIVE} {_GIVEN_ROWS}", f"{SELECT_FINISHED} {_GIVEN_ROWS}")
-
 
 class _Source(Struct, frozen=True):
-    """An index to select row ids from, and the condition on its rows."""
+    """An index to select from, and the condition on its rows."""
 
     table: str
     condition: str
@@ -102,21 +99,22 @@ def _read(
     ordered: tuple[SortField, bool],
     values: dict[str, Any],
 ) -> list[Timer]:
-    """Find row ids in indexes first, then read those timers only."""
+    """Find the keys of the states in indexes first, then read those timers only."""
     sort, descending = ordered[0].value, "DESC" if ordered[1] else "ASC"
     selects = [
-        f"SELECT {source.is_finished:d}, row_id, {sort} AS sort, timer_uuid"
+        f"SELECT {source.is_finished:d}, {'finish_number' if source.is_finished else 'row_id'},"
+        f" {sort} AS sort, timer_uuid"
         f" FROM {source.table} WHERE {source.condition} AND {condition}"
         for source in sources
     ]
     order = f"ORDER BY sort {descending}, timer_uuid {descending} LIMIT :limit OFFSET :offset"
     found = statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values)
-    places = [(is_finished, row_id) for is_finished, row_id, *_ in found]
+    places = [(is_finished, number) for is_finished, number, *_ in found]
     timers: dict[tuple[int, int], Timer] = {}
-    for is_finished, fetch in enumerate(_FETCH):
-        row_ids = [row_id for kind, row_id in places if kind == is_finished]
-        if row_ids:
-            for row in statements.execute(fetch, str(row_ids)):
+    for is_finished, fetch in enumerate((FETCH_LIVE, FETCH_FINISHED)):
+        numbers = [number for kind, number in places if kind == is_finished]
+        if numbers:
+            for row in statements.execute(fetch, str(numbers)):
                 timers[is_finished, row[0]] = timer_of(row)
     return [timers[place] for place in places]
 

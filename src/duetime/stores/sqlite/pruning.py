@@ -1,21 +1,32 @@
 """Forgetting timers that finished long ago."""
 
+from collections import Counter
+from heapq import merge
+from itertools import islice
+from typing import Any
+
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.stores.sqlite.connections import Transaction
 
-_FIND_OLD = """
-    SELECT row_id, namespace, status FROM finished_timers INDEXED BY finished_timers_updated
-    WHERE updated_at < ?1 ORDER BY updated_at LIMIT ?2
+_OLD = """
+    SELECT updated_at, finish_number, row_id, namespace, status
+    FROM finished_timers INDEXED BY finished_timers_updated
+    WHERE namespace = ?1 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3
 """
 
-_FIND_OLD_OF_NAMESPACE = """
-    SELECT row_id, namespace, status
-    FROM finished_timers INDEXED BY finished_timers_namespace_updated
-    WHERE namespace = ?3 AND updated_at < ?1 ORDER BY updated_at LIMIT ?2
+# Namespaces in the order in which their earliest finished timers finished.
+_NAMESPACES = """
+    SELECT namespace FROM (
+        SELECT DISTINCT namespace FROM counts WHERE status > 1 AND count > 0) AS counted
+    ORDER BY (SELECT min(updated_at) FROM finished_timers INDEXED BY finished_timers_updated
+              WHERE finished_timers.namespace = counted.namespace)
+    LIMIT ?1
 """
 
-_DELETE_FINISHED = "DELETE FROM finished_timers WHERE row_id IN (SELECT value FROM json_each(?1))"
+_DELETE_FINISHED = """
+    DELETE FROM finished_timers WHERE finish_number IN (SELECT value FROM json_each(?1))
+"""
 _DELETE_TIMERS = "DELETE FROM timers WHERE row_id IN (SELECT value FROM json_each(?1))"
 
 
@@ -23,14 +34,21 @@ def prune(
     transaction: Transaction, finished_before: Instant, limit: int, namespace: str | None
 ) -> int:
     if namespace is None:
-        found = transaction.execute(_FIND_OLD, finished_before, limit)
+        old = _oldest(transaction, finished_before, limit)
     else:
-        found = transaction.execute(_FIND_OLD_OF_NAMESPACE, finished_before, limit, namespace)
-    old = list(found)
+        old = list(transaction.execute(_OLD, namespace, finished_before, limit))
     if old:
-        row_ids = str([row_id for row_id, _, _ in old])
-        transaction.execute(_DELETE_FINISHED, row_ids)
-        transaction.execute(_DELETE_TIMERS, row_ids)
-        for _, namespace, status in old:
-            transaction.count(namespace, TimerStatus(status), -1)
+        transaction.execute(_DELETE_FINISHED, str([finish_number for _, finish_number, *_ in old]))
+        transaction.execute(_DELETE_TIMERS, str([row_id for _, _, row_id, *_ in old]))
+        forgotten = Counter((name, status) for *_, name, status in old)
+        for (name, status), timers in forgotten.items():
+            transaction.count(name, TimerStatus(status), -timers)
     return len(old)
+
+
+def _oldest(transaction: Transaction, finished_before: Instant, limit: int) -> list[Any]:
+    """The timers of all namespaces that finished first. Each namespace has one of them at least,
+    so no more namespaces than timers matter."""
+    namespaces = list(transaction.execute(_NAMESPACES, limit))
+    streams = [transaction.execute(_OLD, name, finished_before, limit) for (name,) in namespaces]
+    return list(islice(merge(*streams), limit))

@@ -1,6 +1,5 @@
 """Rows of timers: read, decoded and encoded."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,19 +22,32 @@ _SHARED = (
     " state.claim_number, state.epoch, state.attempts, state.last_error"
 )
 
-SELECT_LIVE = (
-    f"SELECT timers.row_id, {_SHARED}, state.claimed_at, NULL"
-    " FROM timers CROSS JOIN live_timers AS state ON state.row_id = timers.row_id"
-)
-SELECT_FINISHED = (
-    f"SELECT timers.row_id, {_SHARED}, NULL, state.executed_at"
-    " FROM timers CROSS JOIN finished_timers AS state ON state.row_id = timers.row_id"
-)
+_LIVE = f"SELECT timers.row_id, {_SHARED}, state.claimed_at, NULL"
+_FINISHED = f"SELECT timers.row_id, {_SHARED}, NULL, state.executed_at"
+
+LIVE_STATE = "live_timers AS state ON state.row_id = timers.row_id"
+FINISHED_STATE = """
+    finished_timers AS state INDEXED BY finished_timers_created
+    ON state.namespace = timers.namespace AND state.status IN (2, 3, 4)
+        AND state.created_at = timers.created_at AND state.row_id = timers.row_id
+"""
 
 _GET = f"""
-    {SELECT_LIVE} WHERE timers.namespace = ?1 AND timers.id = ?2
+    {_LIVE} FROM timers CROSS JOIN {LIVE_STATE} WHERE timers.namespace = ?1 AND timers.id = ?2
     UNION ALL
-    {SELECT_FINISHED} WHERE timers.namespace = ?1 AND timers.id = ?2
+    {_FINISHED} FROM timers CROSS JOIN {FINISHED_STATE}
+    WHERE timers.namespace = ?1 AND timers.id = ?2
+"""
+
+# Values: a JSON array of the keys of `live_timers` or `finished_timers`, which lead each row.
+FETCH_LIVE = f"""
+    {_LIVE} FROM timers CROSS JOIN {LIVE_STATE}
+    WHERE timers.row_id IN (SELECT value FROM json_each(?1))
+"""
+FETCH_FINISHED = f"""
+    {_FINISHED.replace("timers.row_id", "state.finish_number")}
+    FROM finished_timers AS state CROSS JOIN timers ON timers.row_id = state.row_id
+    WHERE state.finish_number IN (SELECT value FROM json_each(?1))
 """
 
 # Values: a row id, then `asked_values`.
@@ -56,7 +68,7 @@ _policy_texts: dict[int, tuple[RetryPolicy, str]] = {}
 
 
 def get_row(statements: Statements, key: TimerKey) -> Row | None:
-    """The row of SELECT_LIVE or SELECT_FINISHED for the key."""
+    """Row id and columns of the timer, live or finished."""
     row: Row | None = statements.first(_GET, key.namespace, key.id)
     return row
 
@@ -93,12 +105,8 @@ def asked_values(timer: Timer) -> Row:
     )
 
 
-def attempts_text(attempts: Sequence[Attempt]) -> str | None:
-    return _encode(attempts).decode() if attempts else None
-
-
 def timer_of(row: Row) -> Timer:
-    """The timer of a row of SELECT_LIVE or SELECT_FINISHED."""
+    """The timer of a row that `get_row`, FETCH_LIVE or FETCH_FINISHED returns."""
     (
         _, namespace, id, shard, timer_uuid, created_at, delivery_id, callback, retry_policy,
         metadata, correlation_id, command_order, fingerprint, updated_at, execute_at, due_at,

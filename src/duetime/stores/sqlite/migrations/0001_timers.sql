@@ -1,7 +1,6 @@
--- A timer has two rows. Its row in `timers` says what was asked for; it is large, written once and
--- left alone while the timer runs. Its small row in `live_timers` or `finished_timers` says where
--- it stands: what is live stays small and hot, what is finished is only appended, read and pruned.
--- So the writes of a firing fall on few pages. Instants are microseconds since 1970 UTC.
+-- A timer has two rows. Its row in `timers` holds what was asked for: it is large, written once and
+-- left alone while the timer runs. Its small row in `live_timers` or `finished_timers` holds its
+-- state. The writes of a firing fall on few pages that way. Instants are microseconds since 1970 UTC.
 
 CREATE TABLE namespaces (
     name           TEXT PRIMARY KEY,
@@ -61,15 +60,16 @@ CREATE TABLE live_timers (
     last_error     TEXT
 ) STRICT;
 
--- Claims read this one from its beginning; executing timers are not in it.
+-- Claims read this index from its beginning; executing timers are not in it.
 CREATE INDEX live_timers_due ON live_timers (due_at, timer_uuid) WHERE status = 0;
 CREATE INDEX live_timers_executing ON live_timers (shard, epoch) WHERE status = 1;
-CREATE INDEX live_timers_created ON live_timers (namespace, created_at, timer_uuid);
--- Executing timers are in this one too, so that claims and retries leave it alone.
+-- Timers of one created_at are few: lists sort them by timer_uuid on the spot.
+CREATE INDEX live_timers_created ON live_timers (namespace, created_at);
+-- Holds executing timers too, so that claims and retries leave it alone.
 CREATE INDEX live_timers_execute ON live_timers (namespace, execute_at, timer_uuid);
 
--- What a create writes: both rows and the count at once, or nothing when the key exists already.
--- One statement for many timers keeps the writer's trips through the interpreter few.
+-- A create writes both rows and the count at once, or nothing when the key exists already. One
+-- statement for many timers keeps the writer's trips through the interpreter few.
 CREATE VIEW new_timers AS
     SELECT timers.namespace, timers.id, timers.shard, timers.timer_uuid, timers.created_at,
            live.updated_at, live.execute_at, live.due_at, timers.delivery_id, timers.callback,
@@ -94,8 +94,10 @@ BEGIN
     ON CONFLICT DO UPDATE SET count = count + 1;
 END;
 
+-- Rows are appended in the order of finishing: keyed by row_id, each would fall on a page of its own.
 CREATE TABLE finished_timers (
-    row_id         INTEGER PRIMARY KEY,
+    finish_number  INTEGER PRIMARY KEY,
+    row_id         INTEGER NOT NULL,
     namespace      TEXT NOT NULL,
     timer_uuid     BLOB NOT NULL,
     created_at     INTEGER NOT NULL,
@@ -112,10 +114,10 @@ CREATE TABLE finished_timers (
     last_error     TEXT
 ) STRICT;
 
-CREATE INDEX finished_timers_created
-    ON finished_timers (namespace, status, created_at, timer_uuid);
+-- Serves lists, and finds the state of a row of `timers`.
+CREATE UNIQUE INDEX finished_timers_created
+    ON finished_timers (namespace, status, created_at, row_id);
 CREATE INDEX finished_timers_execute
     ON finished_timers (namespace, status, execute_at, timer_uuid);
--- Pruning reads these from their beginning.
-CREATE INDEX finished_timers_updated ON finished_timers (updated_at);
-CREATE INDEX finished_timers_namespace_updated ON finished_timers (namespace, updated_at);
+-- Pruning reads this index from its beginning.
+CREATE INDEX finished_timers_updated ON finished_timers (namespace, updated_at);
