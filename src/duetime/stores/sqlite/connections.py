@@ -15,7 +15,7 @@ from duetime.domain.timer import TimerStatus
 
 Result = TypeVar("Result")
 
-WRITER_CACHE_KIB = 65_536
+WRITER_CACHE_KIB = 24_576
 READER_CACHE_KIB = 4_096
 BUSY_TIMEOUT_MS = 5_000
 

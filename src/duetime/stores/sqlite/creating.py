@@ -1,26 +1,33 @@
 """Creating timers in batches."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from itertools import chain
+
+import msgspec
 
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.rows import UPDATE_ASKED, asked_values, get_row, timer_of
+from duetime.stores.sqlite.rows import UPDATE_ASKED, Row, asked_values, get_row, timer_of
 
 LARGEST_INSERT = 64
 """Timers per statement: a usual group of single creates, and few enough that the statements of
 all sizes stay prepared."""
 
-_COLUMNS = (
-    "namespace, id, shard, timer_uuid, created_at, updated_at, execute_at, due_at, delivery_id,"
-    " callback, retry_policy, metadata, correlation_id, command_order, fingerprint"
+_ASKED = "delivery_id, callback, retry_policy, metadata, correlation_id, command_order, fingerprint"
+_NEW_TIMER = (
+    f"namespace, id, shard, timer_uuid, created_at, updated_at, execute_at, due_at, {_ASKED}"
 )
-_ROWS_PER_TIMER = 3
+_TIMER = f"row_id, namespace, id, shard, timer_uuid, created_at, {_ASKED}"
+_STATE = "row_id, namespace, shard, timer_uuid, created_at, updated_at, execute_at, due_at"
+_ROWS_PER_NEW_TIMER = 3
 
 _LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
+
+_NEW_ROW_IDS = "SELECT json_group_array(row_id) FROM timers WHERE row_id > ?1"
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
 _REPLACE_STATE = """
@@ -29,6 +36,9 @@ _REPLACE_STATE = """
         attempts = NULL, last_error = NULL
     WHERE row_id = ?1
 """
+
+
+_decode_row_ids = msgspec.json.Decoder(set[int]).decode
 
 
 def is_one_statement(requests: Sequence[CreateRequest]) -> bool:
@@ -41,33 +51,78 @@ def create_timers(
     transaction: Transaction, requests: Sequence[CreateRequest]
 ) -> list[CreateResult]:
     """Insert all timers; look for existing keys only when some were not inserted."""
-    timers = [request.timer for request in requests]
-    created = _insert_absent(transaction, timers)
-    if created == len(timers):
-        return [CreateResult(Existence.CREATED, timer) for timer in timers]
+    if len(requests) > LARGEST_INSERT:
+        return _create_many(transaction, requests)
+    rows = (
+        (*_key_values(timer), *_instants(timer), *asked_values(timer))
+        for timer in _timers_of(requests)
+    )
+    created = _insert(transaction, "new_timers", _NEW_TIMER, rows) // _ROWS_PER_NEW_TIMER
+    if created == len(requests):
+        return _all_created(requests)
     (last_row_id,) = transaction.first(_LAST_ROW_ID)
     return _sort_out(transaction, requests, last_row_id - created)
 
 
-def _insert_absent(transaction: Transaction, timers: Sequence[Timer]) -> int:
-    """Insert and count the timers whose keys do not exist yet; returns how many."""
+def _create_many(transaction: Transaction, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+    """Insert in the order of the indexes, where neighbours share pages, and without the trigger,
+    which would take a sixth of the time."""
+    (last_row_id,) = transaction.first(_LAST_ROW_ID)
+    by_key = sorted(_timers_of(requests), key=lambda timer: timer.key)
+    numbered = list(enumerate(by_key, last_row_id + 1))
+    rows = ((row_id, *_key_values(timer), *asked_values(timer)) for row_id, timer in numbered)
+    created = _insert(transaction, "timers", _TIMER, rows)
+    if created < len(requests):
+        new_row_ids = _decode_row_ids(transaction.first(_NEW_ROW_IDS, last_row_id)[0])
+        numbered = [each for each in numbered if each[0] in new_row_ids]
+    numbered.sort(key=lambda each: each[1].due_at)
+    rows = ((row_id, *_state_values(timer)) for row_id, timer in numbered)
+    _insert(transaction, "live_timers", _STATE, rows)
+    for namespace, timers in Counter(timer.key.namespace for _, timer in numbered).items():
+        transaction.count(namespace, TimerStatus.PENDING, timers)
+    if created == len(requests):
+        return _all_created(requests)
+    return _sort_out(transaction, requests, last_row_id)
+
+
+def _timers_of(requests: Sequence[CreateRequest]) -> list[Timer]:
+    return [request.timer for request in requests]
+
+
+def _key_values(timer: Timer) -> Row:
+    return (*timer.key, timer.shard, timer.timer_uuid, timer.created_at)
+
+
+def _instants(timer: Timer) -> Row:
+    return (timer.updated_at, timer.execute_at, timer.due_at)
+
+
+def _state_values(timer: Timer) -> Row:
+    key_values = (timer.key.namespace, timer.shard, timer.timer_uuid, timer.created_at)
+    return (*key_values, *_instants(timer))
+
+
+def _insert(transaction: Transaction, table: str, columns: str, rows: Iterable[Row]) -> int:
+    """Insert the rows whose keys do not exist yet; returns how many rows that wrote."""
     changes_before = transaction.total_changes
-    for start in range(0, len(timers), LARGEST_INSERT):
-        chunk = timers[start : start + LARGEST_INSERT]
-        values: list[Any] = []
-        for timer in chunk:
-            values += timer.key
-            values += (timer.shard, timer.timer_uuid, timer.created_at, timer.updated_at)
-            values += (timer.execute_at, timer.due_at)
-            values += asked_values(timer)
-        transaction.execute(_insert_statement(len(chunk)), *values)
-    return (transaction.total_changes - changes_before) // _ROWS_PER_TIMER
+    waiting = list(rows)
+    for start in range(0, len(waiting), LARGEST_INSERT):
+        chunk = waiting[start : start + LARGEST_INSERT]
+        statement = _insert_statement(table, columns, len(chunk))
+        transaction.execute(statement, *chain.from_iterable(chunk))
+    return transaction.total_changes - changes_before
 
 
 @cache
-def _insert_statement(rows: int) -> str:
-    row = f"({', '.join('?' * (_COLUMNS.count(',') + 1))})"
-    return f"INSERT INTO new_timers ({_COLUMNS}) VALUES {', '.join([row] * rows)}"
+def _insert_statement(table: str, columns: str, rows: int) -> str:
+    row = f"({', '.join('?' * (columns.count(',') + 1))})"
+    # The trigger of the view says for itself what to do about a key that exists.
+    otherwise = "" if table == "new_timers" else " ON CONFLICT DO NOTHING"
+    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * rows)}{otherwise}"
+
+
+def _all_created(requests: Sequence[CreateRequest]) -> list[CreateResult]:
+    return [CreateResult(Existence.CREATED, request.timer) for request in requests]
 
 
 def _sort_out(

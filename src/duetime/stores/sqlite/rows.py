@@ -1,5 +1,6 @@
 """Rows of timers: read, decoded and encoded."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -103,6 +104,10 @@ def asked_values(timer: Timer) -> Row:
         timer.command_order,
         timer.fingerprint,
     )
+
+
+def attempts_text(attempts: Sequence[Attempt]) -> str | None:
+    return _encode(attempts).decode() if attempts else None
 
 
 def timer_of(row: Row) -> Timer:

@@ -8,6 +8,7 @@ import msgspec
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.rows import attempts_text
 
 # The settlements of a batch that apply. A settlement applies while the timer, still the same one,
 # is executing under its claim number and epoch, and the epoch is still the shard's.
@@ -32,7 +33,7 @@ _COPY_TO_FINISHED = f"""
     SELECT live.row_id, live.namespace, live.timer_uuid, live.created_at, live.execute_at,
            live.due_at, live.attempt, live.claim_number, live.epoch, batch.value ->> 5,
            batch.value ->> 6, batch.value ->> 7, batch.value ->> 8, batch.value ->> 9,
-           nullif(batch.value -> 10, '[]')
+           batch.value ->> 10
     FROM {_APPLICABLE}
 """
 
@@ -47,7 +48,7 @@ _BACK_TO_PENDING = """
     UPDATE live_timers
     SET status = 0, claimed_at = NULL, execute_at = batch.value ->> 1, due_at = batch.value ->> 2,
         attempt = batch.value ->> 3, failures = batch.value ->> 4, last_error = batch.value ->> 5,
-        updated_at = batch.value ->> 6, attempts = nullif(batch.value -> 8, '[]')
+        updated_at = batch.value ->> 6, attempts = batch.value ->> 8
     FROM json_each(?1) AS batch
     WHERE live_timers.row_id = batch.value ->> 0
 """
@@ -138,7 +139,7 @@ def _finished_values(settlement: Settlement) -> tuple[object, ...]:
         settlement.failures,
         settlement.last_error,
         settlement.executed_at,
-        settlement.attempts,
+        attempts_text(settlement.attempts),
     )
 
 
@@ -151,5 +152,5 @@ def _pending_values(settlement: Settlement) -> tuple[object, ...]:
         settlement.last_error,
         settlement.updated_at,
         settlement.delivery_id,
-        settlement.attempts,
+        attempts_text(settlement.attempts),
     )
