@@ -290,7 +290,7 @@ async def wait_for_members(directory: Path, store: Settings, count: int) -> dict
             "executing timers of an epoch that their shard never had",
             2,
         ),
-        ("UPDATE live_timers SET timer_uuid = x'00'", "live timers that are filed as", 2),
+        ("UPDATE live_timers SET timer_uuid = x'00'", "live timers with the state of another", 2),
         ("DELETE FROM shards", "timers of a shard that does not exist", 2),
         ("DELETE FROM namespaces", "timers of a namespace that does not exist", 2),
         ("UPDATE live_timers SET execute_at = due_at + 1", "timers that are due before", 2),
@@ -303,7 +303,7 @@ async def wait_for_members(directory: Path, store: Settings, count: int) -> dict
             "INSERT INTO finished_timers SELECT NULL, row_id, namespace, timer_uuid, created_at,"
             " updated_at, execute_at, due_at, 2, 1, 0, 1, 1, NULL, NULL, NULL FROM live_timers;"
             " INSERT INTO counts VALUES ('default', 2, 2)",
-            "timers that are live and finished at once",
+            "timers in more than one state",
             2,
         ),
     ],

@@ -1,6 +1,7 @@
 """Claims as JSON text: a database writes a batch as one text, which is decoded in one go."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import structlog
@@ -24,13 +25,16 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
     """A claim as an array in the order of its fields."""
 
 
+UNREADABLE_CLAIM = (msgspec.DecodeError, UnicodeDecodeError)
+"""Errors of a claim that this release cannot read."""
+
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
-def claims_of(text: str | None) -> list[Claim]:
-    """The claims of a JSON array of claims; none for None. Raises `msgspec.DecodeError` if one of
-    them cannot be read; then `readable_claims` sorts it out."""
+def claims_of(text: str | bytes | None) -> list[Claim]:
+    """The claims of a JSON array of claims; none for None. Raises UNREADABLE_CLAIM if one of them
+    cannot be read; then `readable_claims` sorts it out."""
     if text is None:
         return []
     claims = _decode_claims(text)
@@ -39,7 +43,7 @@ def claims_of(text: str | None) -> list[Claim]:
     return list(claims)
 
 
-def readable_claims(texts: Iterable[str]) -> Iterator[Claim]:
+def readable_claims(texts: Iterable[str | bytes]) -> Iterator[Claim]:
     """The claims of JSON texts, each decoded on its own.
 
     A claim that this release cannot read, perhaps one of a later release, is logged and left
@@ -48,16 +52,16 @@ def readable_claims(texts: Iterable[str]) -> Iterator[Claim]:
     for text in texts:
         try:
             yield _decode_claim(text)
-        except msgspec.DecodeError as error:
+        except UNREADABLE_CLAIM as error:
             _log.error("claim.unreadable", error=str(error), claim=text[:200])
 
 
-def unreadable_claims(named: Iterable[Sequence[str]]) -> Iterator[str]:
+def unreadable_claims(named: Iterable[Sequence[Any]]) -> Iterator[str]:
     """The name of each claim whose JSON text cannot be read, with the reason."""
     for name, text in named:
         try:
             _decode_claim(text)
-        except msgspec.DecodeError as error:
+        except UNREADABLE_CLAIM as error:
             yield f"{name}: {error}"
 
 

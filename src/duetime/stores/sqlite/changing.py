@@ -10,14 +10,14 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, applies, canceled, changed, redriven
 from duetime.ports.store import ConditionalResult
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.rows import (
+from duetime.stores.sqlite.tables import (
     FETCH_FINISHED,
     FINISHED_STATE,
     UPDATE_ASKED,
     asked_values,
-    get_row,
-    timer_of,
+    find_timer,
 )
+from duetime.stores.timer_rows import timer_of
 
 _UPDATE_STATE = """
     UPDATE live_timers
@@ -76,7 +76,7 @@ _encode = msgspec.json.Encoder().encode
 def change_if_pending(
     transaction: Transaction, key: TimerKey, change: Change
 ) -> ConditionalResult | None:
-    row_id, timer = _find(transaction, key)
+    row_id, timer = find_timer(transaction, key) or (0, None)
     if timer is None or not applies(change, timer):
         return _refused(timer)
     after = changed(timer, change)
@@ -89,7 +89,7 @@ def change_if_pending(
 def cancel_if_pending(
     transaction: Transaction, key: TimerKey, now: Instant
 ) -> ConditionalResult | None:
-    row_id, timer = _find(transaction, key)
+    row_id, timer = find_timer(transaction, key) or (0, None)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
     transaction.execute(_COPY_CANCELED, row_id, now)
@@ -99,7 +99,7 @@ def cancel_if_pending(
 
 
 def remove_if_pending(transaction: Transaction, key: TimerKey) -> ConditionalResult | None:
-    row_id, timer = _find(transaction, key)
+    row_id, timer = find_timer(transaction, key) or (0, None)
     if timer is None or timer.status is not TimerStatus.PENDING:
         return _refused(timer)
     transaction.execute(_DELETE_LIVE, row_id)
@@ -120,7 +120,7 @@ def redrive_if_failed(
         return answers
     for row in transaction.execute(FETCH_FINISHED, str(list(first_positions))):
         position = first_positions[row[0]]
-        timer = redriven(timer_of(row), redrives[position], now)
+        timer = redriven(timer_of(row[1:]), redrives[position], now)
         answers[position] = timer
         transaction.moved(timer.key.namespace, TimerStatus.FAILED, TimerStatus.PENDING, 1)
     batch = _encode(
@@ -130,11 +130,6 @@ def redrive_if_failed(
     transaction.execute(_RENAME_FIRING, batch)
     transaction.execute(_DELETE_FINISHED, batch)
     return answers
-
-
-def _find(transaction: Transaction, key: TimerKey) -> tuple[int, Timer | None]:
-    row = get_row(transaction, key)
-    return (0, None) if row is None else (row[0], timer_of(row))
 
 
 def _refused(timer: Timer | None) -> ConditionalResult | None:

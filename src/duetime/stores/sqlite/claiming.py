@@ -1,26 +1,17 @@
-"""Claiming what is due, and recovering what a dead owner left executing."""
+"""Claiming due timers, and recovering timers that a dead owner left executing."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
-from msgspec import UNSET
-from msgspec.structs import replace
 
-from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
 from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.store import ClaimBatch, Leases
+from duetime.stores.claim_rows import MAX_BATCH_BYTES, UNREADABLE_CLAIM, claims_of, readable_claims
 from duetime.stores.sqlite.connections import Statements, Transaction
-
-MAX_BATCH_BYTES = 16 * 2**20
-"""A batch ends with the claim that reaches this size: memory, and how much SQLite can put into
-one text, are bounded by bytes, not by timers."""
-
-MAX_SHARED_BYTES = 2**20
-"""Payloads are views of the batch's text. In a larger one each gets its own copy, so that a
-single claim that is held for long does not keep all of it."""
 
 # The leased shards whose epoch is still the leased one.
 _VALID_SHARDS = """
@@ -30,10 +21,10 @@ _VALID_SHARDS = """
 
 
 def _claim_row(state: str, epoch: str, claims_more: int, claimed_at: str) -> str:
-    """An SQL expression for a claim as JSON, an array in the order of its fields.
+    """An SQL expression for a claim as a JSON array in the order of its fields.
 
-    The stored JSON is put together as text: SQLite's JSON functions would read and reword the
-    client's payload.
+    Stored JSON is concatenated as text, because SQLite's JSON functions would reword the client's
+    payload. The text leaves SQLite as bytes: damaged ones cannot be made a string.
     """
     return f"""'[' || concat_ws(',',
         json_quote({state}.namespace), json_quote(timers.id), {state}.shard, {epoch},
@@ -57,7 +48,7 @@ _FIND_DUE = f"""
                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
         FROM in_order CROSS JOIN timers ON timers.row_id = in_order.row_id
     )
-    SELECT '[' || group_concat({_claim_row("due", "shards.epoch", 1, "?4")}) || ']',
+    SELECT CAST('[' || group_concat({_claim_row("due", "shards.epoch", 1, "?4")}) || ']' AS BLOB),
            json_group_array(due.row_id)
     FROM due
     CROSS JOIN timers ON timers.row_id = due.row_id
@@ -65,13 +56,25 @@ _FIND_DUE = f"""
     WHERE coalesce(due.bytes_before, 0) < {MAX_BATCH_BYTES}
 """
 
-# The claims under the given leases, a JSON text each: there may be more than one text can hold.
+CLAIM_AS_TEXT = f"CAST({_claim_row('live', 'live.epoch', 0, 'live.claimed_at')} AS BLOB)"
+"""An executing timer of `live`, joined with `timers`."""
+
+# The claims under the given leases, a JSON text each: one text could not hold all of them.
 _FIND_EXECUTING = f"""
-    SELECT {_claim_row("live", "live.epoch", 0, "live.claimed_at")}
+    SELECT {CLAIM_AS_TEXT}
     FROM json_each(?1) AS leased
     CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
         ON live.status = 1 AND live.shard = leased.value ->> 0 AND live.epoch = leased.value ->> 1
     CROSS JOIN timers ON timers.row_id = live.row_id
+"""
+
+# Claims that were just made, a JSON text each, with their namespaces.
+_FETCH_CLAIMED = f"""
+    SELECT live.namespace, {CLAIM_AS_TEXT}
+    FROM json_each(?1) AS claimed
+    CROSS JOIN live_timers AS live ON live.row_id = claimed.value
+    CROSS JOIN timers ON timers.row_id = live.row_id
+    ORDER BY claimed.key
 """
 
 _MARK_EXECUTING = """
@@ -96,39 +99,34 @@ _FIND_ABANDONED = """
     LIMIT ?2
 """
 
-# Which attempt to forget when there are too many: never the first of all or of this firing.
+# The attempt to forget when there are too many: never the first of all or of this firing.
 _OLDEST = """
     CASE WHEN attempt > 1
               AND (SELECT max(key) FROM json_each(attempts) WHERE value ->> 'number' = 1) = 1
          THEN '$[2]' ELSE '$[1]' END
 """
 
-# As `was_due_at` says it.
+# The same as `was_due_at` of the domain.
 _WAS_DUE_AT = """
     CASE WHEN attempt = 1 AND attempts ->> '$[#-1].error' IS NULL THEN execute_at ELSE due_at END
 """
 
-# The attempt is remembered as lost: nobody is left who knows whether it arrived.
+# The attempt is remembered as interrupted: nobody knows whether it arrived. Attempts that cannot be
+# read are left as they are; the next claim sets their timer aside.
 _MARK_RECOVERED = f"""
     UPDATE live_timers
     SET status = 0, claimed_at = NULL, last_error = ?2,
-        attempts = json_insert(
+        attempts = CASE WHEN json_valid(coalesce(attempts, '[]')) THEN json_insert(
             CASE WHEN json_array_length(attempts) >= {MAX_ATTEMPTS_REMEMBERED}
                  THEN json_remove(attempts, {_OLDEST}) ELSE coalesce(attempts, '[]') END,
             '$[#]', json_object(
                 'number', attempt, 'due_at', {_WAS_DUE_AT}, 'claimed_at', claimed_at,
                 'outcome', '{AttemptOutcome.INTERRUPTED}', 'error', ?2))
+            ELSE attempts END
     WHERE row_id IN (SELECT value FROM json_each(?1))
 """
 
-
-class _ClaimRow(Claim, frozen=True, array_like=True):
-    """A claim as `_FIND_DUE` writes it: an array in the order of the fields."""
-
-
 _encode = msgspec.json.Encoder().encode
-_decode_claim = msgspec.json.Decoder(_ClaimRow).decode
-_decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
 def claim_due(
@@ -136,22 +134,25 @@ def claim_due(
 ) -> ClaimBatch:
     leased = _leases_text(leases)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
-    claims = [] if found is None else _decode_claims(found)
-    if found is not None and len(found) > MAX_SHARED_BYTES:
-        claims = [_with_own_payload(claim) for claim in claims]
-    if claims:
+    claims: Sequence[Claim] = ()
+    if found is not None:
         transaction.execute(_MARK_EXECUTING, row_ids, now)
-        for namespace, timers in Counter([claim.namespace for claim in claims]).items():
+        try:
+            claims = claims_of(found)
+            namespaces = Counter([claim.namespace for claim in claims])
+        except UNREADABLE_CLAIM:
+            rows = list(transaction.execute(_FETCH_CLAIMED, row_ids))
+            claims = list(readable_claims(text for _, text in rows))
+            namespaces = Counter(namespace for namespace, _ in rows)
+        for namespace, timers in namespaces.items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
     next_due = transaction.first(_NEXT_DUE, leased)
     return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
 
 
 def executing(statements: Statements, leases: Leases) -> list[Claim]:
-    return [
-        _decode_claim(found)
-        for (found,) in statements.execute(_FIND_EXECUTING, _leases_text(leases))
-    ]
+    found = statements.execute(_FIND_EXECUTING, _leases_text(leases))
+    return list(readable_claims(text for (text,) in found))
 
 
 def recover(transaction: Transaction, leases: Leases, limit: int) -> list[Instant]:
@@ -163,13 +164,6 @@ def recover(transaction: Transaction, leases: Leases, limit: int) -> list[Instan
     for namespace, timers in Counter(namespace for _, namespace, _ in abandoned).items():
         transaction.moved(namespace, TimerStatus.EXECUTING, TimerStatus.PENDING, timers)
     return [Instant(due_at) for _, _, due_at in abandoned]
-
-
-def _with_own_payload(claim: _ClaimRow) -> _ClaimRow:
-    callback = claim.callback
-    if isinstance(callback, BusCallback) or callback.payload is UNSET:
-        return claim
-    return replace(claim, callback=replace(callback, payload=callback.payload.copy()))
 
 
 def _leases_text(leases: Leases) -> str:

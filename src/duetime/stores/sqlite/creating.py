@@ -11,7 +11,7 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.rows import UPDATE_ASKED, Row, asked_values, get_row, timer_of
+from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_timer
 
 LARGEST_INSERT = 64
 """Timers per statement: a usual group of single creates, and few enough that the statements of
@@ -135,14 +135,14 @@ def _sort_out(
     results = []
     new_row_ids: set[int] = set()
     for request in requests:
-        row = get_row(transaction, request.timer.key)
-        assert row is not None
-        row_id = row[0]
+        found = find_timer(transaction, request.timer.key)
+        assert found is not None
+        row_id, existing = found
         if row_id > last_old_row_id and row_id not in new_row_ids:
             new_row_ids.add(row_id)
             results.append(CreateResult(Existence.CREATED, request.timer))
         else:
-            results.append(_meet(transaction, request, row_id, timer_of(row)))
+            results.append(_meet(transaction, request, row_id, existing))
     return results
 
 

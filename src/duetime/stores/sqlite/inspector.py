@@ -1,4 +1,4 @@
-"""Looking into the file beside a service that may be running, without its lock."""
+"""Looking into the file beside a running service, without its lock: states and the audit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,14 +7,26 @@ from typing import TypeVar
 
 import apsw
 import msgspec
-from msgspec import Struct
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
 from duetime.ports.membership import ClusterView
+from duetime.stores.audit_checks import (
+    ABANDONED,
+    DUE_TOO_EARLY,
+    MAX_EXAMPLES,
+    OVERDUE_TOO_LONG,
+    UNKNOWN_EPOCH,
+    UNKNOWN_NAMESPACE,
+    UNREADABLE,
+    Check,
+    finding,
+)
+from duetime.stores.claim_rows import unreadable_claims
+from duetime.stores.sqlite.claiming import CLAIM_AS_TEXT
 from duetime.stores.sqlite.connections import (
     BUSY_TIMEOUT_MS,
     Statements,
@@ -22,88 +34,72 @@ from duetime.stores.sqlite.connections import (
     store_error,
 )
 from duetime.stores.sqlite.leasing import read_shards
-from duetime.stores.sqlite.rows import FINISHED_STATE, LIVE_STATE
 from duetime.stores.sqlite.schema import migrations, stored_version
-
-MAX_EXAMPLES = 5
-
-OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
-"""For so long nobody may own the shards, while the service is restarted."""
+from duetime.stores.sqlite.tables import FINISHED_STATE, FINISHED_TABLE, IS_OF_TIMER, LIVE_STATE
 
 _CACHE_KIB = 65_536
 
 Result = TypeVar("Result")
 
 
-class _Check(Struct, frozen=True):
-    """Something that must not be: the rows of `found`, each told by `example`. `?1` is an instant
-    that nothing which has an owner is overdue since."""
-
-    problem: str
-    found: str
-    example: str = "timers.namespace || '/' || timers.id"
-
-
 _LIVE = "live_timers AS live JOIN timers ON timers.row_id = live.row_id"
 _FINISHED = "finished_timers AS finished JOIN timers ON timers.row_id = finished.row_id"
-_BOTH = f"""timers
-    LEFT JOIN live_timers AS live ON live.row_id = timers.row_id
-    LEFT JOIN {FINISHED_STATE}"""
+_WITH_STATES = f"""(
+    SELECT namespace, id, (SELECT count(*) FROM live_timers WHERE row_id = timers.row_id)
+        + (SELECT count(*) FROM {FINISHED_TABLE} WHERE {IS_OF_TIMER}) AS states
+    FROM timers) AS timers"""
 _SAME_TIMER = """{state}.namespace = timers.namespace AND {state}.timer_uuid = timers.timer_uuid
     AND {state}.created_at = timers.created_at"""
 
 _CHECKS = (
-    _Check(
+    Check(
         "timers without a state: they never fire",
-        f"{_BOTH} WHERE live.row_id IS NULL AND state.row_id IS NULL",
+        f"{_WITH_STATES} WHERE states = 0",
     ),
-    _Check(
-        "timers that are live and finished at once",
-        f"{_BOTH} WHERE live.row_id IS NOT NULL AND state.row_id IS NOT NULL",
-    ),
-    _Check(
+    Check("timers in more than one state", f"{_WITH_STATES} WHERE states > 1"),
+    Check(
         "states whose timer is gone",
         """(SELECT row_id FROM live_timers UNION ALL SELECT row_id FROM finished_timers) AS state
         LEFT JOIN timers ON timers.row_id = state.row_id WHERE timers.row_id IS NULL""",
         "'row ' || state.row_id",
     ),
-    _Check(
-        "live timers that are filed as another timer",
+    Check(
+        "live timers with the state of another timer",
         f"""{_LIVE} WHERE NOT ({_SAME_TIMER.format(state="live")}
             AND live.shard = timers.shard)""",
     ),
-    _Check(
-        "finished timers that are filed as another timer",
+    Check(
+        "finished timers with the state of another timer",
         f"{_FINISHED} WHERE NOT ({_SAME_TIMER.format(state='finished')})",
     ),
-    _Check(
-        "timers of a namespace that does not exist",
+    Check(
+        UNKNOWN_NAMESPACE,
         """timers LEFT JOIN namespaces ON namespaces.name = timers.namespace
         WHERE namespaces.name IS NULL""",
     ),
-    _Check(
-        "timers of a shard that does not exist: nobody can own it, they never fire",
+    Check(
+        "timers of a shard that does not exist: they never fire",
         f"{_LIVE} LEFT JOIN shards ON shards.shard = live.shard WHERE shards.epoch IS NULL",
     ),
-    _Check(
-        "timers that are due before the instant that was asked for",
+    Check(
+        DUE_TOO_EARLY,
         f"{_LIVE} WHERE live.due_at < live.execute_at",
     ),
-    _Check(
-        "executing timers whose owner is gone and that its successor did not take over",
+    Check(
+        ABANDONED,
         f"""{_LIVE} JOIN shards ON shards.shard = live.shard
         WHERE live.status = 1 AND live.epoch < shards.epoch""",
     ),
-    _Check(
-        "executing timers of an epoch that their shard never had",
+    Check(
+        UNKNOWN_EPOCH,
         f"""{_LIVE} JOIN shards ON shards.shard = live.shard
         WHERE live.status = 1 AND live.epoch > shards.epoch""",
     ),
-    _Check(
+    Check(
         "executing timers that were never claimed",
         f"{_LIVE} WHERE live.status = 1 AND live.claimed_at IS NULL",
     ),
-    _Check(
+    Check(
         "overdue timers of shards that nobody owns: is the service running?",
         f"""{_LIVE} JOIN shards ON shards.shard = live.shard
         WHERE live.status = 0 AND live.due_at < ?1 AND shards.owner IS NULL""",
@@ -122,11 +118,17 @@ _OVERDUE = "SELECT count(*) FROM live_timers WHERE status = 0 AND due_at < ?1"
 
 _FIRST_DUE = "SELECT shard, min(due_at) FROM live_timers WHERE status = 0 GROUP BY shard"
 
+# Executing timers are few; a pending timer that cannot be read becomes one once it is claimed.
+_EXECUTING = f"""
+    SELECT timers.namespace || '/' || timers.id, {CLAIM_AS_TEXT} FROM {_LIVE}
+    WHERE live.status = 1
+"""
+
 _KEYS = """
     json_each(?1) AS batch CROSS JOIN timers INDEXED BY timers_key
         ON timers.namespace = batch.value ->> 0 AND timers.id = batch.value ->> 1"""
 
-# The positions of the keys that have a state, once for each state they have.
+# Positions of the keys, once for each state that their timer has.
 _STATES = f"""
     SELECT batch.key, state.status FROM {_KEYS} CROSS JOIN {LIVE_STATE}
     UNION ALL
@@ -137,7 +139,7 @@ _STATES = f"""
 class SqliteInspector:
     """Implements the inspector port. One process serves the file, so there are no members.
 
-    The number of timers ever accepted is not recorded: the stored timers count as accepted.
+    The file does not record how many timers were ever accepted: those it holds count as accepted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -156,10 +158,10 @@ class SqliteInspector:
         return await self._read(_cluster)
 
     async def audit(self, now: Instant) -> AuditReport:
-        return await self._read(lambda reader: _audit(reader, now))
+        return await self._read(lambda statements: _audit(statements, now))
 
     async def states(self, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
-        return await self._read(lambda reader: _states(reader, keys))
+        return await self._read(lambda statements: _states(statements, keys))
 
     async def _read(self, read: Callable[[Statements], Result]) -> Result:
         if self._connection is None:
@@ -168,7 +170,7 @@ class SqliteInspector:
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            # The thread would read to the end, and whoever gave up would wait for it.
+            # Without this the thread would read to the end, and the caller would wait for it.
             self._connection.interrupt()
             await asyncio.gather(reading, return_exceptions=True)
             raise
@@ -197,7 +199,7 @@ def _open_to_inspect(path: Path) -> apsw.Connection:
     if version != known:
         advice = "use a newer release" if version > known else "run duetime migrate first"
         raise StoreUnavailable(
-            f"{path} has schema version {version}, but this release of duetime reads"
+            f"{path} has schema version {version}, but this release of Duetime reads"
             f" version {known}: {advice}"
         )
     return _open_read_only(path)
@@ -224,67 +226,66 @@ def _in_one_view(connection: apsw.Connection, read: Callable[[Statements], Resul
         raise store_error(error) from error
 
 
-def _cluster(reader: Statements) -> ClusterFacts:
+def _cluster(statements: Statements) -> ClusterFacts:
     first_due = {
-        ShardNumber(shard): Instant(due_at) for shard, due_at in reader.execute(_FIRST_DUE)
+        ShardNumber(shard): Instant(due_at) for shard, due_at in statements.execute(_FIRST_DUE)
     }
-    return ClusterFacts(ClusterView(members=(), shards=read_shards(reader)), first_due)
+    return ClusterFacts(ClusterView(members=(), shards=read_shards(statements)), first_due)
 
 
-def _audit(reader: Statements, now: Instant) -> AuditReport:
+def _audit(statements: Statements, now: Instant) -> AuditReport:
     counts = dict.fromkeys(TimerStatus, 0)
     by_status: dict[tuple[str, int], int] = {}
-    for namespace, status, count in reader.execute(_ROWS_BY_STATUS):
+    for namespace, status, count in statements.execute(_ROWS_BY_STATUS):
         counts[TimerStatus(status)] += count
         by_status[namespace, status] = by_status.get((namespace, status), 0) + count
-    findings = [*_damage(reader), *_miscounts(reader, by_status)]
+    findings = [*_damage(statements), *_miscounts(statements, by_status)]
     for check in _CHECKS:
-        findings.extend(_findings(reader, check, Instant(now - OVERDUE_TOO_LONG)))
+        findings.extend(_findings(statements, check, Instant(now - OVERDUE_TOO_LONG)))
+    findings += finding(UNREADABLE, list(unreadable_claims(statements.execute(_EXECUTING))))
     return AuditReport(
-        accepted=reader.first(_ACCEPTED)[0],
+        accepted=statements.first(_ACCEPTED)[0],
         forgotten=0,
         counts=counts,
-        overdue=reader.first(_OVERDUE, now)[0],
+        overdue=statements.first(_OVERDUE, now)[0],
         findings=findings,
     )
 
 
-def _findings(reader: Statements, check: _Check, overdue_since: Instant) -> list[AuditFinding]:
+def _findings(statements: Statements, check: Check, overdue_since: Instant) -> list[AuditFinding]:
     values = (overdue_since,) if "?1" in check.found else ()
-    (count,) = reader.first(f"SELECT count(*) FROM {check.found}", *values)
+    (count,) = statements.first(f"SELECT count(*) FROM {check.found}", *values)
     if not count:
         return []
-    rows = reader.execute(
+    rows = statements.execute(
         f"SELECT {check.example} FROM {check.found} LIMIT {MAX_EXAMPLES}", *values
     )
     return [AuditFinding(check.problem, count, [example for (example,) in rows])]
 
 
-def _damage(reader: Statements) -> list[AuditFinding]:
+def _damage(statements: Statements) -> list[AuditFinding]:
     """Problems that SQLite itself finds in the file."""
-    lines = [line for (line,) in reader.execute("PRAGMA quick_check") if line != "ok"]
-    if not lines:
-        return []
-    return [AuditFinding("the file is damaged", len(lines), lines[:MAX_EXAMPLES])]
+    lines = [line for (line,) in statements.execute("PRAGMA quick_check") if line != "ok"]
+    return finding("the file is damaged", lines)
 
 
-def _miscounts(reader: Statements, rows: dict[tuple[str, int], int]) -> list[AuditFinding]:
-    """Where the counts that are kept along differ from the timers that are there."""
+def _miscounts(statements: Statements, rows: dict[tuple[str, int], int]) -> list[AuditFinding]:
+    """The counts that differ from the timers in the file."""
     kept = {
         (namespace, status): count
-        for namespace, status, count in reader.execute("SELECT * FROM counts")
+        for namespace, status, count in statements.execute("SELECT * FROM counts")
     }
     wrong = [
         f"{namespace}/{TimerStatus(status).label}: {kept.get((namespace, status), 0)} counted,"
-        f" {rows.get((namespace, status), 0)} there"
+        f" {rows.get((namespace, status), 0)} stored"
         for namespace, status in sorted(kept.keys() | rows.keys())
         if kept.get((namespace, status), 0) != rows.get((namespace, status), 0)
     ]
-    return [AuditFinding("wrong counts", len(wrong), wrong[:MAX_EXAMPLES])] if wrong else []
+    return finding("wrong counts", wrong)
 
 
-def _states(reader: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
+def _states(statements: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:
     states: list[list[TimerStatus]] = [[] for _ in keys]
-    for position, status in reader.execute(_STATES, msgspec.json.encode(keys).decode()):
+    for position, status in statements.execute(_STATES, msgspec.json.encode(keys).decode()):
         states[position].append(TimerStatus(status))
     return states

@@ -8,7 +8,8 @@ from msgspec import Struct
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, ScanQuery, SortField
 from duetime.stores.sqlite.connections import Statements
-from duetime.stores.sqlite.rows import FETCH_FINISHED, FETCH_LIVE, timer_of
+from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
+from duetime.stores.timer_rows import timer_of
 
 _COUNTS = """
     SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
@@ -115,7 +116,7 @@ def _read(
         numbers = [number for kind, number in places if kind == is_finished]
         if numbers:
             for row in statements.execute(fetch, str(numbers)):
-                timers[is_finished, row[0]] = timer_of(row)
+                timers[is_finished, row[0]] = timer_of(row[1:])
     return [timers[place] for place in places]
 
 

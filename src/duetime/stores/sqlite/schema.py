@@ -1,28 +1,19 @@
-"""Numbered migrations, applied in order, each in one transaction."""
+"""The schema of the file: migrations, applied in order, each in one transaction."""
 
 from collections.abc import Sequence
-from importlib import resources
 
 import apsw
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.stores.migrations import Migration, read_migrations, refuse_newer
 
 APPLICATION_ID = int.from_bytes(b"DueT")
 """Mark in the file's header. Files from before the first release have none, and their schema
 versions mean something else."""
 
-Migration = tuple[int, str]
-"""Number and script."""
-
 
 def migrations() -> list[Migration]:
-    """All migrations of this release, in order."""
-    folder = resources.files("duetime.stores.sqlite") / "migrations"
-    scripts = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    return [(int(script.name.split("_")[0]), script.read_text()) for script in scripts]
+    return read_migrations("duetime.stores.sqlite")
 
 
 def stored_version(connection: apsw.Connection) -> int:
@@ -33,7 +24,7 @@ def stored_version(connection: apsw.Connection) -> int:
     version = int(connection.pragma("user_version"))
     if version and connection.pragma("application_id") != APPLICATION_ID:
         raise StoreUnavailable(
-            f"{connection.filename} is from before the first release of duetime and cannot be"
+            f"{connection.filename} is from before the first release of Duetime and cannot be"
             " upgraded: start with a new file (to keep the timers, export them with the version"
             " that wrote the file, and import them)"
         )
@@ -43,12 +34,8 @@ def stored_version(connection: apsw.Connection) -> int:
 def migrate(connection: apsw.Connection, known: Sequence[Migration] | None = None) -> None:
     """Bring the schema up to date. A file written by a newer release is refused."""
     known = migrations() if known is None else known
-    version, newest = stored_version(connection), known[-1][0]
-    if version > newest:
-        raise StoreUnavailable(
-            f"the database has schema version {version}, but this release of duetime knows only"
-            f" version {newest}: start a newer release"
-        )
+    version = stored_version(connection)
+    refuse_newer(version, known[-1][0])
     for number, script in known:
         if number > version:
             connection.execute("BEGIN IMMEDIATE")

@@ -8,7 +8,7 @@ import msgspec
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.rows import attempts_text
+from duetime.stores.timer_rows import attempts_text
 
 # The settlements of a batch that apply. A settlement applies while the timer, still the same one,
 # is executing under its claim number and epoch, and the epoch is still the shard's.

@@ -32,9 +32,9 @@ from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
 from duetime.stores.sqlite.creating import create_timers, is_one_statement
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
-from duetime.stores.sqlite.rows import get_timer
 from duetime.stores.sqlite.schema import migrate
 from duetime.stores.sqlite.settling import settle
+from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
 
 _CREATE = BatchOperation(create_timers, is_one_statement)
