@@ -8,9 +8,10 @@ import pytest
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
+from duetime.stores.migrations import Migration
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.inspector import SqliteInspector, schema_version
-from duetime.stores.sqlite.schema import Migration, migrate, migrations
+from duetime.stores.sqlite.schema import migrate, migrations
 from duetime.testing.store_contract.steps import at, brought_to, own_shards
 from duetime.testing.timers import make_timer
 
@@ -40,11 +41,6 @@ PRERELEASE_TABLES = """
         uuids BLOB NOT NULL, timers TEXT NOT NULL) STRICT;
     INSERT INTO timers VALUES (1, 'default', 'a', 0, x'00', 0, 'd', '{}', NULL, NULL, NULL, NULL);
 """
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "timers.db"
 
 
 @pytest.fixture(params=[1, 2])

@@ -66,7 +66,7 @@ _DELETE_FINISHED = """
 _RENAME_FIRING = """
     UPDATE timers SET delivery_id = batch.value ->> 1
     FROM json_each(?1) AS batch
-    CROSS JOIN finished_timers AS finished ON finished.finish_number = batch.value ->> 0
+    JOIN finished_timers AS finished ON finished.finish_number = batch.value ->> 0
     WHERE timers.row_id = finished.row_id
 """
 

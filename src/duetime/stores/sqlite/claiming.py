@@ -1,7 +1,6 @@
 """Claiming due timers, and recovering timers that a dead owner left executing."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 import msgspec
 
@@ -134,7 +133,7 @@ def claim_due(
 ) -> ClaimBatch:
     leased = _leases_text(leases)
     found, row_ids = transaction.first(_FIND_DUE, leased, until_inclusive, limit, now)
-    claims: Sequence[Claim] = ()
+    claims: list[Claim] = []
     if found is not None:
         transaction.execute(_MARK_EXECUTING, row_ids, now)
         try:

@@ -11,9 +11,8 @@ from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
 from duetime.stores.timer_rows import timer_of
 
-_COUNTS = """
-    SELECT status, sum(count) FROM counts WHERE ?1 IS NULL OR namespace = ?1 GROUP BY status
-"""
+_COUNTS = "SELECT status, count FROM counts WHERE namespace = ?1"
+_ALL_COUNTS = "SELECT status, sum(count) FROM counts GROUP BY status"
 
 
 class _Source(Struct, frozen=True):
@@ -30,7 +29,8 @@ _EXECUTING = _Source("live_timers INDEXED BY live_timers_executing", "status = 1
 
 def read_counts(statements: Statements, namespace: str | None) -> dict[TimerStatus, int]:
     counts = dict.fromkeys(TimerStatus, 0)
-    for status, count in statements.execute(_COUNTS, namespace):
+    asked = (_ALL_COUNTS,) if namespace is None else (_COUNTS, namespace)
+    for status, count in statements.execute(*asked):
         counts[TimerStatus(status)] = count
     return counts
 

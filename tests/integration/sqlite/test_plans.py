@@ -1,0 +1,138 @@
+"""Statements read indexes from a position on: none reads or sorts a whole table."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import apsw
+import pytest
+
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import Redrive
+from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, ScanQuery, SortField
+from duetime.stores.sqlite import SqliteStore, changing, claiming, lists
+from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.creating import create_timers
+from duetime.stores.sqlite.pruning import prune
+from duetime.stores.sqlite.settling import settle
+from duetime.testing.store_contract.steps import at, brought_to, completion, own_shards, reschedule
+from duetime.testing.timers import make_timer
+
+Operation = Callable[[Transaction], object]
+
+POSITION = Position(at(2), b"\x80" * 16)
+TIMERS = ("timers", "live_timers", "finished_timers", "live", "finished", "state")
+
+
+@pytest.fixture
+async def leases(store: SqliteStore) -> dict[ShardNumber, Epoch]:
+    """Two timers of each status are in the store, so that every statement has work to do."""
+    leases = await own_shards(store)
+    for status, number in product(reversed(TimerStatus), range(2)):
+        timer = make_timer(f"{status.label}-{number}", execute_at=at(number))
+        await brought_to(store, leases, timer, status)
+    return leases
+
+
+@pytest.fixture
+async def claim(store: SqliteStore, leases: dict[ShardNumber, Epoch]) -> Claim:
+    return (await store.executing(leases))[0]
+
+
+def steps_of(database: apsw.Connection, operation: Operation) -> list[str]:
+    """The steps in the plans of all statements that the operation runs."""
+    statements: dict[str, Any] = {}
+
+    def trace(_: apsw.Cursor, statement: str, values: Any) -> bool:
+        statements[statement] = values
+        return True
+
+    database.execute("BEGIN")
+    database.exec_trace = trace
+    operation(Transaction(database))
+    database.exec_trace = None
+    steps = [
+        step
+        for statement, values in statements.items()
+        for *_, step in database.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+    ]
+    database.execute("ROLLBACK")
+    assert steps
+    return steps
+
+
+def scans_of(steps: list[str]) -> list[str]:
+    """The steps that read tables of timers, or indexes on them, from end to end.
+
+    Claims read the index of due timers from its beginning, no further than they need. Executing
+    timers are few.
+    """
+    return [
+        step
+        for step in steps
+        if step.split()[0] == "SCAN"
+        and step.split()[1] in TIMERS
+        and not step.endswith(("_due", "_executing"))
+    ]
+
+
+def test_writes_search_indexes(
+    database: apsw.Connection, leases: dict[ShardNumber, Epoch], claim: Claim
+) -> None:
+    key = TimerKey("default", "pending-0")
+    redrive = Redrive(key=TimerKey("default", "failed-0"), delivery_id="d")
+    existing = [
+        CreateRequest(make_timer(f"pending-{n}", execute_at=at(3)), OnExisting.REPLACE)
+        for n in range(100)
+    ]
+    operations: dict[str, Operation] = {
+        "create": lambda t: create_timers(t, existing[:10]),
+        "create many": lambda t: create_timers(t, existing),
+        "cancel": lambda t: changing.cancel_if_pending(t, key, at(1)),
+        "remove": lambda t: changing.remove_if_pending(t, key),
+        "redrive": lambda t: changing.redrive_if_failed(t, [redrive], at(1)),
+        "claim": lambda t: claiming.claim_due(t, leases, at(9), at(9), 10),
+        "recover": lambda t: claiming.recover(t, leases, 10),
+        "finish": lambda t: settle(t, [completion(claim)]),
+        "retry": lambda t: settle(t, [reschedule(claim)]),
+        "prune": lambda t: prune(t, at(99), 10, None),
+        "prune one namespace": lambda t: prune(t, at(99), 10, "default"),
+    }
+    scans = {name: scans_of(steps_of(database, each)) for name, each in operations.items()}
+    assert {name: found for name, found in scans.items() if found} == {}
+
+
+def list_operations() -> Iterator[tuple[str, Operation]]:
+    for status, descending in product((None, *TimerStatus), (False, True)):
+        name = f"{'any' if status is None else status.label}{' backwards' if descending else ''}"
+        for sort in SortField:
+            page = PageQuery(
+                namespace="default", status=status, sort=sort, descending=descending, offset=1
+            )
+            yield f"page by {sort.value}, {name}", partial(lists.read_page, query=page)
+        for after, first in product((None, POSITION), (None, at(0))):
+            query = ScanQuery(
+                namespace="default",
+                status=status,
+                descending=descending,
+                after_exclusive=after,
+                execute_from_inclusive=first,
+                execute_until_exclusive=None if first is None else at(9),
+            )
+            yield f"scan {name}, {after}, {first}", partial(lists.scan, query=query)
+            yield f"count {name}, {after}, {first}", partial(lists.count_scan, query=query)
+
+
+@pytest.mark.usefixtures("leases")
+def test_lists_search_indexes_and_sort_only_what_is_few(database: apsw.Connection) -> None:
+    """Executing timers are few, and so are timers of one `created_at`, the last term apart."""
+    wrong = {}
+    for name, operation in list_operations():
+        steps = steps_of(database, operation)
+        sorts = [step for step in steps if step == "USE TEMP B-TREE FOR ORDER BY"]
+        allowed = 1 if "executing" in name or ("page" in name and "any" in name) else 0
+        if scans_of(steps) or len(sorts) > allowed:
+            wrong[name] = steps
+    assert wrong == {}
