@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tests.brokers.nats_fixtures import MakeNats
     from tests.brokers.valkey_fixtures import MakeValkey
 
+with_each_broker = pytest.mark.parametrize("broker", ["nats", "redis"], indirect=True)
+"""For tests of brokers that do not depend on the database."""
+
 on_every_broker = pytest.mark.parametrize(
     ("database", "broker"),
     [("sqlite", "nats"), ("postgresql", "nats"), ("sqlite", "redis")],

@@ -21,6 +21,7 @@ from tests.brokers.running_broker import (
     wait_for_bus,
     wait_until_all_acknowledged,
     wait_until_taken,
+    with_each_broker,
 )
 from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
@@ -140,7 +141,7 @@ async def test_the_http_apis_show_and_cancel_timers_of_the_bus(
         assert (await bus_health(api))["commands_ignored"] == 2
 
 
-@on_every_broker
+@with_each_broker
 async def test_a_thousand_malformed_commands_block_nothing(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
@@ -179,7 +180,7 @@ def _malformed(number: int) -> Command:
     return Command(f"malformed-{number}", _MALFORMED[number % len(_MALFORMED)][0])
 
 
-@on_every_broker
+@with_each_broker
 async def test_commands_wait_for_a_service_that_is_down(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
@@ -196,7 +197,7 @@ async def test_commands_wait_for_a_service_that_is_down(
         assert bus.book.times_by_call() == dict.fromkeys(calls, 1)
 
 
-@on_every_broker
+@with_each_broker
 async def test_the_server_waits_for_a_broker_that_is_away_at_the_start(
     server: ServerProcess, broker: RunningBroker
 ) -> None:
