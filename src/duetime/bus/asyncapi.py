@@ -184,12 +184,6 @@ def files() -> dict[Path, bytes]:
     return {DOCUMENT_PATH: asyncapi_document(), **schemas}
 
 
-def write_files(root: Path) -> None:
-    for path, content in files().items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(content)
-
-
 def _server(protocol: str, host: str, description: str) -> Json:
     return {"host": host, "protocol": protocol, "description": description}
 
@@ -261,4 +255,6 @@ def _encoded(content: Json) -> bytes:
 
 
 if __name__ == "__main__":
-    write_files(Path.cwd())
+    for path, content in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)

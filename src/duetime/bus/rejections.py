@@ -82,17 +82,13 @@ class Rejections:
                 raise problem
             elif self._bus.is_connected:
                 refused.append((each, problem.message))
-        if published and self._published_line.is_due(len(published)):
-            _log.warning(
-                "bus.commands_rejected",
-                count=self._published_line.take(),
-                reason=published[-1].reason,
-            )
-        if refused and self._lost_line.is_due(len(refused)):
+        if published and (count := self._published_line.add(len(published))):
+            _log.warning("bus.commands_rejected", count=count, reason=published[-1].reason)
+        if refused and (count := self._lost_line.add(len(refused))):
             last, why = refused[-1]
             _log.error(
                 "bus.rejections_lost",
-                count=self._lost_line.take(),
+                count=count,
                 error=why,
                 reason=last.reason,
                 command=last.command.data[:LOGGED_COMMAND_BYTES].decode(errors="replace"),
@@ -108,19 +104,15 @@ class _LogLine:
         self._count = 0
         self._written_seconds: float | None = None
 
-    def is_due(self, count: int) -> bool:
-        """Count further events; True if it is time for the line."""
+    def add(self, count: int) -> int:
+        """Count events. Returns their number if it is time for a line, else 0."""
         self._count += count
         now_seconds = self._clock.monotonic()
         if self._written_seconds is not None and now_seconds - self._written_seconds < LOG_SECONDS:
-            return False
+            return 0
         self._written_seconds = now_seconds
-        return True
-
-    def take(self) -> int:
-        """The number of events since the last line."""
-        count, self._count = self._count, 0
-        return count
+        counted, self._count = self._count, 0
+        return counted
 
 
 def rejection_message(command: ReceivedCommand, reason: str, now: Instant) -> OutgoingMessage:

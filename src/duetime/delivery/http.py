@@ -14,7 +14,6 @@ from duetime.delivery.http_client import (
     DeliveryFailure,
     HttpAnswer,
     HttpClient,
-    HttpTarget,
     InvalidUrl,
     StaleConnection,
     parse_target,
@@ -69,7 +68,8 @@ class HttpDestination:
             check_headers(callback.headers, "latin-1", "ISO 8859-1")
 
     def endpoint_of(self, claim: Claim) -> str:
-        return _target(claim).origin
+        assert isinstance(claim.callback, HttpCallback)
+        return _target_of(claim.callback.url).origin
 
     async def deliver(self, claim: Claim) -> Outcome:
         callback = claim.callback
@@ -93,11 +93,6 @@ class HttpDestination:
 
     async def close(self) -> None:
         await self._client.close()
-
-
-def _target(claim: Claim) -> HttpTarget:
-    assert isinstance(claim.callback, HttpCallback)
-    return _target_of(claim.callback.url)
 
 
 def _header_lines(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> bytes:

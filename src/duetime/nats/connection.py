@@ -31,8 +31,6 @@ class PublishAnswer(Struct, frozen=True):
     """A stream's answer to a message: where it is stored, or why not."""
 
     stream: str = ""
-    seq: int = 0
-    duplicate: bool = False
     error: ApiError | None = None
 
 

@@ -15,12 +15,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error
 
 from duetime.nats.client import Headers, SessionClient, format_headers, format_message
-from duetime.nats.failures import (
-    NatsFailure,
-    connecting_problem,
-    ending_problem,
-    timed_out,
-)
+from duetime.nats.failures import NatsFailure, connecting_problem, ending_problem, timed_out
 from duetime.nats.options import NatsOptions, UserCredentials
 
 _log = structlog.get_logger()

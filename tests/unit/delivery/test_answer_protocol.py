@@ -7,11 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from duetime.delivery.answer_protocol import (
-    MAX_REASON_CHARACTERS,
-    format_request,
-    read_answer,
-)
+from duetime.delivery.answer_protocol import MAX_REASON_CHARACTERS, format_request, read_answer
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
 from duetime.domain.instants import Instant, format_instant

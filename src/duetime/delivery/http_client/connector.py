@@ -9,12 +9,7 @@ from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import DeliveryFailure, NotConnected
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
-from duetime.network_failures import (
-    connect_problem,
-    format_seconds,
-    lookup_problem,
-    name_not_found,
-)
+from duetime.network_failures import connect_problem, format_seconds, lookup_problem, name_not_found
 
 Address = tuple[int, str]
 """Address family and numeric IP address."""
