@@ -1,4 +1,4 @@
-"""Writes that are under way: done, and not committed before the test says so."""
+"""Writes whose transaction stays open until the test commits it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ class HeldWrite:
         await self._connection.execute("ROLLBACK")
 
     async def is_waited_for(self, database: Connection) -> None:
-        """Return when somebody waits for a lock that this transaction has."""
+        """Return when another session waits for a lock of this transaction."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not await database.fetchval(_IS_WAITED_FOR, self.pid):
                 pass

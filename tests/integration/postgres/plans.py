@@ -1,4 +1,4 @@
-"""Reading the plans that PostgreSQL makes."""
+"""PostgreSQL's plans for statements, and checks of them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ async def explain(connection: Connection, statement: str, *values: Any) -> Node:
 
 
 async def run_explained(connection: Connection, statement: str, *values: Any) -> Node:
-    """The plan, with what each step did when it was run. Nothing is changed by it."""
+    """The plan with the row counts of a run. Changes nothing."""
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -32,8 +32,8 @@ async def run_explained(connection: Connection, statement: str, *values: Any) ->
 
 
 async def _explain(connection: Connection, how: str, statement: str, values: Sequence[Any]) -> Node:
-    """The plan of a prepared statement, which is made without a look at the values, as the
-    store's are. Explaining the statement itself would plan it for these values."""
+    """The plan of a prepared statement, which does not depend on the values, as in the store.
+    Explaining the statement itself would plan it for these values."""
     await connection.execute(f"PREPARE explained AS {statement}")
     try:
         literals = f"({', '.join(map(_literal, values))})" if values else ""
@@ -94,7 +94,7 @@ def scans_of_timers(plan: Node) -> list[Node]:
 
 
 async def first_columns(connection: Connection) -> dict[str, str]:
-    """The first column of each index there is."""
+    """The first column of each index."""
     rows = await connection.fetch(
         "SELECT index.relname::text, attname::text FROM pg_index"
         " JOIN pg_class AS index ON index.oid = indexrelid"
@@ -105,8 +105,8 @@ async def first_columns(connection: Connection) -> dict[str, str]:
 
 
 def misguided(plan: Node, first_columns: Mapping[str, str]) -> list[str]:
-    """The steps that read more of a table of timers than they need: without an index, or by one
-    from end to end, because it is searched for what only its further columns tell."""
+    """The steps that read more of a table of timers than necessary: without an index, or through a
+    whole index, because the condition is on its further columns only."""
     return [
         f"{node['Node Type']} on {node['Relation Name']} by {node.get('Index Name')}:"
         f" {node.get('Index Cond')}"
@@ -122,7 +122,7 @@ def _is_guided(scan: Node, first_columns: Mapping[str, str]) -> bool:
 
 
 def unordered(plan: Node) -> list[str]:
-    """The tables of timers, but for those that execute, that are sorted after they were read."""
+    """The tables of pending and finished timers that are sorted after they were read."""
     return [
         scan["Relation Name"]
         for node in _nodes(plan)
@@ -133,7 +133,7 @@ def unordered(plan: Node) -> list[str]:
 
 
 def rows_read(plan: Node) -> int:
-    """How many rows were looked at in the tables of timers, whether they were wanted or not."""
+    """The number of rows read from the tables of timers, including those that were filtered out."""
     return sum(
         round(node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)))
         for node in scans_of_timers(plan)

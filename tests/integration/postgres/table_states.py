@@ -1,4 +1,4 @@
-"""Tables as the planner may find them: empty or full, and with what it believes about them."""
+"""States of the tables that the planner may meet: empty or full, with right or wrong statistics."""
 
 from collections.abc import Awaitable, Callable
 
@@ -35,17 +35,17 @@ _ANALYSE = "VACUUM ANALYZE pending_timers, executing_timers, finished_timers, sh
 
 
 async def never_analysed(store: PostgresStore, database: Connection) -> None:
-    """New tables whose statistics say nothing."""
+    """New tables without statistics."""
 
 
 async def vacuumed_when_empty(store: PostgresStore, database: Connection) -> None:
-    """The statistics say that there is nothing."""
+    """Empty tables, and statistics that say so."""
     await _make_partitions(store, database)
     await database.execute(_ANALYSE)
 
 
 async def filled(store: PostgresStore, database: Connection) -> None:
-    """As after a burst that autovacuum has not noticed."""
+    """Full tables without statistics, as after a burst that autovacuum has not noticed."""
     await _fill(store, database)
 
 
@@ -55,13 +55,13 @@ async def filled_and_analysed(store: PostgresStore, database: Connection) -> Non
 
 
 async def filled_after_vacuum(store: PostgresStore, database: Connection) -> None:
-    """The statistics say that there is nothing, and they are wrong."""
+    """Full tables whose statistics say that they are empty."""
     await vacuumed_when_empty(store, database)
     await _fill(store, database)
 
 
 async def filled_with_long_ids_after_vacuum(store: PostgresStore, database: Connection) -> None:
-    """As before, and the index of the keys is higher than the others: it seems the dearest."""
+    """The same, and the index of the keys is the highest, so it seems the most expensive."""
     await vacuumed_when_empty(store, database)
     await _fill(store, database, id_start="long" * 50)
 

@@ -1,4 +1,4 @@
-"""Many timers at once: they are tried as if all were new, and none of that can be noticed."""
+"""Large batches: the store first assumes that all timers are new, which no caller can notice."""
 
 import pytest
 from msgspec import Raw
@@ -18,7 +18,7 @@ MANY = 100
 
 
 def many(prefix: str = "t") -> list[Timer]:
-    """In no particular order."""
+    """Many timers, in no particular order."""
     return [make_timer(f"{prefix}{n * 37 % MANY}", execute_at=at(1_000 + n)) for n in range(MANY)]
 
 
@@ -44,7 +44,9 @@ def assorted(*, same_namespace: bool) -> list[Timer]:
 
 
 @pytest.mark.parametrize("same_namespace", [True, False])
-async def test_each_gets_what_is_its_own(store: PostgresStore, same_namespace: bool) -> None:
+async def test_every_timer_keeps_its_own_content(
+    store: PostgresStore, same_namespace: bool
+) -> None:
     await store.add_namespace(Namespace("other", 16))
     timers = assorted(same_namespace=same_namespace)
     results = await create(store, *timers)
@@ -61,7 +63,7 @@ async def test_each_gets_what_is_its_own(store: PostgresStore, same_namespace: b
         make_timer("odd", fingerprint=b"f" * 16),
     ],
 )
-async def test_what_cannot_be_sent_in_bulk_is_sent_otherwise(
+async def test_timers_that_cannot_be_sent_in_bulk_are_created_too(
     store: PostgresStore, odd: Timer
 ) -> None:
     timers = [*many(), odd]
@@ -72,7 +74,7 @@ async def test_what_cannot_be_sent_in_bulk_is_sent_otherwise(
 
 @pytest.mark.parametrize("on_existing", OnExisting)
 @pytest.mark.parametrize("status", TimerStatus)
-async def test_one_that_exists_is_found_wherever_it_is(
+async def test_an_existing_timer_is_found_in_any_table(
     store: PostgresStore, options: PostgresOptions, status: TimerStatus, on_existing: OnExisting
 ) -> None:
     existing = await brought_to(store, await own_shards(store), make_timer("t7"), status)
@@ -87,7 +89,7 @@ async def test_one_that_exists_is_found_wherever_it_is(
     await expect_the_books_to_balance(options, accepted=MANY)
 
 
-async def test_many_are_sent_again_and_others_after_them(
+async def test_a_repeated_batch_is_followed_by_a_new_one(
     store: PostgresStore, options: PostgresOptions
 ) -> None:
     await create(store, *many())
@@ -100,7 +102,7 @@ async def test_many_are_sent_again_and_others_after_them(
     await expect_the_books_to_balance(options, accepted=11 * MANY)
 
 
-async def test_an_id_that_is_not_as_new_as_was_said_is_met(store: PostgresStore) -> None:
+async def test_an_id_that_is_wrongly_called_new_is_found(store: PostgresStore) -> None:
     timer = make_timer("same")
     await create(store, timer)
     again = [CreateRequest(make_timer(name), OnExisting.KEEP, True) for name in ("new", "same")]
@@ -109,7 +111,7 @@ async def test_an_id_that_is_not_as_new_as_was_said_is_met(store: PostgresStore)
     assert results[1].timer == timer
 
 
-async def test_the_same_key_twice_in_many(store: PostgresStore) -> None:
+async def test_a_large_batch_may_have_a_key_twice(store: PostgresStore) -> None:
     timers = many()
     results = await create(store, *timers, timers[0])
     assert [result.existence for result in results[:-1]] == [Existence.CREATED] * MANY

@@ -29,7 +29,7 @@ def changing_to(execute_at: Instant) -> tuple[Any, ...]:
 async def claim_during(
     options: PostgresOptions, database: Connection, store: PostgresStore, *write: Any
 ) -> list[str]:
-    """The ids that are claimed up to the tenth second while the write is under way."""
+    """The ids that are claimed up to the tenth second during the write."""
     await create(store, make_timer("first"))
     await store.cancel_if_pending(make_timer("first").key, at(0))
     leases = await own_shards(store)
@@ -41,7 +41,7 @@ async def claim_during(
         await under_way.is_waited_for(database)
         await under_way.commit()
         batch = await claiming
-    # Whoever passes something over says so: nothing may wait until somebody happens to look.
+    # A claim that passes a timer over says that more is due, so that no timer waits for a poll.
     assert len(batch.claims) == 2 or (batch.next_due_at or at(99)) <= at(10)
     again = await store.claim_due(leases, now=at(10), until_inclusive=at(10), limit=10)
     assert (again.next_due_at or at(99)) > at(10)

@@ -1,4 +1,4 @@
-"""Content that PostgreSQL finds hard: characters its text cannot hold, and sheer size."""
+"""Content that is hard for PostgreSQL: characters its text cannot hold, size, and damage."""
 
 import pytest
 from msgspec import Raw
@@ -26,7 +26,7 @@ MEBIBYTE = 2**20
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "kept"),
     [
         ("a NUL \0 within", "a NUL \ufffd within"),
         ("half a \ud83d pair", "half a ? pair"),
@@ -34,8 +34,8 @@ MEBIBYTE = 2**20
         ("\U0001f600 \x01 \u2028 'quoted' \\ \"", "\U0001f600 \x01 \u2028 'quoted' \\ \""),
     ],
 )
-async def test_whatever_an_endpoint_answers_the_attempt_is_settled(
-    store: PostgresStore, error: str, told: str
+async def test_an_attempt_is_settled_whatever_the_endpoint_answers(
+    store: PostgresStore, error: str, kept: str
 ) -> None:
     leases = await own_shards(store)
     bad, good = make_timer("bad", execute_at=at(0)), make_timer("good", execute_at=at(1))
@@ -43,10 +43,10 @@ async def test_whatever_an_endpoint_answers_the_attempt_is_settled(
     first, second = await claim(store, leases)
     assert await store.settle([failure(first, error=error), completion(second)]) == [True, True]
     timer = await stored(store, bad.key)
-    assert (timer.status, timer.last_error) == (TimerStatus.FAILED, told)
+    assert (timer.status, timer.last_error) == (TimerStatus.FAILED, kept)
     (attempt,) = timer.attempts
     assert attempt.error is not None
-    assert attempt.error.replace("\0", "\ufffd") == told
+    assert attempt.error.replace("\0", "\ufffd") == kept
 
 
 async def test_a_correlation_id_does_not_keep_others_from_being_created(
@@ -57,7 +57,7 @@ async def test_a_correlation_id_does_not_keep_others_from_being_created(
 
 
 @pytest.mark.parametrize("key", [TimerKey("default", "a\0b"), TimerKey("a\ud800", "b")])
-async def test_a_key_that_cannot_be_stored_is_not_there(
+async def test_a_key_that_cannot_be_stored_has_no_timer(
     store: PostgresStore, key: TimerKey
 ) -> None:
     assert await store.get(key) is None

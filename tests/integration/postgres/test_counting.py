@@ -33,7 +33,7 @@ async def test_a_large_total_is_estimated(store: PostgresStore, database: Connec
     assert await store.counts() == counts
 
 
-async def test_an_estimate_is_never_less_than_what_was_counted(
+async def test_an_estimate_is_never_less_than_the_timers_counted(
     store: PostgresStore, database: Connection
 ) -> None:
     """The planner knows nothing about the table yet."""
@@ -43,7 +43,7 @@ async def test_an_estimate_is_never_less_than_what_was_counted(
     assert page.total >= COUNTED_EXACTLY + table_states.FINISHED
 
 
-async def test_a_page_far_behind_an_estimated_end_is_empty(
+async def test_a_page_far_beyond_an_estimated_end_is_empty(
     store: PostgresStore, database: Connection
 ) -> None:
     await table_states.filled_and_analysed(store, database)

@@ -1,4 +1,4 @@
-"""Commits are on disk before they are answered, whatever the database is set to."""
+"""Commits are on disk before they are answered, whatever the settings of the database."""
 
 import asyncpg
 import structlog
@@ -30,7 +30,7 @@ async def test_a_role_that_does_not_wait_for_the_disk_is_overruled(
     assert noted == "on"
 
 
-async def test_a_server_that_does_not_sync_is_told_of(
+async def test_a_server_that_does_not_sync_is_logged(
     postgres_url: str, postgres_schema: str
 ) -> None:
     database = await asyncpg.connect(postgres_url)
@@ -45,7 +45,7 @@ async def test_a_server_that_does_not_sync_is_told_of(
 
 
 async def _note_setting_of_creates(database: asyncpg.Connection, schema: str) -> None:
-    """A trigger that notes what the connection that inserts is set to."""
+    """A trigger that notes `synchronous_commit` of each inserting connection."""
     await database.execute(
         f"""
         CREATE TABLE {schema}.noted (setting text);

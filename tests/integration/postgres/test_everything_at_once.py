@@ -1,4 +1,4 @@
-"""Clients and engines on the same few keys at once: nobody deadlocks, and the books balance."""
+"""Clients and engines use the same few keys at once, without deadlocks, and the books balance."""
 
 import asyncio
 from random import Random
@@ -49,7 +49,7 @@ async def create_and_replace(store: PostgresStore, random: Random) -> None:
 
 
 async def create_in_bulk(store: PostgresStore, random: Random) -> None:
-    """Nearly all are new, under names that nobody else uses."""
+    """Create batches of timers that are nearly all new."""
     for number in range(ROUNDS // 4):
         name = f"bulk-{random.randrange(10**9)}"
         timers = {

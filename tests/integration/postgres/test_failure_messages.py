@@ -55,7 +55,7 @@ async def test_a_host_that_does_not_exist() -> None:
     assert "is it running, and reachable?" in message
 
 
-async def test_a_port_that_nobody_listens_on() -> None:
+async def test_a_port_without_a_listener() -> None:
     url = f"postgresql://me:{SECRET}@127.0.0.1:1/timers"
     message = await message_of(PostgresOptions(url=url))
     assert "timers on 127.0.0.1:1" in message
@@ -114,5 +114,5 @@ def test_options_that_make_no_sense(wrong: dict[str, object], problem: str) -> N
         ("postgresql://", "the default database on localhost"),
     ],
 )
-def test_the_place_is_told_without_the_password(url: str, place: str) -> None:
+def test_messages_name_the_database_without_the_password(url: str, place: str) -> None:
     assert PostgresOptions(url=url).place == place

@@ -1,4 +1,4 @@
-"""Taking a shard waits for the writes of its owner, and what comes later changes nothing."""
+"""Taking a shard waits for its owner's writes; later writes of that owner change nothing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -157,7 +157,9 @@ async def test_claims_and_settlements_of_an_owner_do_not_wait_for_each_other(
         assert all(await store.settle([completion(each) for each in claims]))
 
 
-async def test_a_claim_in_vain_writes_nothing(store: PostgresStore, database: Connection) -> None:
+async def test_a_claim_of_nothing_writes_nothing(
+    store: PostgresStore, database: Connection
+) -> None:
     """An engine that polls must not keep the disk busy."""
     leases = await own_shards(store)
     await create(store, make_timer("later", execute_at=at(500)))
@@ -170,7 +172,7 @@ async def test_a_claim_in_vain_writes_nothing(store: PostgresStore, database: Co
     assert await database.fetchval(written_by, before) == 0
 
 
-async def test_two_nodes_that_take_the_same_shards_at_once_share_them_out(
+async def test_two_nodes_that_take_the_same_shards_at_once_get_each_shard_once(
     store: PostgresStore, options: PostgresOptions
 ) -> None:
     other = PostgresStore(options)

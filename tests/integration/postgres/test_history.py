@@ -1,4 +1,4 @@
-"""The history's partitions: made when they are needed, dropped when they are over."""
+"""Partitions of the history: made when needed, dropped when old."""
 
 import asyncio
 from dataclasses import replace
@@ -24,7 +24,7 @@ def options(new_options: PostgresOptions) -> PostgresOptions:
 
 
 def hour(number: float) -> Instant:
-    """An instant that many hours after a whole one."""
+    """An instant this many hours after a whole hour."""
     return Instant(round(at(0) // HOUR * HOUR + number * HOUR))
 
 
@@ -50,7 +50,7 @@ async def partitions(database: Connection) -> list[tuple[int, int]]:
     return [(start, end) for start, end in rows]
 
 
-async def test_a_partition_is_made_when_something_finishes_in_it(
+async def test_a_partition_is_made_when_a_timer_finishes_in_it(
     store: PostgresStore, database: Connection
 ) -> None:
     await finish_at(store, hour(0), hour(0.9), hour(7.5))
@@ -75,7 +75,7 @@ async def test_instants_before_1970_have_partitions_too(
     assert await partitions(database) == [(-HOUR, 0)]
 
 
-async def test_another_width_makes_room_for_the_partitions_there_are(
+async def test_partitions_of_another_width_fit_between_existing_ones(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await finish_at(store, hour(1.5))
@@ -121,7 +121,7 @@ async def test_pruning_to_the_end_of_a_partition_drops_it(
     assert await findings(options) == []
 
 
-async def test_pruning_single_timers_drops_partitions_that_are_over(
+async def test_pruning_single_timers_drops_old_partitions(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     instants = [hour(n) for n in (0.1, 1.5, 2.2, 2.5)]
@@ -152,7 +152,7 @@ async def test_pruning_a_namespace_leaves_the_partitions(
     assert await findings(options) == []
 
 
-async def test_pruning_a_namespace_passes_over_what_is_being_redriven(
+async def test_pruning_a_namespace_skips_timers_that_are_being_redriven(
     store: PostgresStore, options: PostgresOptions
 ) -> None:
     await finish_at(store, hour(0.1), hour(0.2))

@@ -1,4 +1,4 @@
-"""The inspector finds whatever is wrong, and nothing where nothing is."""
+"""The inspector finds every kind of damage, and nothing in a healthy store."""
 
 from collections.abc import AsyncIterator
 
@@ -37,7 +37,7 @@ async def inspector(
 
 
 async def fill(store: PostgresStore) -> None:
-    """A timer of each status, named after it, two that were forgotten, and a node that lives."""
+    """A timer of each status, named after it, two forgotten timers, and a live node."""
     await store.heartbeat(NODE, NodeFacts(host="machine"), join=True)
     leases = await own_shards(store, owner=NODE)
     for status in reversed(TimerStatus):
@@ -141,7 +141,7 @@ async def test_damage_is_found(
     assert found == AuditFinding(problem, found.count, found.examples)
 
 
-async def test_only_a_few_examples_are_told(
+async def test_a_finding_has_only_a_few_examples(
     store: PostgresStore, database: Connection, inspector: PostgresInspector
 ) -> None:
     await create(store, *(make_timer(f"t{n}", execute_at=at(0)) for n in range(30)))
@@ -158,7 +158,9 @@ async def test_a_shard_may_be_without_an_owner_for_a_moment(
     assert len((await inspector.audit(at(61))).findings) == 1
 
 
-async def test_the_cluster_is_told(store: PostgresStore, inspector: PostgresInspector) -> None:
+async def test_the_cluster_has_members_shards_and_due_instants(
+    store: PostgresStore, inspector: PostgresInspector
+) -> None:
     await store.add_namespace(Namespace("small", 1))
     view = await store.heartbeat(NODE, NodeFacts(host="machine"), join=True)
     await own_shards(store, [3], owner=NODE)
@@ -172,7 +174,7 @@ async def test_the_cluster_is_told(store: PostgresStore, inspector: PostgresInsp
     assert facts.view.store_now is not None
 
 
-async def test_the_states_of_keys_are_told(
+async def test_keys_have_the_states_of_their_timers(
     store: PostgresStore, database: Connection, inspector: PostgresInspector
 ) -> None:
     await fill(store)

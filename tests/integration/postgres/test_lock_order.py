@@ -1,4 +1,4 @@
-"""Everybody locks timers in the order of their keys, so nobody waits in circles.
+"""All writes lock timers in the order of their keys, so that no deadlock can occur.
 
 In each test a write waits for the first of two keys. It must not hold the second one meanwhile:
 whoever holds the first would wait for it, and PostgreSQL would have to end one of them.
@@ -38,7 +38,7 @@ def creating(*names: str, on_existing: OnExisting = OnExisting.KEEP) -> tuple[An
 
 
 async def claim_second_first(store: PostgresStore) -> list[Claim]:
-    """Both, but so that they are stored in another order than that of their keys."""
+    """Both timers, stored in another order than that of their keys."""
     leases = await own_shards(store)
     await create(store, FIRST, SECOND)
     claims = await claim(store, leases, limit=1) + await claim(store, leases, limit=1)
@@ -52,7 +52,7 @@ async def expect_no_circle(
     write: Awaitable[Any],
     on_existing: OnExisting = OnExisting.KEEP,
 ) -> Any:
-    """Do the write while another one has the first key and then takes the second."""
+    """Write while another transaction holds the first key and then takes the second."""
     async with held(options, *creating("a", on_existing=on_existing)) as other:
         waiting = asyncio.ensure_future(write)
         await other.is_waited_for(database)

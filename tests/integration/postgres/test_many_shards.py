@@ -1,4 +1,4 @@
-"""Claims from more shards than are read side by side."""
+"""Claims from more shards than one statement merges."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def store(store: PostgresStore) -> PostgresStore:
     return store
 
 
-async def test_what_is_spread_evenly_comes_in_order_and_in_full(store: PostgresStore) -> None:
+async def test_evenly_spread_timers_are_claimed_in_order_and_in_full(store: PostgresStore) -> None:
     timers = [
         make_timer(f"t{n}", namespace="wide", num_shards=SHARDS, execute_at=at(n * 7 % 300))
         for n in range(300)
@@ -32,7 +32,9 @@ async def test_what_is_spread_evenly_comes_in_order_and_in_full(store: PostgresS
     assert await claim(store, leases, limit=LIMIT) == []
 
 
-async def test_what_is_in_one_shard_comes_in_order_and_ever_faster(store: PostgresStore) -> None:
+async def test_timers_of_one_shard_are_claimed_in_order_and_ever_faster(
+    store: PostgresStore,
+) -> None:
     crowded = [
         make_timer(f"t{n}", namespace="narrow", num_shards=1, execute_at=at(n)) for n in range(400)
     ]

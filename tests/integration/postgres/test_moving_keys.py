@@ -1,4 +1,4 @@
-"""A timer may be on its way from one table to another while a create of its key looks for it."""
+"""Creates of a key whose timer is moving from one table to another."""
 
 import asyncio
 from typing import Any
@@ -60,7 +60,7 @@ async def create_during(
     *write: Any,
     on_existing: OnExisting = OnExisting.KEEP,
 ) -> CreateResult:
-    """Create the newcomer while the write is under way and has to be waited for."""
+    """Create the newcomer, which waits for the write."""
     async with held(options, *write) as under_way:
         creation = asyncio.create_task(create(store, NEWCOMER, on_existing=on_existing))
         await under_way.is_waited_for(database)
@@ -70,7 +70,7 @@ async def create_during(
 
 
 @pytest.mark.parametrize("on_existing", OnExisting)
-async def test_while_it_is_claimed(
+async def test_a_create_during_a_claim(
     store: PostgresStore, options: PostgresOptions, database: Connection, on_existing: OnExisting
 ) -> None:
     leases = await own_shards(store)
@@ -84,7 +84,7 @@ async def test_while_it_is_claimed(
     assert await stored(store, TIMER.key) == result.timer
 
 
-async def test_while_it_comes_back_for_a_retry(
+async def test_a_create_during_a_retry(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     claimed = await claimed_one(store)
@@ -93,7 +93,7 @@ async def test_while_it_comes_back_for_a_retry(
     assert (result.timer.status, result.timer.attempt) == (TimerStatus.PENDING, 1)
 
 
-async def test_while_it_finishes(store: PostgresStore, options: PostgresOptions) -> None:
+async def test_a_create_during_a_completion(store: PostgresStore, options: PostgresOptions) -> None:
     claimed = await claimed_one(store)
     async with held(options, *settling(completion(claimed))) as under_way:
         (before,) = await create(store, NEWCOMER)
@@ -104,7 +104,7 @@ async def test_while_it_finishes(store: PostgresStore, options: PostgresOptions)
     assert after.timer.status is TimerStatus.COMPLETED
 
 
-async def test_while_it_is_canceled(
+async def test_a_create_during_a_cancellation(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await claimed_one(store)
@@ -119,7 +119,7 @@ async def test_while_it_is_canceled(
     assert result.timer.status is TimerStatus.CANCELED
 
 
-async def test_while_it_is_removed(
+async def test_a_create_during_a_removal(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await create(store, TIMER)
@@ -128,7 +128,7 @@ async def test_while_it_is_removed(
     assert await stored(store, TIMER.key) == NEWCOMER
 
 
-async def test_while_it_is_changed(
+async def test_a_create_during_a_change(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     await create(store, TIMER)
@@ -142,7 +142,7 @@ async def test_while_it_is_changed(
     assert await stored(store, TIMER.key) == result.timer
 
 
-async def test_while_another_one_creates_it(
+async def test_a_create_during_a_create(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     first = create_values([CreateRequest(TIMER, OnExisting.KEEP)])
@@ -151,7 +151,7 @@ async def test_while_another_one_creates_it(
 
 
 async def failed_one(store: PostgresStore) -> Redrive:
-    """A timer that has failed for good, and what redrives it."""
+    """A failed timer, and the statement that redrives it."""
     claimed = await claimed_one(store)
     without_retries = replace(claimed, retry_policy=None)
     assert await store.settle([failure(without_retries)]) == [True]
@@ -159,7 +159,7 @@ async def failed_one(store: PostgresStore) -> Redrive:
 
 
 @pytest.mark.parametrize("on_existing", OnExisting)
-async def test_while_it_is_redriven(
+async def test_a_create_during_a_redrive(
     store: PostgresStore, options: PostgresOptions, database: Connection, on_existing: OnExisting
 ) -> None:
     redrive = redrive_values([await failed_one(store)], at(9))
@@ -174,7 +174,7 @@ async def test_while_it_is_redriven(
         assert (result.existence, result.timer.delivery_id) == (Existence.REPLACED, "newcomer")
 
 
-async def test_while_a_redrive_of_it_is_given_up(
+async def test_a_create_during_a_redrive_that_is_rolled_back(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     redrive = redrive_values([await failed_one(store)], at(9))
@@ -186,7 +186,7 @@ async def test_while_a_redrive_of_it_is_given_up(
     assert (result.existence, result.timer.status) == (Existence.EXISTING, TimerStatus.FAILED)
 
 
-async def test_a_redrive_waits_for_a_create_that_looks_for_its_key(
+async def test_a_redrive_waits_for_a_create_of_its_key(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     redrive = await failed_one(store)
@@ -201,7 +201,7 @@ async def test_a_redrive_waits_for_a_create_that_looks_for_its_key(
     assert redriven.delivery_id == "again"
 
 
-async def test_a_redrive_finds_a_timer_gone_that_is_pruned(
+async def test_a_redrive_finds_a_pruned_timer_gone(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     redrive = await failed_one(store)
@@ -213,7 +213,7 @@ async def test_a_redrive_finds_a_timer_gone_that_is_pruned(
     assert await store.get(TIMER.key) is None
 
 
-async def test_a_settlement_waits_for_a_create_that_looks_for_its_key(
+async def test_a_settlement_waits_for_a_create_of_its_key(
     store: PostgresStore, options: PostgresOptions, database: Connection
 ) -> None:
     claimed = await claimed_one(store)

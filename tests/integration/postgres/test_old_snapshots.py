@@ -1,4 +1,4 @@
-"""A long transaction of somebody else keeps what was claimed in the way; claims begin after it."""
+"""A long transaction keeps dead rows of claimed timers; claims begin after them."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def options(new_options: PostgresOptions) -> PostgresOptions:
     return new_options
 
 
-async def test_what_was_claimed_long_ago_is_not_read_again(
+async def test_rows_of_timers_claimed_long_ago_are_not_read_again(
     store: PostgresStore, database: Connection, planner: Connection
 ) -> None:
     leases = await own_shards(store)

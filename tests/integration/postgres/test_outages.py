@@ -1,4 +1,4 @@
-"""Whatever happens to the database, a call ends, and the next one after the outage works."""
+"""Every call ends, whatever happens to the database, and calls after the outage work."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ from tests.postgres.relay import Relay
 
 PATIENCE_SECONDS = 30
 
-_END_THOSE_WHO_WAIT = """
+_END_WAITING_SESSIONS = """
     SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE $1 = ANY (pg_blocking_pids(pid))
 """
@@ -53,7 +53,7 @@ async def expect_unavailable(store: PostgresStore) -> None:
 
 
 async def expect_available(store: PostgresStore) -> None:
-    """A connection that broke may cost a call; after that everything works."""
+    """A broken connection may cost a call; after that all calls work."""
     for call in CALLS.values():
         for _ in range(10):
             try:
@@ -76,7 +76,7 @@ async def test_a_settlement_whose_connection_breaks_can_be_repeated(
     async with held(options, *taking) as takeover:
         settling = asyncio.create_task(store.settle(settlements[1:]))
         await takeover.is_waited_for(database)
-        ended = await database.fetchval(_END_THOSE_WHO_WAIT, takeover.pid)
+        ended = await database.fetchval(_END_WAITING_SESSIONS, takeover.pid)
         assert ended == 1
         with pytest.raises(StoreUnavailable):
             await settling
@@ -117,7 +117,7 @@ async def far_store(options: PostgresOptions) -> AsyncIterator[tuple[PostgresSto
         await store.close()
 
 
-async def test_a_network_that_is_cut(far_store: tuple[PostgresStore, Relay]) -> None:
+async def test_calls_fail_while_the_network_is_cut(far_store: tuple[PostgresStore, Relay]) -> None:
     store, relay = far_store
     relay.cut()
     await expect_unavailable(store)
@@ -125,7 +125,7 @@ async def test_a_network_that_is_cut(far_store: tuple[PostgresStore, Relay]) -> 
     await expect_available(store)
 
 
-async def test_a_network_that_swallows_everything(
+async def test_calls_fail_while_the_network_swallows_everything(
     far_store: tuple[PostgresStore, Relay],
 ) -> None:
     store, relay = far_store
@@ -186,7 +186,7 @@ async def test_a_statement_that_takes_too_long_ends(
     await hurried.close()
 
 
-async def test_a_wreck_that_is_too_much_for_one_statement_is_recovered_in_pieces(
+async def test_many_large_timers_are_recovered_in_pieces(
     options: PostgresOptions, store: PostgresStore
 ) -> None:
     large = HttpCallback(url="https://example.com", payload=Raw(b'"' + b"x" * 250_000 + b'"'))

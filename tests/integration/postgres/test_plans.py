@@ -80,7 +80,7 @@ KEY = TimerKey("default", "t1")
 
 
 def settlements(claims: int) -> list[Any]:
-    """Values of a settlement of timers that do not exist: enough for a plan."""
+    """Values of a settlement of unknown timers, which are enough for a plan."""
     ids = [f"t{n}" for n in range(claims)]
     ones, texts = [1] * claims, ["x"] * claims
     return [
@@ -238,15 +238,15 @@ async def test_a_claim_reads_little_more_than_it_claims(
     if shards > MAX_MERGED_SHARDS:
         values.append(20)
     plan = await run_explained(planner, claim_statement(shards), *values)
-    # Each is found once and taken once, and each shard is looked ahead in; where they are many,
-    # each is read a little further than needed.
+    # Each timer is found once and taken once, and one timer ahead is read in each shard. Of many
+    # shards, each is read a little further.
     spare = 16 * 20 if shards > MAX_MERGED_SHARDS else 0
     assert 2 * LIMIT <= rows_read(plan) <= 2 * LIMIT + 3 * 16 + spare
 
 
 @pytest.mark.parametrize("sort", SortField)
 @in_states(*FULL)
-async def test_a_page_reads_what_it_shows_and_skips(
+async def test_a_page_reads_its_limit_and_offset(
     store: PostgresStore,
     database: Connection,
     list_planner: Connection,
@@ -273,7 +273,7 @@ async def test_a_scan_is_merged_and_never_sorted(
 
 @pytest.mark.parametrize("descending", [False, True])
 @in_states(*FULL)
-async def test_a_scan_reads_what_it_answers_wherever_it_starts(
+async def test_a_scan_reads_its_limit_wherever_it_starts(
     store: PostgresStore,
     database: Connection,
     list_planner: Connection,
@@ -290,7 +290,7 @@ async def test_a_scan_reads_what_it_answers_wherever_it_starts(
         answered = len(await store.scan(query))
         statement = scan_statement(query.status, descending)
         plan = await run_explained(list_planner, statement, *scan_values(query), LIMIT)
-        # Each partition is read one further than it is needed, for each status in it.
+        # One more timer is read for each status in each partition.
         assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
 
 
@@ -306,10 +306,10 @@ async def test_timers_of_a_small_namespace_are_pruned_by_index(
 
 
 @in_states(*ALL)
-async def test_a_key_is_looked_for_by_the_index_of_the_keys(
+async def test_a_key_is_searched_for_in_the_index_of_the_keys(
     store: PostgresStore, database: Connection, planner: Connection
 ) -> None:
-    """Others begin with the namespace too, and seem as good as long as there is nothing in it."""
+    """Other indexes contain the namespace, too, and seem equally good while it is empty."""
     timers = [make_timer(f"new{n}") for n in range(100)]
     new_values = new_timer_values(timers, look=True)
     assert new_values is not None
@@ -332,13 +332,13 @@ async def test_a_key_is_looked_for_by_the_index_of_the_keys(
 
 @pytest.mark.parametrize("on_existing", OnExisting)
 @in_states(*ALL)
-async def test_a_create_looks_for_its_keys_by_index(
+async def test_a_create_searches_for_its_keys_by_index(
     store: PostgresStore,
     database: Connection,
     planner: Connection,
     on_existing: OnExisting,
 ) -> None:
-    """Some are new, some are pending, some are finished."""
+    """Some timers are new, some pending, some finished."""
     names = [f"{kind}{n}" for kind in ("new", "t", "f") for n in range(1, 30)]
     requests = [CreateRequest(make_timer(name), on_existing) for name in names]
     plans = await plans_within(planner, CREATE, *create_values(requests))
@@ -349,7 +349,7 @@ async def test_a_create_looks_for_its_keys_by_index(
 
 # Last, because its claims change the state.
 @in_states(*FULL)
-async def test_a_settlement_reads_what_it_settles(
+async def test_a_settlement_reads_only_its_timers(
     store: PostgresStore, database: Connection, planner: Connection
 ) -> None:
     leases = await own_shards(store)

@@ -1,4 +1,4 @@
-"""Migrations: once, by whoever is first, and never backwards."""
+"""Migrations: each is applied once, by one node, and never undone."""
 
 import asyncio
 from collections.abc import Callable
@@ -43,7 +43,7 @@ async def test_nodes_that_start_together_migrate_once(options: PostgresOptions) 
     assert len(max(applied, key=len)) == schema.newest_version()
 
 
-async def test_schemas_are_apart(options: PostgresOptions) -> None:
+async def test_schemas_are_migrated_separately(options: PostgresOptions) -> None:
     await schema.migrate(options)
     elsewhere = replace(options, schema=f"{options.schema}_not")
     assert await schema.check(elsewhere) == (None, schema.newest_version())
@@ -156,7 +156,7 @@ async def test_a_migration_that_never_gets_the_tables_says_so(
 async def test_a_schema_from_before_the_first_release_is_refused(
     options: PostgresOptions,
 ) -> None:
-    """Its version table has another name, so that its numbers are never taken for ours."""
+    """Its version table has another name, so its numbers are never mistaken for today's."""
     async with connected(options, ANY_PLAN) as connection:
         await connection.execute(
             f"CREATE SCHEMA {options.schema};"
@@ -200,7 +200,7 @@ class OtherServer:
         (150_000, "SQL_ASCII", "keeps text as SQL_ASCII, but Duetime needs"),
     ],
 )
-async def test_a_server_that_will_not_do_is_refused(
+async def test_an_unsuitable_server_is_refused(
     options: PostgresOptions, version: int, encoding: str, problem: str
 ) -> None:
     with pytest.raises(StoreUnavailable, match=problem):

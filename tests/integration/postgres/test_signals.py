@@ -1,4 +1,4 @@
-"""Signals: they arrive at every node, and whoever may have missed some is told."""
+"""Signals: they reach every node, and a node that may have missed some learns it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -28,7 +28,7 @@ Heard = str | dict[ShardNumber, Instant]
 
 
 class Listener:
-    """A receiver that remembers what it was told."""
+    """A receiver that records its signals."""
 
     def __init__(self) -> None:
         self._heard: asyncio.Queue[Heard] = asyncio.Queue()
@@ -71,7 +71,9 @@ def channel(options: PostgresOptions) -> str:
     return f"duetime_{options.schema}"
 
 
-async def test_every_node_is_told(options: PostgresOptions, signals: PostgresSignals) -> None:
+async def test_every_node_receives_a_signal(
+    options: PostgresOptions, signals: PostgresSignals
+) -> None:
     other, own_ears, other_ears = PostgresSignals(options), Listener(), Listener()
     await signals.start(own_ears)
     await other.start(other_ears)
@@ -96,7 +98,7 @@ async def test_any_number_of_shards_can_be_announced(signals: PostgresSignals) -
     assert heard == due
 
 
-async def test_nothing_to_announce_is_not_announced(signals: PostgresSignals) -> None:
+async def test_an_empty_announcement_is_not_sent(signals: PostgresSignals) -> None:
     ears = Listener()
     await signals.start(ears)
     await signals.announce_due({})
@@ -104,7 +106,7 @@ async def test_nothing_to_announce_is_not_announced(signals: PostgresSignals) ->
     assert await ears.next() == CHANGED
 
 
-async def test_schemas_do_not_hear_each_other(
+async def test_nodes_of_another_schema_receive_nothing(
     options: PostgresOptions, signals: PostgresSignals
 ) -> None:
     ears, elsewhere = Listener(), PostgresSignals(replace(options, schema="elsewhere"))
@@ -116,7 +118,7 @@ async def test_schemas_do_not_hear_each_other(
     await elsewhere.stop()
 
 
-async def test_a_broken_connection_is_made_again_and_told(
+async def test_a_broken_connection_is_replaced_and_reported(
     options: PostgresOptions, signals: PostgresSignals, watcher: Connection
 ) -> None:
     ears = Listener()
@@ -144,7 +146,7 @@ async def test_signals_start_without_a_database_and_find_it_later(
         await signals.stop()
 
 
-async def test_a_text_of_another_release_makes_everybody_look(
+async def test_a_signal_of_another_release_counts_as_missed_signals(
     options: PostgresOptions, signals: PostgresSignals, watcher: Connection
 ) -> None:
     ears = Listener()
