@@ -1,4 +1,4 @@
-"""Where this machine has PostgreSQL's programs, and as whom they may run.
+"""PostgreSQL's programs on this machine, and the user that runs them.
 
 PostgreSQL refuses to run as root, which is what tests in a container often are. Its programs then
 run as nobody, and everything they touch must be within that user's reach.
@@ -36,7 +36,7 @@ def run_as() -> RunAs:
 
 
 def hand_over(path: Path) -> None:
-    """Give a file or directory that we made to the user the programs run as."""
+    """Give a new file or directory to the user that runs the programs."""
     if os.getuid() == 0:
         os.chown(path, NOBODY, NOBODY)
 
@@ -62,7 +62,7 @@ def find_binaries() -> Path | None:
 
 
 def copied_if_out_of_reach(binaries: Path, directory: Path) -> Path:
-    """The same programs where nobody can run them: a checkout below /root is closed to others."""
+    """The same programs in a place where the user `nobody` can run them, unlike below /root."""
     if _within_reach(binaries):
         return binaries
     package = binaries.parent.parent
@@ -74,7 +74,7 @@ def copied_if_out_of_reach(binaries: Path, directory: Path) -> Path:
 
 
 def _wheel_binaries() -> list[Path]:
-    # Importing the package would make it print warnings; where it lies is all we need.
+    # Importing the package would print warnings; only its location is needed.
     found = importlib.util.find_spec(_WHEEL)
     folders = found.submodule_search_locations if found else None
     return [Path(folder) / "pginstall" / "bin" for folder in folders or ()]

@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Before a worker starts, in the process that controls it."""
+    """Called before a worker starts, in the process that controls it."""
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_RUN].directory)
 
 
@@ -59,7 +59,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url(pytestconfig: pytest.Config) -> str:
-    """A server that all tests of the run share, so each test works in a schema of its own."""
+    """A server that all tests of the run share; each test uses its own schema or an emptied one."""
     given = os.environ.get("DUETIME_TEST_POSTGRES_URL")
     if given:
         _check(given)
@@ -93,7 +93,7 @@ def drop_schema(url: str, schema: str) -> None:
 
 @pytest.fixture
 def make_postgres(pytestconfig: pytest.Config) -> MakePostgres:
-    """Makes a server that the test alone uses, and so may stop, crash and start again.
+    """Makes a server for this test only, which may stop, crash and restart it.
 
     >>> with make_postgres(durable=True) as server:
     ...     server.restart("immediate")
@@ -149,6 +149,6 @@ def _fetch_value(url: str, query: str) -> str:
 
 
 def _in_a_loop_of_its_own(work: Callable[[], Coroutine[None, None, ValueT]]) -> ValueT:
-    """For fixtures that tests with and without an event loop use alike."""
+    """Run the work in another thread: tests with and without an event loop use these fixtures."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(lambda: asyncio.run(work())).result()

@@ -44,7 +44,7 @@ def _crash(server: psutil.Process) -> None:
 
 def _ends(process: psutil.Process) -> bool:
     if sys.platform == "linux":
-        # Unlike psutil this does not wait for the parent as well, which may be slow to notice.
+        # Unlike psutil, this does not wait for the parent, which may be slow to notice the end.
         with contextlib.suppress(ProcessLookupError):
             end = select.poll()
             end.register(os.pidfd_open(process.pid))

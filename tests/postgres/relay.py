@@ -1,4 +1,4 @@
-"""A stretch of network between a server and its database that a test can break and mend."""
+"""A network between a server and its database that a test can break and heal."""
 
 import asyncio
 import socket
@@ -41,16 +41,16 @@ class Relay:
         self._await(self._cut)
 
     def freeze(self) -> None:
-        """Move no byte any more, but keep connections and accept new ones, as when a firewall
-        drops every packet. Nobody is told anything, also not that the other side has closed."""
+        """Move no more bytes, but keep connections and accept new ones, as when a firewall drops
+        every packet. Neither side learns that the other has closed."""
         self._await(self._freeze)
 
     def heal(self) -> None:
-        """Be a network again. Bytes held back while frozen arrive now."""
+        """Work again. Bytes held back while frozen arrive now."""
         self._await(self._heal)
 
     def heal_after(self, seconds: float) -> None:
-        """Heal by itself in a while; `wait_until_healed` tells when."""
+        """Heal after a while; `wait_until_healed` waits for it."""
         self._healed.clear()
         self._loop.call_soon_threadsafe(self._loop.call_later, seconds, self._heal_soon)
 
@@ -99,7 +99,7 @@ class Relay:
                 group.create_task(self._pump(reader, far_writer))
                 group.create_task(self._pump(far_reader, writer))
         except* (OSError, asyncio.CancelledError):
-            # Either side is gone, or the relay was cut: both sides get to see the end.
+            # Either side is gone, or the relay was cut: both sides see the end.
             pass
         finally:
             for each in writers:
@@ -136,8 +136,8 @@ class Relay:
 
 
 def _reserved_address() -> socket.socket:
-    """Bound but not listening: while the relay is cut, connections are refused, and nobody else
-    gets the port, also not as the near end of a connection."""
+    """A socket that is bound but does not listen. While the relay is cut, connections are refused,
+    and no other program gets the port, not even for an outgoing connection."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     reserved.bind(("127.0.0.1", 0))

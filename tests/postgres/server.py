@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, to be started, stopped, crashed and started again."""
+"""A PostgreSQL server that a test can start, stop, crash and restart."""
 
 import secrets
 import shutil
@@ -56,7 +56,7 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """The process that all others of this server are children of."""
+        """The id of the server's parent process."""
         return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
 
     @property
@@ -82,7 +82,7 @@ class PostgresServer:
                 self._pg_ctl("start")
                 return
             except subprocess.CalledProcessError:
-                # Another program may have taken the port between our look and the start.
+                # Another program may have taken the port meanwhile.
                 if left == 0 or "could not bind" not in self.log:
                     raise
 
@@ -99,7 +99,7 @@ class PostgresServer:
         password_file = self._directory / "password"
         password_file.write_text(self._password)
         hand_over(password_file)
-        # Passwords travel as they are: hashing them would cost every connection milliseconds.
+        # Plain passwords: hashing would cost every connection milliseconds.
         arguments = ["--auth=password", "--username", USER, "--pwfile", str(password_file)]
         arguments += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
         # A collation that is not byte order shows queries that rely on byte order by accident.
@@ -131,7 +131,7 @@ class PostgresServer:
         try:
             subprocess.run(
                 [self._binaries / program, *arguments],
-                # The server would hold on to a pipe for as long as it lives, hence the file.
+                # The server would keep a pipe open for as long as it lives.
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
                 stdin=subprocess.DEVNULL,

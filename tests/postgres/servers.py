@@ -1,4 +1,4 @@
-"""The PostgreSQL servers of one test run: one that all its processes share, and tests' own.
+"""The PostgreSQL servers of a test run: one that all processes share, others for single tests.
 
 The process that pytest was started as owns them: the controller if there are workers. It only
 makes a directory; the first test that needs a server starts it, and `guard` ends them all.
@@ -18,7 +18,7 @@ from tests.postgres.server import PostgresServer
 
 
 class TestRun:
-    """The side that owns the servers."""
+    """The process that owns the servers."""
 
     __test__ = False
 
@@ -36,7 +36,7 @@ class TestRun:
 
 
 class Servers:
-    """The side that uses them, in any process of the run."""
+    """The servers, as any process of the run uses them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -65,7 +65,7 @@ class Servers:
             cwd="/",
             start_new_session=True,
         )
-        # It outlives us, and Popen would warn about that.
+        # The guard outlives this process, and Popen would warn about that.
         process.returncode = 0
         assert process.stdout is not None
         with process.stdout as said:
@@ -73,7 +73,7 @@ class Servers:
 
 
 def _locked(path: Path) -> IO[str]:
-    """Waits for its turn. Closing the file, or the end of the process, gives it to the next."""
+    """The locked file, once it is free. Closing it, or the end of the process, frees it."""
     file = path.open("a")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file

@@ -1,4 +1,4 @@
-"""The driver understands addresses as the settings do."""
+"""The driver and the settings understand addresses in the same way."""
 
 import asyncpg
 import pytest

@@ -1,4 +1,4 @@
-"""The servers and the relay that other tests stand on do what those tests take for granted."""
+"""The test servers and the relay do what other tests rely on."""
 
 import asyncio
 
