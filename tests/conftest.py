@@ -1,7 +1,9 @@
-"""Fixtures for all suites, and the Hypothesis profile."""
+"""Fixtures for all suites, the order of tests, and the Hypothesis profile."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = [
@@ -13,6 +15,9 @@ pytest_plugins = [
     "tests.postgres.fixtures",
 ]
 
+TESTS = Path(__file__).parent
+SUITES_OF_LONG_TESTS = {"cluster", "crash", "e2e"}
+
 # An example may take long on a busy machine; no property is about that.
 settings.register_profile("duetime", deadline=None)
 settings.load_profile("duetime")
@@ -21,3 +26,9 @@ settings.load_profile("duetime")
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: while one waits for a server, another computes."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Suites of long tests come first, so that all workers end together, with short tests."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in SUITES_OF_LONG_TESTS)
