@@ -6,21 +6,21 @@ from msgspec import Struct
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from duetime.api.docs.operations import DOCUMENT_OPERATIONS, Documents
+from duetime.api.docs.routes import DOCUMENT_OPERATIONS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.errors import error_answer, method_not_allowed, no_such_path
-from duetime.api.http.operations import Endpoint, bind
-from duetime.api.platform import operations as platform
+from duetime.api.http.operation import Endpoint, bind
+from duetime.api.platform import routes as platform
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.namespaces import NamespacesV1
-from duetime.api.v1.operations import namespaces as v1_namespaces
-from duetime.api.v1.operations import timers as v1_timers
 from duetime.api.v1.router import PREFIX, RouterV1
+from duetime.api.v1.routes import namespaces as v1_namespaces
+from duetime.api.v1.routes import timers as v1_timers
 from duetime.api.v1.timers import TimersV1
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.domain.limits import DEFAULT_MAX_BODY_BYTES

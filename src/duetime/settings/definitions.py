@@ -14,7 +14,6 @@ from duetime.domain.limits import (
 )
 from duetime.domain.namespace import ConfiguredNamespace
 from duetime.settings.broker_address import broker_url, nats_url
-from duetime.settings.declaration import Definition, Group, definition_of, setting
 from duetime.settings.namespaces import namespace_list
 from duetime.settings.parsers import (
     any_text,
@@ -32,6 +31,7 @@ from duetime.settings.parsers import (
     whole_number,
 )
 from duetime.settings.postgres_address import PostgresAddress
+from duetime.settings.setting import Definition, Group, definition_of, setting
 from duetime.settings.values import (
     Auth,
     BrokerSettings,

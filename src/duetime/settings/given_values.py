@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dotenv.parser import parse_stream
 
-from duetime.settings.declaration import definition_of
 from duetime.settings.definitions import SETTINGS
 from duetime.settings.namespaces import NamespaceTables
 from duetime.settings.parsers import suggestion, without_secrets
+from duetime.settings.setting import definition_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

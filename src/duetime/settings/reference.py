@@ -7,8 +7,8 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
-from duetime.settings.declaration import Definition
 from duetime.settings.definitions import SETTINGS
+from duetime.settings.setting import Definition
 
 EXAMPLE_PATH = Path(".env.example")
 PAGE_PATH = Path("docs/reference/configuration.md")

@@ -12,7 +12,7 @@ from duetime.api.openapi.document import openapi_document
 from duetime.api.platform.examples import CREATE, CREATE_NATS, UPDATE
 from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
-from duetime.api.v1.operations import examples as v1
+from duetime.api.v1.routes import examples as v1
 from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
 from duetime.ports.endpoints import EndpointState, EndpointStatus

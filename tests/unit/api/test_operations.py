@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from duetime.api.docs.operations import DOCUMENT_OPERATIONS
 from duetime.api.docs.page import render
-from duetime.api.http.operations import Operation
+from duetime.api.docs.routes import DOCUMENT_OPERATIONS
+from duetime.api.http.operation import Operation
 from duetime.api.openapi.document import OPERATIONS, openapi_document
-from duetime.api.platform.operations import CREATE_TIMER
+from duetime.api.platform.routes import CREATE_TIMER
 from duetime.domain.instants import Instant
 from tests.unit.api.asgi_client import ApiBench, call
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from starlette.types import Message, Receive, Scope, Send
 
 from duetime.api.http.answers import CLOSE, Answer
-from duetime.api.http.operations import Handler
+from duetime.api.http.operation import Handler
 from duetime.domain.errors import TooLarge
 
 

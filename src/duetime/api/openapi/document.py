@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import json
 
 from duetime import __version__
-from duetime.api.http.operations import (
+from duetime.api.http.operation import (
     JSON_MEDIA,
     SERVICE,
     Body,
@@ -19,15 +19,15 @@ from duetime.api.http.operations import (
     Response,
 )
 from duetime.api.openapi.schemas import schema_name, schemas_of
-from duetime.api.platform.operations import HEALTH_OPERATIONS
-from duetime.api.platform.operations import TIMER_OPERATIONS as PLATFORM_TIMER_OPERATIONS
-from duetime.api.platform.operations import TIMERS as PLATFORM_TIMERS
-from duetime.api.v1.operations.namespaces import (
+from duetime.api.platform.routes import HEALTH_OPERATIONS
+from duetime.api.platform.routes import TIMER_OPERATIONS as PLATFORM_TIMER_OPERATIONS
+from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
+from duetime.api.v1.routes.namespaces import (
     ENDPOINT_OPERATIONS,
     NAMESPACE_OPERATIONS,
     NAMESPACES,
 )
-from duetime.api.v1.operations.timers import TIMER_OPERATIONS, TIMERS
+from duetime.api.v1.routes.timers import TIMER_OPERATIONS, TIMERS
 
 OPERATIONS: tuple[Operation[Any], ...] = (
     *PLATFORM_TIMER_OPERATIONS,

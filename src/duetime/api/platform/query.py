@@ -1,6 +1,6 @@
 """The query parameters of the list of timers."""
 
-from duetime.api.http.operations import choice_parameter, number_parameter
+from duetime.api.http.operation import choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
 from duetime.api.http.values import ORDERS, STATUSES
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_PAGE_OFFSET, MAX_PLATFORM_PAGE_TIMERS

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from msgspec import UNSET, json
 from msgspec.structs import replace
 
-from duetime.api.http.operations import Json, Parameter, choice_parameter, number_parameter
+from duetime.api.http.operation import Json, Parameter, choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
 from duetime.api.http.types import INSTANT, KEY_LENGTH
 from duetime.api.http.values import ORDERS, STATUSES, parse_instant

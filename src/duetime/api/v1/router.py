@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
-from duetime.api.http.operations import Endpoint, Operation
+from duetime.api.http.operation import Endpoint, Operation
 from duetime.api.http.query import parameters
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
 from duetime.ports.clock import Clock

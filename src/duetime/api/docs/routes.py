@@ -4,7 +4,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.docs.page import docs_answer
 from duetime.api.http.answers import Answer
-from duetime.api.http.operations import Operation
+from duetime.api.http.operation import Operation
 from duetime.api.openapi.document import openapi_json
 from duetime.ports.clock import Clock
 

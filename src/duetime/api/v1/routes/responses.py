@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from duetime.api.http.operations import Examples, Response
+from duetime.api.http.operation import Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
-from duetime.api.v1.operations.examples import EXECUTE_AT
+from duetime.api.v1.routes.examples import EXECUTE_AT
 
 _UNACCEPTABLE = "A value is not acceptable, or the namespace does not exist."
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duetime.api.http.operations import Body, Callback, Response
+from duetime.api.http.operation import Body, Callback, Response
 from duetime.api.http.types import INSTANT, InstantText
-from duetime.api.v1.operations.examples import CALLBACK, NEXT_EXECUTE_AT
+from duetime.api.v1.routes.examples import CALLBACK, NEXT_EXECUTE_AT
 
 
 class CallbackRequest(Struct, frozen=True, rename="camel"):

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from duetime.api.http.errors import Code
-from duetime.api.http.operations import (
+from duetime.api.http.operation import (
     SERVICE,
     Body,
     Callback,

@@ -1,6 +1,6 @@
 """The operations of the v1 API on timers."""
 
-from duetime.api.http.operations import Body, Json, Operation, Parameter, Response, Tag, links
+from duetime.api.http.operation import Body, Json, Operation, Parameter, Response, Tag, links
 from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
 from duetime.api.v1.answer_types import (
     EXISTENCE_HEADER,
@@ -11,10 +11,6 @@ from duetime.api.v1.answer_types import (
     TimerPage,
 )
 from duetime.api.v1.listing import IMPORT_PARAMETERS, LIST_PARAMETERS
-from duetime.api.v1.operations import examples
-from duetime.api.v1.operations import responses as failures
-from duetime.api.v1.operations.callback import TIMER_CALLBACK
-from duetime.api.v1.operations.responses import ok, with_failures
 from duetime.api.v1.request_types import (
     BatchBody,
     CreateBody,
@@ -23,6 +19,10 @@ from duetime.api.v1.request_types import (
     SelectionBody,
     UpdateBody,
 )
+from duetime.api.v1.routes import examples
+from duetime.api.v1.routes import responses as failures
+from duetime.api.v1.routes.callback import TIMER_CALLBACK
+from duetime.api.v1.routes.responses import ok, with_failures
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.store import Existence
 

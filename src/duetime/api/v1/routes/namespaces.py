@@ -1,14 +1,14 @@
 """The operations of the v1 API on namespaces and endpoints."""
 
-from duetime.api.http.operations import SERVICE, Body, Operation, Parameter, Tag
+from duetime.api.http.operation import SERVICE, Body, Operation, Parameter, Tag
 from duetime.api.http.types import KEY_TEXT
 from duetime.api.v1.answer_types import EndpointListAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.namespaces import NamespacesV1
-from duetime.api.v1.operations import examples
-from duetime.api.v1.operations import responses as failures
-from duetime.api.v1.operations.responses import ok, with_failures
 from duetime.api.v1.request_types import NamespaceBody
+from duetime.api.v1.routes import examples
+from duetime.api.v1.routes import responses as failures
+from duetime.api.v1.routes.responses import ok, with_failures
 
 NAMESPACES = Tag("Namespaces v1", "Scopes of ids, each with settings for its timers.")
 
