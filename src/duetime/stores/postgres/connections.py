@@ -1,7 +1,7 @@
 """Connections to the database: settings, pools, and connections for one piece of work."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ class Connection(Protocol):
     async def fetchval(self, statement: str, *values: Any) -> Any: ...
 
     async def execute(self, statement: str, *values: Any) -> str: ...
+
+    def cursor(self, statement: str, *values: Any) -> AsyncIterable[Row]: ...
 
     def transaction(self, *, isolation: str | None = None, readonly: bool = False) -> Any: ...
 

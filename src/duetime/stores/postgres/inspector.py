@@ -192,8 +192,11 @@ async def _audit(connection: Connection, now: Instant) -> AuditReport:
     findings = []
     for check in _CHECKS:
         findings += await _findings(connection, check, Instant(now - OVERDUE_TOO_LONG))
-    unreadable = unreadable_claims(await connection.fetch(_EXECUTING))
-    findings += finding(UNREADABLE, list(unreadable))
+    unreadable: list[str] = []
+    # Row by row, because thousands of executing timers may have large payloads.
+    async for row in connection.cursor(_EXECUTING):
+        unreadable += unreadable_claims([row])
+    findings += finding(UNREADABLE, unreadable)
     findings += _imbalance(accepted, removed, pruned, await connection.fetchval(_ROWS))
     return AuditReport(
         accepted=accepted,
