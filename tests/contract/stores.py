@@ -54,7 +54,7 @@ class Site:
         await storage.store.close()
 
     async def close(self) -> None:
-        """Close what is still open."""
+        """Close the store that is still open, if any."""
 
 
 class PostgresSite(Site):

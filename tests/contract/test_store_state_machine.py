@@ -164,8 +164,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(kind=lease_kinds)
     def executing(self, kind: LeaseKind) -> None:
         leases = self.leases(kind)
-        told = self.run(self.store.executing(leases))
-        assert fields_by_key(told) == fields_by_key(self.model.executing(leases))
+        claims = self.run(self.store.executing(leases))
+        assert fields_by_key(claims) == fields_by_key(self.model.executing(leases))
 
     @rule(
         key=keys,
@@ -210,9 +210,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.now = Instant(self.now + 1)
         self.create([(key, delay, OnExisting.KEEP, None)])
 
-    @rule(wanted=st.lists(keys, max_size=6))
-    def redrive(self, wanted: list[TimerKey]) -> None:
-        redrives = [Redrive(key=key, delivery_id=self.new_delivery_id()) for key in wanted]
+    @rule(chosen=st.lists(keys, max_size=6))
+    def redrive(self, chosen: list[TimerKey]) -> None:
+        redrives = [Redrive(key=key, delivery_id=self.new_delivery_id()) for key in chosen]
         answer = self.run(self.store.redrive_if_failed(redrives, self.now))
         assert answer == self.model.redrive_if_failed(redrives, self.now)
 

@@ -15,7 +15,7 @@ CHUNK_BYTES = 64 * 1024
 class Relay:
     """Forwards TCP connections to the host and port of a URL, from a thread of its own.
 
-    `url` is the same URL with the relay's address. Whoever connects to it may be another process.
+    `url` is the same URL with the relay's address. Other processes may connect to it, too.
     `cut`, `freeze` and `heal` return once they have taken effect; they are for any thread, and
     short enough to be called from an event loop.
     """

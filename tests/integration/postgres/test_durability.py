@@ -40,8 +40,8 @@ async def test_a_server_that_does_not_sync_is_logged(
     with structlog.testing.capture_logs() as logs:
         await store.open()
     await store.close()
-    told = {entry["setting"] for entry in logs if entry["event"] == "store.not_durable"}
-    assert ("fsync" in told) == (fsync == "off")
+    settings = {entry["setting"] for entry in logs if entry["event"] == "store.not_durable"}
+    assert ("fsync" in settings) == (fsync == "off")
 
 
 async def _note_setting_of_creates(database: asyncpg.Connection, schema: str) -> None:

@@ -88,8 +88,8 @@ async def be_an_engine(store: PostgresStore, random: Random, node: str) -> None:
     for _ in range(ROUNDS):
         await store.heartbeat(node, NodeFacts(), join=True)
         seen = {state.shard: state.epoch for state in await store.shards()}
-        wanted = random.sample(sorted(seen), random.randrange(1, SHARDS + 1))
-        leases = await store.claim_shards({s: seen[ShardNumber(s)] for s in wanted}, owner=node)
+        chosen = random.sample(sorted(seen), random.randrange(1, SHARDS + 1))
+        leases = await store.claim_shards({s: seen[ShardNumber(s)] for s in chosen}, owner=node)
         await store.recover(leases)
         claims = await claim(store, leases, limit=random.randrange(1, KEYS))
         random.shuffle(claims)

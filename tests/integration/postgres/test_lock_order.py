@@ -1,7 +1,7 @@
 """All writes lock timers in the order of their keys, so that no deadlock can occur.
 
 In each test a write waits for the first of two keys. It must not hold the second one meanwhile:
-whoever holds the first would wait for it, and PostgreSQL would have to end one of them.
+the holder of the first would wait for it, and PostgreSQL would have to end one of them.
 """
 
 import asyncio

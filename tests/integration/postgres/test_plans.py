@@ -238,8 +238,8 @@ async def test_a_claim_reads_little_more_than_it_claims(
     if shards > MAX_MERGED_SHARDS:
         values.append(20)
     plan = await run_explained(planner, claim_statement(shards), *values)
-    # Each timer is found once and taken once, and one timer ahead is read in each shard. Of many
-    # shards, each is read a little further.
+    # Each timer is found once and taken once, and one timer ahead is read in each shard. If the
+    # shards are many, each is read a little further.
     spare = 16 * 20 if shards > MAX_MERGED_SHARDS else 0
     assert 2 * LIMIT <= rows_read(plan) <= 2 * LIMIT + 3 * 16 + spare
 

@@ -1,4 +1,4 @@
-"""Members: who beats, who left, who is forgotten."""
+"""Members: nodes join, beat, leave and are forgotten."""
 
 from typing import Protocol
 

@@ -46,12 +46,12 @@ async def stored(store: TimerStore, key: TimerKey) -> Timer:
 async def own_shards(
     store: LeaseStore, shards: Iterable[int] | None = None, *, owner: str = "node-1"
 ) -> dict[ShardNumber, Epoch]:
-    """Take these shards, or all, from whoever has them."""
-    wanted = None if shards is None else set(shards)
+    """Take these shards, or all, from their owners."""
+    chosen = None if shards is None else set(shards)
     seen = {
         state.shard: state.epoch
         for state in await store.shards()
-        if wanted is None or state.shard in wanted
+        if chosen is None or state.shard in chosen
     }
     leases = await store.claim_shards(seen, owner=owner)
     assert leases.keys() == seen.keys()

@@ -134,8 +134,8 @@ CREATE VIEW timers AS
 -- a pending one is replaced where `replace_pending` is true.
 --
 -- A key may move from table to table during the search. The new rows are therefore inserted first:
--- from then on nobody else can make these keys pending. The other two tables are searched after
--- that, in a statement with its own snapshot (in a volatile function each statement gets one).
+-- from then on no other session can make these keys pending. The other two tables are searched
+-- after that, in a statement with its own snapshot (in a volatile function each statement gets one).
 -- `look` is false when the ids are known to be new and the search can be skipped.
 --
 -- Here and everywhere, rows are locked in the order of their keys, so that no deadlock can occur.
@@ -369,8 +369,8 @@ END
 $$;
 
 -- Drops a partition with all its timers, and answers how many they were. The timers are counted
--- while nobody can add any, and the ledger is updated in the same transaction, so the audit's sums
--- stay exact. A drop blocks every reader of the history: it fails if it does not get its lock at
+-- while no session can add any, and the ledger is updated in the same transaction, so the audit's
+-- sums stay exact. A drop blocks every reader of the history: it fails if it does not get its lock at
 -- once. The answer is NULL when another session is dropping the partition, or has dropped it.
 CREATE FUNCTION drop_history_partition(partition_name text)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
