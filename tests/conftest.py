@@ -1,6 +1,7 @@
 """Fixtures for all suites, the order of tests, and the Hypothesis profile."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,13 @@ SUITES_OF_LONG_TESTS = {"cluster", "crash", "e2e"}
 # An example may take long on a busy machine; no property is about that.
 settings.register_profile("duetime", deadline=None)
 settings.load_profile("duetime")
+
+
+def pytest_configure() -> None:
+    """A shell lets programs that it starts in the background ignore SIGINT. Commands under test
+    would inherit that, and not end at Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -113,12 +113,12 @@ async def test_a_timer_waiting_for_its_retry_can_be_canceled(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
     receiver.script("/fails", Answer(500))
-    policy = {"max_retries": 1, "initial_interval": "500ms"}
+    policy = {"max_retries": 1, "initial_interval": "2s"}
     timer_id = await create_soon(api, f"{receiver.url}/fails", retry_policy=policy)
     await receiver.wait_for(1)
     waiting = await wait_for_status(api, timer_id, "pending")
     assert waiting["last_error"] == "HTTP 500"
-    later = await create_timer(api, f"{receiver.url}/later", in_ms(1_000))
+    later = await create_timer(api, f"{receiver.url}/later", in_ms(2_500))
     assert (await api.delete(f"/timers/{timer_id}")).status_code == 200
     await wait_for_status(api, later, "completed")
     assert [request.target for request in receiver.requests] == ["/fails", "/later"]

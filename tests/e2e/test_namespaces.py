@@ -11,7 +11,7 @@ from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.command import run_command
 from tests.e2e.databases import Database, on_every_database, on_postgresql
 from tests.e2e.server_process import API_KEY, ServerProcess
-from tests.e2e.timer_requests import in_ms
+from tests.e2e.timer_requests import Json, in_ms, post_create
 
 pytestmark = pytest.mark.e2e
 
@@ -40,8 +40,9 @@ def server(shared_server: ServerProcess) -> ServerProcess:
 
 
 async def create(api: httpx.AsyncClient, namespace: str, url: str, **members: object) -> None:
-    body = {"namespace": namespace, "id": "1", "executeAt": format_instant(in_ms(100))}
-    answer = await api.post("/api/v1/timers", json={**body, "callbackUrl": url, **members})
+    body: Json = {"namespace": namespace, "id": "1", "executeAt": format_instant(in_ms(100))}
+    body |= {"callbackUrl": url, **members}
+    answer = await post_create(api, "/api/v1/timers", body, instant="executeAt")
     assert answer.status_code == 200, answer.text
 
 

@@ -14,7 +14,7 @@ from tests.brokers.running_broker import RunningBroker
 from tests.e2e.command import run_command
 from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import API_KEY, ServerProcess
-from tests.e2e.timer_requests import Json, get_timer, in_ms, wait_for_status
+from tests.e2e.timer_requests import Json, get_timer, in_ms, post_create, wait_for_status
 from tests.polling import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
@@ -163,6 +163,6 @@ def _body(execute_at: Instant, callback: Json, **more: object) -> Json:
 async def _create(
     api: httpx.AsyncClient, execute_at: Instant, callback: Json, **more: object
 ) -> str:
-    answer = await api.post("/timers", json=_body(execute_at, callback, **more))
+    answer = await post_create(api, "/timers", _body(execute_at, callback, **more))
     assert answer.status_code == 201, answer.text
     return str(answer.json()["data"]["id"])

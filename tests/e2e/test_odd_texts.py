@@ -78,5 +78,5 @@ async def test_only_equal_keys_are_the_same(api: httpx.AsyncClient) -> None:
 def _body(url: str, content: bytes) -> bytes:
     """A create request, with the content as payload and as metadata."""
     callback = b'{"type": "http", "url": "%s", "payload": %s}' % (url.encode(), content)
-    due_at = format_instant(in_ms(150)).encode()
+    due_at = format_instant(in_ms(500)).encode()
     return b'{"execute_at": "%s", "callback": %s, "metadata": %s}' % (due_at, callback, content)

@@ -262,7 +262,7 @@ async def test_a_callback_without_a_payload_has_no_body(
 async def test_repeats_with_one_idempotency_key_create_one_timer(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
-    body = timer_body(f"{receiver.url}/once", in_ms(400), idempotency_key="order-1")
+    body = timer_body(f"{receiver.url}/once", in_ms(1_000), idempotency_key="order-1")
     first = await api.post("/timers", json=body)
     again = await api.post("/timers", json=body)
     other = await api.post("/timers", json={**body, "metadata": {"not": "the same"}})

@@ -117,11 +117,11 @@ async def test_a_timer_fails_when_its_retries_are_used_up_and_can_be_redriven(
 async def test_the_answer_of_a_callback_can_reschedule_the_timer(
     api: httpx.AsyncClient, receiver: CallbackReceiver
 ) -> None:
-    next_at = in_ms(400)
+    next_at = in_ms(1_500)
     again = {"ok": False, "nextExecuteAt": format_instant(next_at)}
     receiver.script("/hook", Answer(500), Answer(body=json.dumps(again).encode()), OK)
-    body = v1_body("again", f"{receiver.url}/hook", in_ms(100), retryPolicy=QUICK_RETRIES)
-    await api.post(TIMERS, json=body)
+    body = v1_body("again", f"{receiver.url}/hook", in_ms(500), retryPolicy=QUICK_RETRIES)
+    assert (await api.post(TIMERS, json=body)).status_code == 200
     timer = await wait_for_v1(api, "again", "completed", "failed")
     requests = receiver.of("/hook")
     assert [request.headers["timer-attempt"] for request in requests] == ["1", "2", "1"]

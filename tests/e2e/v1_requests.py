@@ -6,6 +6,7 @@ from urllib.parse import quote
 import httpx
 
 from duetime.domain.instants import Instant, format_instant
+from tests.e2e.timer_requests import post_create
 from tests.polling import poll
 
 Json = dict[str, Any]
@@ -25,7 +26,8 @@ def v1_path(id: str, namespace: str = "default") -> str:
 async def create_v1(
     api: httpx.AsyncClient, id: str, url: str, execute_at: Instant, **more: Any
 ) -> Json:
-    answer = await api.post(TIMERS, json=v1_body(id, url, execute_at, **more))
+    body = v1_body(id, url, execute_at, **more)
+    answer = await post_create(api, TIMERS, body, instant="executeAt")
     assert answer.status_code == 200, answer.text
     timer: Json = answer.json()
     return timer
