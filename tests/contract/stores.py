@@ -15,7 +15,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.sqlite import SqliteStore
 from duetime.testing.store_contract import Store
-from tests.postgres.emptying import empty_schema
+from tests.postgres.emptying import SchemaEmptier
 
 STORES = os.environ.get("DUETIME_TEST_STORES", "memory,sqlite,postgresql").split(",")
 SHARED_STORES = [name for name in STORES if name != "sqlite"]
@@ -65,17 +65,18 @@ class PostgresSite(Site):
         self._options = options
         super().__init__(lambda: lambda: PostgresStore(self._options))
         self._storage: Storage | None = None
+        self._emptier = SchemaEmptier(options)
 
     async def open_empty(self) -> Storage:
         storage, self._storage = self._storage, None
         if storage is None:
             storage = await super().open_empty()
-        await empty_schema(self._options)
+        await self._emptier.empty()
         return storage
 
     async def put_back(self, storage: Storage) -> None:
         try:
-            await storage.store.ping()
+            await storage.store.namespaces()
             self._storage = storage
         except StoreUnavailable:
             # The test has closed the store.
@@ -84,6 +85,7 @@ class PostgresSite(Site):
     async def close(self) -> None:
         if self._storage is not None:
             await self._storage.store.close()
+        await self._emptier.close()
 
 
 def site_of(store_name: str, directory: Path, request: pytest.FixtureRequest) -> Site:

@@ -12,8 +12,20 @@ _RESET_LEDGER = """
 """
 
 
-async def empty_schema(options: PostgresOptions) -> None:
-    """Delete all rows of a migrated schema; partitions of the history stay, empty."""
-    connection = await asyncpg.connect(options.url, server_settings={"search_path": options.schema})
-    await connection.execute("; ".join([_EMPTY, _RESET_LEDGER]))
-    await connection.close()
+class SchemaEmptier:
+    """Deletes all rows of a migrated schema, again and again. Partitions of the history stay."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._options = options
+        self._connection: asyncpg.Connection | None = None
+
+    async def empty(self) -> None:
+        if self._connection is None:
+            self._connection = await asyncpg.connect(
+                self._options.url, server_settings={"search_path": self._options.schema}
+            )
+        await self._connection.execute(f"{_EMPTY}; {_RESET_LEDGER}")
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()

@@ -8,7 +8,7 @@ import pytest
 from duetime.domain.namespace import Namespace
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
-from tests.postgres.emptying import empty_schema
+from tests.postgres.emptying import SchemaEmptier
 from tests.postgres.fixtures import dropped_schema
 
 
@@ -42,7 +42,9 @@ async def store(options: PostgresOptions) -> AsyncIterator[PostgresStore]:
     """Opened and empty but for the namespace "default" of 16 shards."""
     store = PostgresStore(options)
     await store.open()
-    await empty_schema(options)
+    emptier = SchemaEmptier(options)
+    await emptier.empty()
+    await emptier.close()
     await store.add_namespace(Namespace("default", 16))
     yield store
     await store.close()
