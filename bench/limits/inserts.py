@@ -1,11 +1,12 @@
 """The bare limit of batches and imports: the same timers straight into one table of the database.
 
-No service, no HTTP, no checks, nothing read back: what remains is what the database takes to keep
-rows with random keys and random due instants, a batch a commit. It runs in its own process. Rows
-are made between the stretches that are timed.
+There is no service, no HTTP, no check and no read: only rows with random keys and random due
+instants, a batch a commit. The loop runs in its own process. Rows are made between the stretches
+that are timed.
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,28 +22,36 @@ from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import PAYLOAD_BYTES, payload_text, random_id
 from bench.harness.load_generator import RandomInstants
 from bench.stores.store_under_test import StoreUnderTest
+from duetime.stores.sqlite.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT
+from duetime.stores.sqlite.connections import WRITER_CACHE_KIB
+from duetime.stores.sqlite.writer import ENOUGH_TIMERS_FOR_COMMIT
 
 SCHEMA = "bench_insert_limit"
 STRETCH = 50_000
-CACHE_KIB = 65_536
-LOG_PAGES_BEFORE_CHECKPOINT = 8_192
 TIMEOUT_SECONDS = 300.0
 CALLBACK_URL = "http://127.0.0.1:9/"
 
+# The columns that both stores index, and the content of a create.
 TABLE = """
     CREATE TABLE timers (
         namespace TEXT NOT NULL, id TEXT NOT NULL, execute_at BIGINT NOT NULL,
         created_at BIGINT NOT NULL, callback_url TEXT NOT NULL, payload TEXT NOT NULL,
-        PRIMARY KEY (namespace, id))
+        timer_uuid {blob} NOT NULL, PRIMARY KEY (namespace, id))
 """
 DUE_INDEX = "CREATE INDEX timers_due ON timers (execute_at)"
-INSERT_VALUES = "INSERT INTO timers VALUES (?, ?, ?, ?, ?, ?)"
+# The indexes that the SQLite store has on a pending timer.
+SQLITE_INDEXES = (
+    "CREATE INDEX timers_due ON timers (execute_at, timer_uuid)",
+    "CREATE INDEX timers_created ON timers (namespace, created_at)",
+    "CREATE INDEX timers_execute ON timers (namespace, execute_at, timer_uuid)",
+)
+INSERT_VALUES = "INSERT INTO timers VALUES (?, ?, ?, ?, ?, ?, ?)"
 INSERT_ARRAYS = """
     INSERT INTO timers SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+        $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bytea[])
 """
 
-Row = tuple[str, str, int, int, str, str]
+Row = tuple[str, str, int, int, str, str, bytes]
 
 
 class Inserts(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,17 +78,17 @@ class Table(Protocol):
 
 
 class SqliteTable:
-    """With the cache that the service has, and checkpoints as rare: SQLite's defaults are slower,
+    """A table with the service's indexes, cache and rare checkpoints: SQLite's defaults are slower,
     and a limit should not be easy to beat."""
 
     def __init__(self, file: Path) -> None:
         self._connection = apsw.Connection(str(file))
         self._connection.pragma("journal_mode", "wal")
         self._connection.pragma("synchronous", "full")
-        self._connection.pragma("cache_size", -CACHE_KIB)
+        self._connection.pragma("cache_size", -WRITER_CACHE_KIB)
         self._connection.pragma("wal_autocheckpoint", LOG_PAGES_BEFORE_CHECKPOINT)
-        self._connection.execute(TABLE)
-        self._connection.execute(DUE_INDEX)
+        for statement in (TABLE.format(blob="BLOB"), *SQLITE_INDEXES):
+            self._connection.execute(statement)
 
     def insert(self, rows: list[Row]) -> None:
         with self._connection:
@@ -96,7 +105,7 @@ class PostgresTable:
             asyncpg.connect(url, server_settings={"search_path": SCHEMA})
         )
         self._execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
-        for statement in (f"CREATE SCHEMA {SCHEMA}", TABLE, DUE_INDEX):
+        for statement in (f"CREATE SCHEMA {SCHEMA}", TABLE.format(blob="BYTEA"), DUE_INDEX):
             self._execute(statement)
 
     def insert(self, rows: list[Row]) -> None:
@@ -152,20 +161,25 @@ def row_of(number: int, instants: RandomInstants) -> Row:
     due_us = instants.due_us(number)
     payload = payload_text(number, due_us, PAYLOAD_BYTES)
     created_at = instants.earliest_us
-    return ("default", random_id(), due_us, created_at, CALLBACK_URL, payload)
+    return ("default", random_id(), due_us, created_at, CALLBACK_URL, payload, os.urandom(16))
 
 
 def measure_inserts(
     store: StoreUnderTest, instants: RandomInstants, *, warm_up: int, count: int, batch: int
 ) -> InsertLimit:
-    """Called in the parent: insert in a process of its own."""
+    """Called in the parent: insert in a process of its own.
+
+    The SQLite store joins waiting batches in one transaction, so the bare table gets transactions
+    of the size at which the store's end.
+    """
     settings: Mapping[str, str] = store.settings
+    url = settings["DATABASE_URL"] if "PG_SCHEMA" in settings else None
     inserts = Inserts(
         file=str(store.directory / "limit.db"),
-        url=settings["DATABASE_URL"] if "PG_SCHEMA" in settings else None,
+        url=url,
         warm_up=warm_up,
         count=count,
-        batch=batch,
+        batch=ENOUGH_TIMERS_FOR_COMMIT if url is None else batch,
         instants=instants,
     )
     with Child("bench.limits.inserts") as child:

@@ -14,7 +14,7 @@ from duetime.domain.transitions import Redrive
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.sqlite import SqliteStore, changing, claiming, lists
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.creating import create_timers
+from duetime.stores.sqlite.creating import NewTimer, create_timers
 from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.settling import settle
 from duetime.testing.store_contract.steps import at, brought_to, completion, own_shards, reschedule
@@ -84,7 +84,7 @@ def test_writes_search_indexes(
     key = TimerKey("default", "pending-0")
     redrive = Redrive(key=TimerKey("default", "failed-0"), delivery_id="d")
     existing = [
-        CreateRequest(make_timer(f"pending-{n}", execute_at=at(3)), OnExisting.REPLACE)
+        NewTimer.of(CreateRequest(make_timer(f"pending-{n}", execute_at=at(3)), OnExisting.REPLACE))
         for n in range(100)
     ]
     operations: dict[str, Operation] = {

@@ -29,7 +29,7 @@ from duetime.ports.store import (
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.checkpointer import Checkpointer
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
-from duetime.stores.sqlite.creating import create_timers, is_one_statement
+from duetime.stores.sqlite.creating import NewTimer, create_timers, is_one_statement
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.schema import migrate
@@ -77,7 +77,8 @@ class SqliteStore:
         return await self._quick.run(namespaces.read_namespaces)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        return list(await self._writer.submit_batch(_CREATE, requests))
+        new = [NewTimer.of(request) for request in requests]
+        return list(await self._writer.submit_batch(_CREATE, new))
 
     async def get(self, key: TimerKey) -> Timer | None:
         return await self._quick.run(partial(get_timer, key=key))

@@ -20,9 +20,9 @@ Result = TypeVar("Result")
 _Answer = tuple[asyncio.Future[Any], Any]
 
 MAX_SUBMISSIONS_PER_COMMIT = 256
-ENOUGH_TIMERS_FOR_COMMIT = 1_000
-"""Timers after which a commit takes no more submissions. More would hardly make a commit cheaper,
-and while these are written the event loop can prepare the next ones."""
+ENOUGH_TIMERS_FOR_COMMIT = 2_000
+"""Timers after which a commit takes no more submissions. Imports are a tenth faster than with half
+as many; with more, claims would wait longer behind an import."""
 
 _log = structlog.get_logger()
 
