@@ -27,9 +27,8 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
-from duetime.stores.memory.due_queue import DueEntry
-from duetime.stores.memory.shard import Shard
-from duetime.stores.memory.timer_table import TimerTable
+from duetime.stores.memory.timer_queue import QueueEntry
+from duetime.stores.memory.timer_table import Shard, TimerTable
 
 
 class MemoryStore:
@@ -128,11 +127,11 @@ class MemoryStore:
         if after is not None:
             here = (after.execute_at, after.timer_uuid)
             if query.descending:
-                timers = (timer for timer in timers if _place(timer) < here)
+                timers = (timer for timer in timers if _position(timer) < here)
             else:
-                timers = (timer for timer in timers if _place(timer) > here)
+                timers = (timer for timer in timers if _position(timer) > here)
         first = nlargest if query.descending else nsmallest
-        return first(query.limit, timers, key=_place)
+        return first(query.limit, timers, key=_position)
 
     async def count_scan(self, query: ScanQuery) -> int:
         return sum(1 for _ in self._timers.in_range(query))
@@ -155,7 +154,7 @@ class MemoryStore:
         claims: list[Claim] = []
         while heads and len(claims) < limit:
             entry, number = heads[0]
-            if entry.due_at > until_inclusive:
+            if entry.at > until_inclusive:
                 break
             claims.append(self._claim(entry, leases[number], now))
             following = self._timers.shards[number].pending.first()
@@ -163,7 +162,7 @@ class MemoryStore:
                 heappop(heads)
             else:
                 heapreplace(heads, (following, number))
-        return ClaimBatch(claims=claims, next_due_at=heads[0][0].due_at if heads else None)
+        return ClaimBatch(claims=claims, next_due_at=heads[0][0].at if heads else None)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return [self._settle(settlement) for settlement in settlements]
@@ -259,14 +258,14 @@ class MemoryStore:
         return redriven
 
     def _leased(self, leases: Leases) -> list[tuple[ShardNumber, Shard]]:
-        """The shards of the leases that still hold."""
+        """The leased shards whose epoch is still the leased one."""
         return [
             (number, shard)
             for number, epoch in leases.items()
             if (shard := self._timers.shards[number]).epoch == epoch
         ]
 
-    def _claim(self, entry: DueEntry, epoch: Epoch, now: Instant) -> Claim:
+    def _claim(self, entry: QueueEntry, epoch: Epoch, now: Instant) -> Claim:
         timer = self._timers.get(entry.key)
         assert timer is not None
         claimed = transitions.claimed(timer, epoch=epoch, now=now)
@@ -287,7 +286,7 @@ class MemoryStore:
         return True
 
 
-def _place(timer: Timer) -> tuple[Instant, bytes]:
+def _position(timer: Timer) -> tuple[Instant, bytes]:
     return timer.execute_at, timer.timer_uuid
 
 

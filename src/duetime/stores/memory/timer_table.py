@@ -5,11 +5,22 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
 
 from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber, TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import ScanQuery
-from duetime.stores.memory.finished_queue import FinishedQueue
-from duetime.stores.memory.shard import Shard
+from duetime.stores.memory.timer_queue import TimerQueue
+
+
+class Shard:
+    """A lease and live timers: `pending` and `executing` together hold the keys of all of them."""
+
+    __slots__ = ("epoch", "executing", "owner", "pending")
+
+    def __init__(self) -> None:
+        self.epoch = Epoch(0)
+        self.owner: str | None = None
+        self.pending = TimerQueue()
+        self.executing: set[TimerKey] = set()
 
 
 class TimerTable:
@@ -19,7 +30,7 @@ class TimerTable:
         self.shards: defaultdict[ShardNumber, Shard] = defaultdict(Shard)
         self._live: dict[TimerKey, Timer] = {}
         self._finished: dict[TimerKey, Timer] = {}
-        self._history: defaultdict[str, FinishedQueue] = defaultdict(FinishedQueue)
+        self._history: defaultdict[str, TimerQueue] = defaultdict(TimerQueue)
         self._counts: defaultdict[str, Counter[TimerStatus]] = defaultdict(Counter)
 
     def get(self, key: TimerKey) -> Timer | None:
@@ -35,12 +46,12 @@ class TimerTable:
         self._counts[timer.key.namespace][timer.status] += 1
         if timer.status.is_finished:
             self._finished[timer.key] = timer
-            self._history[timer.key.namespace].put(timer)
+            self._history[timer.key.namespace].put(timer, timer.updated_at)
             return
         self._live[timer.key] = timer
         shard = self.shards[timer.shard]
         if timer.status is TimerStatus.PENDING:
-            shard.pending.put(timer)
+            shard.pending.put(timer, timer.due_at)
         else:
             shard.executing.add(timer.key)
 
@@ -74,7 +85,7 @@ class TimerTable:
         ]
         heapify(heads)
         pruned = 0
-        while heads and pruned < limit and heads[0][0].finished_at < finished_before:
+        while heads and pruned < limit and heads[0][0].at < finished_before:
             entry, name = heads[0]
             self._forget(entry.key)
             pruned += 1

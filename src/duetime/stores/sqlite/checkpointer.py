@@ -1,4 +1,4 @@
-"""Moving the write-ahead log into the database file, beside the writer."""
+"""Copying the write-ahead log into the database file, beside the writer."""
 
 import os
 import threading
@@ -12,22 +12,25 @@ from duetime.stores.sqlite.connections import connect
 _log = structlog.get_logger()
 
 LOG_PAGES_BEFORE_CHECKPOINT = 8_192
-"""32 MiB of log. Less would mean more checkpoints, more a longer recovery after a crash."""
+"""Pages in the log that start a checkpoint: 32 MiB. A smaller log would need more checkpoints, a
+larger one a longer recovery after a crash."""
 
 FEW_PAGES = 512
+"""Pages that may be left to the writer."""
+
 MAX_PASSES = 4
-"""The thread copies again while the writer has added more than a few pages meanwhile."""
+"""Passes of the thread over a log to which the writer keeps adding."""
 
 _CACHE_KIB = 1_024
 
 
 class Checkpointer:
-    """Copies the log in two steps, so that the writer is stalled for the second, short one only.
+    """Copies the log in two steps, of which only the second, short one stalls the writer.
 
-    The thread copies what is in the log while the writer goes on, until little is left. Then the
-    writer, between two commits, copies that little: the log is then wholly copied, and the next
-    commit starts it from its beginning. Without the second step the log would grow for as long
-    as the writer is busy.
+    The thread copies the log while the writer goes on, until little is left. Then the writer,
+    between two commits, copies the rest. The log is then wholly copied, and the next commit starts
+    it from its beginning. Without the second step the log would grow for as long as the writer is
+    busy.
     """
 
     def __init__(self, path: Path, writing: apsw.Connection) -> None:
@@ -62,8 +65,8 @@ class Checkpointer:
         self._connection.close()
 
     def close_file(self) -> None:
-        """Called after all connections are closed: closing any descriptor of a file lets go of
-        all locks that the process has on it, also of SQLite's."""
+        """Called after all connections are closed: closing any descriptor of a file releases all
+        locks that the process has on it, also SQLite's."""
         os.close(self._database)
 
     def _on_commit(self, _connection: apsw.Connection, _name: str, log_pages: int) -> int:
@@ -71,10 +74,10 @@ class Checkpointer:
         return int(apsw.SQLITE_OK)
 
     def _sync(self) -> None:
-        """Write what was copied to disk.
+        """Sync the copied pages to disk.
 
-        SQLite does that only when a checkpoint reaches the end of the log: all of it would be
-        left to the writer's step, which took 90 ms on a store of two million timers.
+        SQLite syncs only when a checkpoint reaches the end of the log. The writer's step would
+        then sync everything, which took 90 ms on a store of two million timers.
         """
         try:
             os.fdatasync(self._database)
@@ -96,9 +99,9 @@ class Checkpointer:
 
 
 def _checkpoint(connection: apsw.Connection) -> int:
-    """Copy what can be copied; how many pages of the log are copied now.
+    """Copy as much of the log as readers allow; returns the number of pages copied so far.
 
-    Nothing is lost by a checkpoint that fails: the log stays as it is until the next one.
+    A checkpoint that fails loses nothing: the log stays as it is until the next one.
     """
     try:
         _, copied_pages = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
