@@ -118,14 +118,18 @@ class StoreUnavailable(Unavailable):
     """The store cannot do its work now. A write may or may not have taken place, but never in
     part.
 
-    `told` is the message for callers of an API, where `message` is for operators only.
+    `public_message` is for callers of an API, where `message` is for operators only.
     """
 
     what = "store"
 
-    def __init__(self, message: str, *, told: str | None = None) -> None:
+    def __init__(self, message: str, *, public_message: str | None = None) -> None:
         super().__init__(message)
-        self.told = message if told is None else told
+        self.public_message = message if public_message is None else public_message
+
+
+class SchemaRefused(StoreUnavailable):
+    """The store has a schema that this release cannot use, and trying again does not help."""
 
 
 class SettingsError(DuetimeError):

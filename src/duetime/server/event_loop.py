@@ -8,6 +8,8 @@ from typing import TypeVar
 
 ResultT = TypeVar("ResultT")
 
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def run(main: Coroutine[None, None, ResultT]) -> ResultT:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -23,17 +25,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def stop_signal() -> asyncio.Event:
-    """An event that SIGINT and SIGTERM set. A second signal ends the process at once."""
+    """An event that SIGINT and SIGTERM set. A second signal, of either kind, ends
+    the process at once."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def stop(number: signal.Signals) -> None:
+    def stop() -> None:
         stopped.set()
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
     return stopped
 
 

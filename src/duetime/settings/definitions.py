@@ -348,7 +348,7 @@ class LoadingSettings:
         log_level,
         None,
         "trace, debug, info, warn, error",
-        "Another name for LOG_LEVEL, which takes precedence.",
+        "Another name for LOG_LEVEL. LOG_LEVEL wins if both are set.",
     )
     duetime_config: Path | None = setting(
         "Configuration file",

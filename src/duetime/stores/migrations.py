@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused
 
 Migration = tuple[int, str]
 """Number and script."""
@@ -23,7 +23,7 @@ def read_migrations(package: str) -> list[Migration]:
 
 def refuse_newer(stored: int | None, newest: int) -> None:
     if stored is not None and stored > newest:
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"the database has schema version {stored}, but this release of Duetime knows only"
             f" version {newest}: start a newer release"
         )

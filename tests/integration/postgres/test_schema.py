@@ -174,8 +174,8 @@ async def test_a_schema_from_before_the_first_release_is_refused(
             await use(options)
         assert caught.value.message == (
             f"PostgreSQL ({options.place}): the schema '{options.schema}' is from before the first"
-            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name, or drop the"
-            f" schema with its timers (DROP SCHEMA {options.schema} CASCADE)"
+            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name (to keep the"
+            " timers, export them with the version that wrote the schema, and import them)"
         )
     async with connected(options, ANY_PLAN) as connection:
         assert await connection.fetchval("SELECT to_regclass('applied_migrations')") is None

@@ -44,7 +44,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
             structlog.get_logger().error(
                 "api.unavailable", path=scope["path"], reason=error.message
             )
-        message = error.told if isinstance(error, StoreUnavailable) else error.message
+        message = error.public_message if isinstance(error, StoreUnavailable) else error.message
         return answer(status, code, message, None)
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error

@@ -100,7 +100,7 @@ def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
     status = getattr(error, "status", None)
     if status is not None:
         return error.message, {"status": status.label}
-    return (error.told if isinstance(error, StoreUnavailable) else error.message), {}
+    return (error.public_message if isinstance(error, StoreUnavailable) else error.message), {}
 
 
 def no_such_path(now: Instant) -> Answer:

@@ -1,6 +1,7 @@
 """Imports: streams of timers of any length, one JSON object per line."""
 
 import asyncio
+from bisect import insort
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -152,7 +153,7 @@ class Import:
             existing=self._existing,
             conflicts=self._conflicts,
             invalid=self._invalid,
-            errors=sorted(self._errors, key=lambda error: error.line),
+            errors=self._errors,
         )
 
     async def _create(self, block: Block) -> None:
@@ -212,8 +213,12 @@ class Import:
             self._conflicts += 1
         else:
             self._invalid += 1
-        if len(self._errors) < MAX_IMPORT_ERRORS:
-            self._errors.append(self._line_error(line, entry, error))
+        # Blocks are written side by side, so a later line may be refused before an earlier one.
+        if len(self._errors) == MAX_IMPORT_ERRORS:
+            if line > self._errors[-1].line:
+                return
+            del self._errors[-1]
+        insort(self._errors, self._line_error(line, entry, error), key=lambda each: each.line)
 
     def _line_error(self, line: int, entry: BatchEntry, error: DuetimeError) -> LineError:
         namespace, id = entry_key(entry, self._default_namespace or DEFAULT_NAMESPACE)

@@ -45,7 +45,7 @@ def store_error(error: Exception, options: PostgresOptions) -> Exception:
         return error
     return StoreUnavailable(
         f"PostgreSQL ({options.place}): {problem}",
-        told="the database is not available, try again later",
+        public_message="the database is not available, try again later",
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.stores.migrations import Migration, read_migrations, refuse_newer
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
 from duetime.stores.postgres.options import PostgresOptions
@@ -73,7 +73,7 @@ async def migrate(options: PostgresOptions) -> list[int]:
                     return await _apply(connection, options)
             except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
                 await connection.execute(_LET_OTHERS_WORK)
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"PostgreSQL ({options.place}): the schema could not be migrated, because its tables"
             " are in use all the time: try again, or stop what holds them for so long"
         )
@@ -120,10 +120,10 @@ async def stored_version(connection: Connection, options: PostgresOptions) -> in
     assert tables is not None
     is_from_before_first_release, has_versions = tables
     if is_from_before_first_release:
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"PostgreSQL ({options.place}): the schema {options.schema!r} is from before the first"
-            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name, or drop the"
-            f" schema with its timers (DROP SCHEMA {options.schema} CASCADE)"
+            " release of Duetime and cannot be upgraded: set PG_SCHEMA to another name (to keep the"
+            " timers, export them with the version that wrote the schema, and import them)"
         )
     if not has_versions:
         return None

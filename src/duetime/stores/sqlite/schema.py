@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused
 from duetime.stores.migrations import Migration, read_migrations, refuse_newer
 
 APPLICATION_ID = int.from_bytes(b"DueT")
@@ -19,11 +19,11 @@ def migrations() -> list[Migration]:
 def stored_version(connection: apsw.Connection) -> int:
     """The schema version of the file; 0 when nothing is in it yet.
 
-    Raises `StoreUnavailable` for a file from before the first release.
+    Raises `SchemaRefused` for a file from before the first release.
     """
     version = int(connection.pragma("user_version"))
     if version and connection.pragma("application_id") != APPLICATION_ID:
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"{connection.filename} is from before the first release of Duetime and cannot be"
             " upgraded: start with a new file (to keep the timers, export them with the version"
             " that wrote the file, and import them)"

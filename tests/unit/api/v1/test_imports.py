@@ -9,7 +9,8 @@ from msgspec import json
 from duetime.api.app import ApiRules
 from duetime.api.v1.batch_entries import BatchEntry
 from duetime.api.v1.batches import BatchCreation, Outcome
-from duetime.api.v1.imports import Import
+from duetime.api.v1.imports import BLOCK_BYTES, Import
+from duetime.api.v1.request_types import CreateBody
 from duetime.domain.timer import TimerStatus
 from duetime.service.validation import TimerRules
 from tests.unit.api.asgi_client import API_KEY, Reply, call
@@ -153,6 +154,29 @@ async def test_only_the_first_errors_are_listed(bench: V1Bench) -> None:
     answer = (await send(bench, [b"x\n" * 1_000])).json
     assert answer["invalid"] == 1_000
     assert [error["line"] for error in answer["errors"]] == list(range(1, 101))
+
+
+async def test_the_first_errors_are_listed_when_a_later_block_is_written_first(
+    bench: V1Bench,
+) -> None:
+    later_is_written = asyncio.Event()
+
+    class FirstBlockLast(BatchCreation):
+        async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
+            outcomes = await super().create(entries)
+            if outcomes and isinstance(entries[0], CreateBody) and entries[0].id == "first":
+                await asyncio.wait_for(later_is_written.wait(), 10)
+            else:
+                later_is_written.set()
+            return outcomes
+
+    async def in_two_blocks() -> AsyncIterator[bytes]:
+        yield lines(create_body("first")) + b"x\n" * 150
+        yield b"x\n" * BLOCK_BYTES
+
+    batches = FirstBlockLast(bench.service_with(TimerRules(min_delay_ms=0)), bench.namespaces)
+    answer = await Import(batches, None, max_line_bytes=1_000).run(in_two_blocks())
+    assert [error.line for error in answer.errors] == list(range(2, 102))
 
 
 async def test_an_instant_in_the_past_is_due_at_once(bench: V1Bench) -> None:

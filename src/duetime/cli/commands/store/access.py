@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar, assert_never
 
 from duetime.cli.terminal import ExitCode, fail
-from duetime.domain.errors import DuetimeError, SettingsError
+from duetime.domain.errors import DuetimeError, SchemaRefused, SettingsError
 from duetime.ports.inspection import StoreInspector
 from duetime.server.event_loop import run
 from duetime.settings import (
@@ -33,9 +33,11 @@ def store_settings(config: Path | None) -> Settings:
 
 
 def run_on_store(main: Coroutine[None, None, ResultT]) -> ResultT:
-    """Run the coroutine. Ends the command if the store cannot be reached."""
+    """Run the coroutine. Ends the command if the store cannot be reached or used."""
     try:
         return run(main)
+    except SchemaRefused as error:
+        fail(error.message, ExitCode.FAILED)
     except DuetimeError as error:
         fail(error.message, ExitCode.UNREACHABLE)
 

@@ -18,7 +18,7 @@ from duetime.cli.commands.store.access import (
     run_on_store,
     store_settings,
 )
-from duetime.cli.commands.store.liveness import findings_of_silence, look_twice
+from duetime.cli.commands.store.liveness import can_tell, findings_of_silence, look_twice
 from duetime.cli.output.audit_views import AcceptedCheck, audit_document, print_audit
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.terminal import ExitCode, fail, refuse
@@ -70,7 +70,8 @@ async def _audit(
 ) -> tuple[AuditReport, AcceptedCheck | None]:
     async with opened(inspector):
         report = await inspector.audit(SystemClock().now())
-        if report.overdue and isinstance(settings.store, PostgresStoreSettings):
+        is_shared = isinstance(settings.store, PostgresStoreSettings)
+        if report.overdue and is_shared and can_tell(settings.lease_seconds):
             facts, silent = await look_twice(inspector, settings.lease_seconds)
             silence = findings_of_silence(facts, silent)
             report = replace(report, findings=[*report.findings, *silence])

@@ -19,11 +19,10 @@ def can_tell(lease_seconds: float) -> bool:
 
 
 async def look_twice(
-    inspector: StoreInspector, lease_seconds: float, first: ClusterFacts | None = None
+    inspector: StoreInspector, lease_seconds: float
 ) -> tuple[ClusterFacts, set[str]]:
-    """The cluster, and the members whose beats did not change between two reads. `first` replaces
-    the first read; the wait is the same."""
-    before = await inspector.cluster() if first is None else first
+    """The cluster, and the members whose beats did not change between two reads."""
+    before = await inspector.cluster()
     await SystemClock().sleep(lease_seconds / _BEATS_PER_LEASE * BEATS_TO_WAIT)
     after = await inspector.cluster()
     beats = {member.node: member.beat for member in before.view.members}

@@ -39,7 +39,7 @@ def endpoints(
     """Show the endpoints that are being called or failed recently, and their circuit breakers.
 
     An `open` endpoint keeps failing or hanging: only a few attempts at a time go there until one
-    succeeds. Failures that count are a refused connection, no valid answer in time, 5xx, 408 and
+    succeeds. Failures that count are no connection, no valid answer in time, 5xx, 408 and
     429, but not 404. Each node has its own view; this is the view of the node that answers.
     """
     client = V1Client(server, api_key)

@@ -53,7 +53,7 @@ def list_timers(
     cursor: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Continue after the last page, with the same other options."
+            metavar="TEXT", help="Cursor from the previous page; only `--limit` may differ."
         ),
     ] = None,
     server: ServerOption = None,
