@@ -23,7 +23,7 @@ run(main())
 KINDS = (signal.SIGINT, signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("first", "second"), product(KINDS, KINDS))
+@pytest.mark.parametrize(("first", "second"), list(product(KINDS, KINDS)))
 def test_a_second_signal_of_either_kind_ends_the_process(
     first: signal.Signals, second: signal.Signals
 ) -> None:
