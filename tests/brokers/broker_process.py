@@ -22,15 +22,24 @@ _PR_SET_PDEATHSIG = 1
 
 
 class BrokerProcess:
-    """Runs `command`, which listens on `port`; its output goes to the file `log`.
+    """Runs `command`, which listens on `port`; its output goes to the file `log`. With a
+    `probe`, a line and the beginning of a busy answer, the broker is ready once it answers the line
+    in another way.
 
     The broker ends with the process that started it, however that ends.
     """
 
-    def __init__(self, command: Sequence[str | Path], port: int, log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        port: int,
+        log: Path,
+        probe: tuple[bytes, bytes] | None = None,
+    ) -> None:
         self._command = list(map(str, command))
         self._port = port
         self._log = log
+        self._probe = probe
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,14 +73,25 @@ class BrokerProcess:
         for _ in range(PATIENCE_SECONDS * 1_000 // POLL_MS):
             if self._process.poll() is not None:
                 break
-            with contextlib.suppress(OSError):
-                socket.create_connection((HOST, self._port), timeout=1).close()
+            if self._answers():
                 return
             # Ends early if the process ends.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(POLL_MS / 1_000)
         self.kill()
         raise RuntimeError(f"{self._command[0]} did not start:\n{self.log}")
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self._port), timeout=1) as connection:
+                if self._probe is None:
+                    return True
+                line, busy = self._probe
+                connection.sendall(line)
+                answer = connection.recv(1_024)
+                return bool(answer) and not answer.startswith(busy)
+        except OSError:
+            return False
 
     def stop(self) -> None:
         """SIGTERM. Returns when the process has ended."""

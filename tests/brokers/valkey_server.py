@@ -25,7 +25,8 @@ class ValkeyServer:
             *("--appendfsync", "always"),
             *options,
         ]
-        self.process = BrokerProcess(command, port, directory / "server.log")
+        probe = (b"PING\r\n", b"-LOADING")
+        self.process = BrokerProcess(command, port, directory / "server.log", probe)
 
     def restart(self) -> None:
         """As after a crash."""

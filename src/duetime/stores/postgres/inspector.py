@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
@@ -170,12 +170,12 @@ class PostgresInspector:
 def _require_newest(stored: int | None, options: PostgresOptions) -> None:
     newest = newest_version()
     if stored is None:
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"PostgreSQL ({options.place}) has no timers in the schema {options.schema!r}:"
             " start the service or run duetime migrate first"
         )
     if stored != newest:
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"PostgreSQL ({options.place}) has schema version {stored}, but this release of"
             f" Duetime reads version {newest}: "
             + ("use a newer release" if stored > newest else "run duetime migrate first")

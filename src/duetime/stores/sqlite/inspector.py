@@ -8,7 +8,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
@@ -179,7 +179,7 @@ class SqliteInspector:
 def schema_version(path: Path) -> int:
     """The schema version of the file; 0 when there is no file, or nothing in it yet.
 
-    Raises `StoreUnavailable` for a file from before the first release.
+    Raises `SchemaRefused` for a file from before the first release.
     """
     if not path.exists():
         return 0
@@ -198,7 +198,7 @@ def _open_to_inspect(path: Path) -> apsw.Connection:
     version, known = schema_version(path), migrations()[-1][0]
     if version != known:
         advice = "use a newer release" if version > known else "run duetime migrate first"
-        raise StoreUnavailable(
+        raise SchemaRefused(
             f"{path} has schema version {version}, but this release of Duetime reads"
             f" version {known}: {advice}"
         )
