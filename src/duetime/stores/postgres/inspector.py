@@ -170,7 +170,7 @@ class PostgresInspector:
 def _require_newest(stored: int | None, options: PostgresOptions) -> None:
     newest = newest_version()
     if stored is None:
-        raise SchemaRefused(
+        raise StoreUnavailable(
             f"PostgreSQL ({options.place}) has no timers in the schema {options.schema!r}:"
             " start the service or run duetime migrate first"
         )
