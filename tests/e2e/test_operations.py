@@ -122,7 +122,8 @@ async def test_a_database_from_before_the_first_release_is_refused(
     await connection.execute(
         f"CREATE SCHEMA {postgres_schema};"
         f"CREATE TABLE {postgres_schema}.schema_version AS"
-        " SELECT generate_series(1, 8) AS version"
+        " SELECT generate_series(1, 8) AS version;"
+        f"CREATE TABLE {postgres_schema}.pending_timers (created_at bigint)"
     )
     await connection.close()
     store = {"DATABASE_URL": postgres_url, "PG_SCHEMA": postgres_schema}

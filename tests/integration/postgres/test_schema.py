@@ -181,6 +181,17 @@ async def test_a_schema_from_before_the_first_release_is_refused(
         assert await connection.fetchval("SELECT to_regclass('applied_migrations')") is None
 
 
+async def test_a_version_table_of_another_program_is_left_alone(options: PostgresOptions) -> None:
+    async with connected(options, ANY_PLAN) as connection:
+        await connection.execute(
+            f"CREATE SCHEMA {options.schema}; CREATE TABLE schema_version (version integer)"
+        )
+    assert await schema.check(options) == (None, schema.newest_version())
+    assert await schema.migrate(options) != []
+    async with connected(options, ANY_PLAN) as connection:
+        assert await connection.fetchval("SELECT count(*) FROM schema_version") == 0
+
+
 class OtherServer:
     """A connection to a server of another kind."""
 

@@ -1,17 +1,20 @@
 """Migrations of the SQLite file, and the files that are refused."""
 
+import threading
 from pathlib import Path
 
 import apsw
 import pytest
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.stores.migrations import Migration
 from duetime.stores.sqlite import SqliteStore
-from duetime.stores.sqlite.inspector import SqliteInspector, schema_version
-from duetime.stores.sqlite.schema import migrate, migrations
+from duetime.stores.sqlite import store as store_module
+from duetime.stores.sqlite.connections import connect
+from duetime.stores.sqlite.inspector import SqliteInspector
+from duetime.stores.sqlite.schema import migrate, migrations, schema_version
 from duetime.testing.store_contract.steps import at, brought_to, own_shards
 from duetime.testing.timers import make_timer
 
@@ -130,3 +133,65 @@ async def test_a_file_from_before_the_first_release_is_refused(prerelease: Path)
     with pytest.raises(StoreUnavailable, match=message):
         schema_version(prerelease)
     assert prerelease.read_bytes() == before
+
+
+@pytest.mark.parametrize("journal_mode", ["delete", "wal"])
+@pytest.mark.parametrize(
+    ("application_id", "version"), [(0, 0), (0, 7), (0x47504B47, 0), (0x47504B47, 1)]
+)
+async def test_a_file_of_another_program_is_refused_and_left_as_it_was(
+    path: Path, application_id: int, version: int, journal_mode: str
+) -> None:
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", journal_mode)
+    connection.execute("CREATE TABLE accounts (name TEXT); INSERT INTO accounts VALUES ('a')")
+    connection.pragma("application_id", application_id)
+    connection.pragma("user_version", version)
+    connection.close()
+    before = path.read_bytes()
+    message = "timers.db is not a Duetime file: choose another path"
+    with pytest.raises(SchemaRefused, match=message):
+        await SqliteStore(path).open()
+    with pytest.raises(SchemaRefused, match=message):
+        await SqliteInspector(path).open()
+    with pytest.raises(SchemaRefused, match=message):
+        schema_version(path)
+    assert path.read_bytes() == before
+
+
+async def test_an_empty_file_with_the_mark_of_another_program_is_refused(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.pragma("application_id", 0x47504B47)
+    connection.close()
+    with pytest.raises(SchemaRefused, match="not a Duetime file"):
+        await SqliteStore(path).open()
+
+
+@pytest.mark.parametrize("failing", ["Readers", "Checkpointer", "migrate"])
+async def test_a_store_that_fails_to_open_lets_go_of_the_file(
+    path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[apsw.Connection] = []
+
+    def recording_connect(path: Path, cache_kib: int) -> apsw.Connection:
+        opened.append(connect(path, cache_kib))
+        return opened[-1]
+
+    def fail(*_: object, **__: object) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    await fill(path)
+    threads = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "connect", recording_connect)
+        patch.setattr(store_module, failing, fail)
+        with pytest.raises(StoreUnavailable, match=r"cannot open .* disk I/O error"):
+            await SqliteStore(path).open()
+    (connection,) = opened
+    with pytest.raises(apsw.ConnectionClosedError):
+        connection.execute("SELECT 1")
+    left = {each.name for each in set(threading.enumerate()) - threads}
+    assert not any(name.startswith("duetime") for name in left)
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()

@@ -20,7 +20,8 @@ _MAX_TRIES = 300
 _SERVER = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
 
 _VERSION_TABLES = """
-    SELECT to_regclass($1 || '.schema_version') IS NOT NULL,
+    SELECT to_regclass($1 || '.schema_version') IS NOT NULL
+               AND to_regclass($1 || '.pending_timers') IS NOT NULL,
            to_regclass($1 || '.applied_migrations') IS NOT NULL
 """
 _NEWEST_APPLIED = "SELECT max(version) FROM applied_migrations"
@@ -115,7 +116,8 @@ async def check_server(connection: Connection, options: PostgresOptions) -> None
 
 async def stored_version(connection: Connection, options: PostgresOptions) -> int | None:
     """The schema's version, None if there is no schema. Refuses one from before the first release:
-    its versions were numbered differently, in the table `schema_version`."""
+    its versions were numbered differently, in the table `schema_version`. Alone, a table of that
+    name may belong to another program."""
     tables = await connection.fetchrow(_VERSION_TABLES, f'"{options.schema}"')
     assert tables is not None
     is_from_before_first_release, has_versions = tables

@@ -34,12 +34,26 @@ def connect(path: Path, cache_kib: int) -> apsw.Connection:
     as they take. The checkpointer runs them beside the writer.
     """
     connection = apsw.Connection(str(path), statementcachesize=128)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("wal_autocheckpoint", 0)
+        connection.pragma("cache_size", -cache_kib)
+        connection.pragma("temp_store", "memory")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def not_opened(path: Path, error: apsw.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot open {path} as a SQLite database: {error}")
+
+
+def open_read_only(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", "full")
-    connection.pragma("wal_autocheckpoint", 0)
-    connection.pragma("cache_size", -cache_kib)
-    connection.pragma("temp_store", "memory")
     return connection
 
 

@@ -28,13 +28,14 @@ from duetime.stores.audit_checks import (
 from duetime.stores.claim_rows import unreadable_claims
 from duetime.stores.sqlite.claiming import CLAIM_AS_TEXT
 from duetime.stores.sqlite.connections import (
-    BUSY_TIMEOUT_MS,
     Statements,
+    not_opened,
+    open_read_only,
     read_in_one_view,
     store_error,
 )
 from duetime.stores.sqlite.leasing import read_shards
-from duetime.stores.sqlite.schema import migrations, stored_version
+from duetime.stores.sqlite.schema import migrations, schema_version
 from duetime.stores.sqlite.tables import FINISHED_STATE, FINISHED_TABLE, IS_OF_TIMER, LIVE_STATE
 
 _CACHE_KIB = 65_536
@@ -176,22 +177,6 @@ class SqliteInspector:
             raise
 
 
-def schema_version(path: Path) -> int:
-    """The schema version of the file; 0 when there is no file, or nothing in it yet.
-
-    Raises `SchemaRefused` for a file from before the first release.
-    """
-    if not path.exists():
-        return 0
-    connection = _open_read_only(path)
-    try:
-        return stored_version(connection)
-    except apsw.Error as error:
-        raise _not_opened(path, error) from error
-    finally:
-        connection.close()
-
-
 def _open_to_inspect(path: Path) -> apsw.Connection:
     if not path.is_file():
         raise StoreUnavailable(f"cannot open {path}: there is no such file")
@@ -202,21 +187,12 @@ def _open_to_inspect(path: Path) -> apsw.Connection:
             f"{path} has schema version {version}, but this release of Duetime reads"
             f" version {known}: {advice}"
         )
-    return _open_read_only(path)
-
-
-def _open_read_only(path: Path) -> apsw.Connection:
     try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection = open_read_only(path)
         connection.pragma("cache_size", -_CACHE_KIB)
     except apsw.Error as error:
-        raise _not_opened(path, error) from error
+        raise not_opened(path, error) from error
     return connection
-
-
-def _not_opened(path: Path, error: apsw.Error) -> StoreUnavailable:
-    return StoreUnavailable(f"cannot open {path} as a SQLite database: {error}")
 
 
 def _in_one_view(connection: apsw.Connection, read: Callable[[Statements], Result]) -> Result:

@@ -3,8 +3,10 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -28,11 +30,11 @@ from duetime.ports.store import (
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.checkpointer import Checkpointer
-from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect
+from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect, not_opened
 from duetime.stores.sqlite.creating import NewTimer, create_timers, is_one_statement
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
-from duetime.stores.sqlite.schema import migrate
+from duetime.stores.sqlite.schema import migrate, schema_version
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
@@ -52,8 +54,7 @@ class SqliteStore:
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        opened = await loop.run_in_executor(None, _open_file, self._path)
-        self._opened = _Opened(self._path, *opened)
+        self._opened = _Opened(await loop.run_in_executor(None, _open_file, self._path))
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -178,29 +179,25 @@ class SqliteStore:
 
 
 class _Opened:
-    """Everything that exists only while the file is open."""
+    """Everything that exists only while the file is open. Made on the event loop's thread."""
 
-    def __init__(self, path: Path, lock: FileLock, connection: apsw.Connection) -> None:
-        self._lock = lock
-        self._connection = connection
-        self._checkpointer = Checkpointer(path, connection)
-        # A list that skips far takes long; quick reads should not wait behind it.
-        self.quick_readers = Readers(path, threads=1)
-        self.list_readers = Readers(path, threads=1)
-        self.writer = Writer(connection, self._checkpointer.between_commits)
+    def __init__(self, file: "_File") -> None:
+        self.quick_readers = file.quick_readers
+        self.list_readers = file.list_readers
+        self.writer = Writer(file.connection, file.checkpointer.between_commits)
+        self._closing = file.closing
 
     async def close(self) -> None:
         await self.writer.close()
-        await asyncio.to_thread(self._close_rest)
+        await asyncio.to_thread(self._closing.close)
 
-    def _close_rest(self) -> None:
-        self._checkpointer.close()
-        self.quick_readers.close()
-        self.list_readers.close()
-        # The last connection to close copies the log and removes it.
-        self._connection.close()
-        self._checkpointer.close_file()
-        self._lock.release()
+
+class _File(NamedTuple):
+    connection: apsw.Connection
+    checkpointer: Checkpointer
+    quick_readers: Readers
+    list_readers: Readers
+    closing: ExitStack
 
 
 def _create_private(path: Path) -> None:
@@ -211,27 +208,41 @@ def _create_private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _open_file(path: Path) -> tuple[FileLock, apsw.Connection]:
+def _open_file(path: Path) -> _File:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
     if path.is_dir():
         raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
-        lock = FileLock(path)
+        with ExitStack() as closing:
+            return _open_all(path, closing)
     except OSError as error:
-        raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
-    try:
-        _create_private(path)
-        connection = connect(path, WRITER_CACHE_KIB)
-        migrate(connection)
-    except OSError as error:
-        lock.release()
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     except apsw.Error as error:
-        lock.release()
-        raise StoreUnavailable(f"cannot open {path} as a SQLite database: {error}") from error
-    except BaseException:
-        lock.release()
-        raise
-    return lock, connection
+        raise not_opened(path, error) from error
+
+
+def _open_all(path: Path, closing: ExitStack) -> _File:
+    """Open the file for every use. `closing` closes, in reverse order, all that was opened before
+    an error."""
+    closing.callback(FileLock(path).release)
+    _create_private(path)
+    # Before anything is written: the file may be of another program.
+    schema_version(path)
+    # Closed after all connections: closing any descriptor of a file releases all locks that the
+    # process has on it, also SQLite's.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    closing.callback(os.close, descriptor)
+    # The last connection to close copies the log and removes it.
+    connection = connect(path, WRITER_CACHE_KIB)
+    closing.callback(connection.close)
+    migrate(connection)
+    # A list that skips far takes long; quick reads should not wait behind it.
+    quick_readers = Readers(path, threads=1)
+    closing.callback(quick_readers.close)
+    list_readers = Readers(path, threads=1)
+    closing.callback(list_readers.close)
+    checkpointer = Checkpointer(path, descriptor, connection)
+    closing.callback(checkpointer.close)
+    return _File(connection, checkpointer, quick_readers, list_readers, closing.pop_all())

@@ -38,8 +38,7 @@ def migrate(
 
 async def _migrate_sqlite(path: Path, check: bool) -> None:
     from duetime.stores.sqlite import SqliteStore
-    from duetime.stores.sqlite.inspector import schema_version
-    from duetime.stores.sqlite.schema import migrations
+    from duetime.stores.sqlite.schema import migrations, schema_version
 
     newest = migrations()[-1][0]
     version = schema_version(path)
