@@ -4,6 +4,7 @@ The process that pytest was started as owns them: the controller if there are wo
 makes a directory; the first test that needs a server starts it, and `guard` ends them all.
 """
 
+import contextlib
 import fcntl
 import shutil
 import subprocess
@@ -30,7 +31,8 @@ class TestRun:
         """Return once every server is gone."""
         self._lock.close()
         guarding = self.directory / guard.GUARD_LOCK
-        if guarding.exists():
+        # The guard may have removed the directory already.
+        with contextlib.suppress(FileNotFoundError):
             _locked(guarding).close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
