@@ -86,6 +86,19 @@ class TimerNotFailed(DuetimeError):
         self.status = status
 
 
+class TimerUnreadable(DuetimeError):
+    """The stored timer is damaged, or was written by a later release."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, key: TimerKey) -> None:
+        super().__init__(
+            f"the stored timer {key.id!r} cannot be read by this release: once it is executing,"
+            " `duetime audit` shows it with the reason"
+        )
+        self.key = key
+
+
 class TimerConflict(DuetimeError):
     """A different timer with this key exists."""
 

@@ -36,6 +36,8 @@ class Existence(Enum):
     CREATED = "created"
     REPLACED = "replaced"
     EXISTING = "existing"
+    UNREADABLE = "unreadable"
+    """A timer of the key exists, and this release cannot read it. It was left alone."""
 
 
 class CreateRequest(Struct, frozen=True, gc=False):
@@ -48,7 +50,8 @@ class CreateRequest(Struct, frozen=True, gc=False):
 
 
 class CreateResult(Struct, frozen=True, gc=False):
-    """`timer` is the timer that the store now holds: the new or the existing one."""
+    """`timer` is the timer that the store now holds: the new or the existing one. It is the
+    requested one where the existing one is unreadable."""
 
     existence: Existence
     timer: Timer
@@ -174,11 +177,14 @@ class TimerStore(Protocol):
 
         A key counts as existing whether its timer is live or finished. Requests for the same key
         within a batch take effect one after the other. A timer that replaces another becomes
-        `transitions.replaced`.
+        `transitions.replaced`. Only a pending timer that is replaced need not be readable.
         """
         ...
 
-    async def get(self, key: TimerKey) -> Timer | None: ...
+    async def get(self, key: TimerKey) -> Timer | None:
+        """Like every method that answers a single timer, raises `TimerUnreadable` if this release
+        cannot read it."""
+        ...
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         """Apply `transitions.changed` if `transitions.applies`: the timer is pending, and still
@@ -204,15 +210,18 @@ class TimerStore(Protocol):
         """Apply `transitions.redriven` to each timer that is failed, all in one durable write.
 
         One answer per redrive, in order: the timer as it now is, or None where the redrive did not
-        apply. When two redrives have the same key, the first applies.
+        apply or the timer is unreadable. When two redrives have the same key, the first applies.
         """
         ...
 
-    async def page(self, query: PageQuery) -> Page: ...
+    async def page(self, query: PageQuery) -> Page:
+        """Unreadable timers are left out of the page, but count in its total, limit and offset."""
+        ...
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
-        """Up to `limit` timers after the position. The cost depends on the number of timers
-        returned only, not on the position or on how many timers and namespaces there are."""
+        """Up to `limit` readable timers after the position; fewer only at the end. The cost
+        depends on the number of timers returned only, not on the position or on how many timers
+        and namespaces there are."""
         ...
 
     async def count_scan(self, query: ScanQuery) -> int:

@@ -7,7 +7,7 @@ from enum import Enum
 from msgspec import UNSET, Struct
 
 from duetime.domain.callback import BusCallback
-from duetime.domain.errors import DuetimeError, InvalidInput, StoreUnavailable
+from duetime.domain.errors import DuetimeError, InvalidInput, StoreUnavailable, TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
@@ -108,6 +108,9 @@ class Scheduling:
     ) -> list[Scheduled | DuetimeError]:
         results = await self._creates.create_all(requests)
         outcomes: list[Scheduled | DuetimeError] = [Scheduled.CREATED] * len(results)
+        for at, each in enumerate(results):
+            if each.existence is Existence.UNREADABLE:
+                outcomes[at] = TimerUnreadable(each.timer.key)
         existing = [at for at, each in enumerate(results) if each.existence is Existence.EXISTING]
         changes = [self._change(results[at].timer, requests[at], orders[at]) for at in existing]
         for at, outcome in zip(existing, await asyncio.gather(*changes), strict=True):
@@ -132,6 +135,8 @@ class Scheduling:
                 (created,) = await self._creates.create_all([request])
                 if created.existence is Existence.CREATED:
                     return Scheduled.CREATED
+                if created.existence is Existence.UNREADABLE:
+                    return TimerUnreadable(created.timer.key)
                 existing = created.timer
             elif not result.applied:
                 existing = result.timer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from duetime.domain.callback import BusCallback
+from duetime.domain.errors import TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.ports.store import CreateRequest, CreateResult, Existence, TimerStore
@@ -57,9 +58,9 @@ class CreateBatcher:
 
     def _announce(self, results: Sequence[CreateResult]) -> None:
         earliest: dict[ShardNumber, Instant] = {}
-        existing = Existence.EXISTING
+        existing, unreadable = Existence.EXISTING, Existence.UNREADABLE
         for result in results:
-            if result.existence is not existing:
+            if result.existence is not existing and result.existence is not unreadable:
                 timer = result.timer
                 due_at = earliest.get(timer.shard)
                 if due_at is None or timer.due_at < due_at:
@@ -92,7 +93,11 @@ class CreateBatcher:
             return
         self._announce(results)
         for answer, result in zip(answers, results, strict=True):
-            if not answer.done():
+            if answer.done():
+                continue
+            if result.existence is Existence.UNREADABLE:
+                answer.set_exception(TimerUnreadable(result.timer.key))
+            else:
                 answer.set_result(result)
 
 

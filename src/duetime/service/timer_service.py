@@ -16,6 +16,7 @@ from duetime.domain.errors import (
     TimerDiffers,
     TimerNotFound,
     TimerNotPending,
+    TimerUnreadable,
 )
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
@@ -127,7 +128,7 @@ class TimerService:
         for index, (request, mistimed) in batch.mistimed.items():
             try:
                 others[index] = await self._repeat_or_raise(request, mistimed)
-            except (InvalidInput, TimerDiffers, TimerNotPending) as error:
+            except (InvalidInput, TimerDiffers, TimerNotPending, TimerUnreadable) as error:
                 others[index] = error
         created = await self._create_all(batch.requests)
         if not others:
@@ -289,9 +290,9 @@ class TimerService:
     ) -> list[CreateResult | DuetimeError]:
         results = await self._creates.create_all(requests)
         answers: list[CreateResult | DuetimeError] = [*results]
-        existing = Existence.EXISTING
+        created = Existence.CREATED
         for index, result in enumerate(results):
-            if result.existence is existing:
+            if result.existence is not created:
                 answers[index] = self._checked_or_error(result, requests[index])
         return answers
 
@@ -313,7 +314,10 @@ class TimerService:
         return self._checked(CreateResult(Existence.EXISTING, existing), request)
 
     def _checked(self, result: CreateResult, request: CreateRequest) -> CreateResult:
-        """The result, unless the existing timer differs from the requested one."""
+        """The result, unless the existing timer differs from the requested one, or is
+        unreadable."""
+        if result.existence is Existence.UNREADABLE:
+            raise TimerUnreadable(result.timer.key)
         if result.existence is not Existence.EXISTING:
             return result
         fields = self._differing_fields(request, result.timer)
@@ -328,7 +332,7 @@ class TimerService:
     ) -> CreateResult | DuetimeError:
         try:
             return self._checked(result, request)
-        except (TimerDiffers, TimerNotPending) as error:
+        except (TimerDiffers, TimerNotPending, TimerUnreadable) as error:
             return error
 
     def _differing_fields(self, request: CreateRequest, existing: Timer) -> list[str]:

@@ -43,17 +43,19 @@ def claims_of(text: str | bytes | None) -> list[Claim]:
     return list(claims)
 
 
-def readable_claims(texts: Iterable[str | bytes]) -> Iterator[Claim]:
+def readable_claims(texts: Iterable[str | bytes], *, log: bool) -> Iterator[Claim]:
     """The claims of JSON texts, each decoded on its own.
 
-    A claim that this release cannot read, perhaps one of a later release, is logged and left
-    executing. It does not keep the others from firing, and the audit shows it.
+    A claim that this release cannot read, perhaps one of a later release, is left executing. It
+    does not keep the others from firing, and the audit shows it. It is logged when it is made, and
+    not by every read after that.
     """
     for text in texts:
         try:
             yield _decode_claim(text)
         except UNREADABLE_CLAIM as error:
-            _log.error("claim.unreadable", error=str(error), claim=text[:200])
+            if log:
+                _log.error("claim.unreadable", error=str(error), claim=text[:200])
 
 
 def unreadable_claims(named: Iterable[Sequence[Any]]) -> Iterator[str]:

@@ -1,13 +1,16 @@
 """Timers as rows of a database: the columns, and structured values as JSON text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
+import structlog
 from msgspec import Raw
 from msgspec.structs import replace
 
-from duetime.domain.callback import Callback
+from duetime.domain.callback import Callback, HttpCallback
+from duetime.domain.errors import TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.retry import RetryPolicy
@@ -21,6 +24,10 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a timer, in the order that `timer_of` reads them."""
 
+_log = structlog.get_logger()
+
+_MAX_LOGGED = 1_000
+
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
 _decode_retry_policy = msgspec.json.Decoder(RetryPolicy).decode
@@ -28,14 +35,23 @@ _decode_attempts = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 
 
 def timer_of(row: Sequence[Any]) -> Timer:
-    """The timer of a row with COLUMNS."""
+    """The timer of a row with COLUMNS. Structured values may be text or bytes. Raises
+    `TimerUnreadable`."""
     (
         created_at, updated_at, execute_at, due_at, epoch, command_order, shard, attempt, failures,
         claim_number, timer_uuid, namespace, id, delivery_id, callback, retry_policy, metadata,
         correlation_id, fingerprint, attempts, last_error, status, claimed_at, executed_at,
     ) = row  # fmt: skip
+    key = TimerKey(namespace, id)
+    try:
+        decoded_callback = _decode_callback(callback)
+        policy = None if retry_policy is None else _decode_retry_policy(retry_policy)
+        remembered = () if attempts is None else _decode_attempts(attempts)
+        raw_metadata = None if metadata is None else _raw(metadata)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TimerUnreadable(key) from error
     return Timer(
-        key=TimerKey(namespace, id),
+        key=key,
         shard=ShardNumber(shard),
         timer_uuid=timer_uuid,
         delivery_id=delivery_id,
@@ -48,17 +64,47 @@ def timer_of(row: Sequence[Any]) -> Timer:
         failures=failures,
         claim_number=claim_number,
         epoch=Epoch(epoch),
-        callback=_decode_callback(callback),
-        retry_policy=None if retry_policy is None else _decode_retry_policy(retry_policy),
-        metadata=None if metadata is None else Raw(metadata.encode()),
+        callback=decoded_callback,
+        retry_policy=policy,
+        metadata=raw_metadata,
         correlation_id=correlation_id,
         command_order=command_order,
         fingerprint=fingerprint,
-        attempts=() if attempts is None else _decode_attempts(attempts),
+        attempts=remembered,
         last_error=last_error,
         claimed_at=claimed_at,
         executed_at=executed_at,
     )
+
+
+def _raw(metadata: str | bytes) -> Raw:
+    if isinstance(metadata, bytes):
+        metadata = metadata.decode()
+    return Raw(metadata.encode())
+
+
+def readable_timers(rows: Iterable[Sequence[Any]]) -> Iterator[Timer]:
+    """The timers of rows with COLUMNS, but for those that cannot be read."""
+    for row in rows:
+        try:
+            yield timer_of(row)
+        except TimerUnreadable as unreadable:
+            _log_once(unreadable.key, str(unreadable.__cause__))
+
+
+@lru_cache(maxsize=_MAX_LOGGED)
+def _log_once(key: TimerKey, reason: str) -> None:
+    _log.error("timer.unreadable", namespace=key.namespace, id=key.id, reason=reason)
+
+
+def existing_timer_of(row: Sequence[Any]) -> tuple[Timer, bool]:
+    """The timer of a row with COLUMNS, and whether it is readable. An unreadable one comes with
+    blanks in place of its structured values."""
+    try:
+        return timer_of(row), True
+    except TimerUnreadable:
+        values = {**dict(zip(COLUMNS, row, strict=True)), **_BLANKS}
+        return timer_of(list(values.values())), False
 
 
 def callback_text(callback: Callback) -> str:
@@ -91,3 +137,11 @@ def _without_surrogates(attempt: Attempt) -> Attempt:
 def replace_surrogates(text: str) -> str:
     """The text with a question mark for each lone surrogate."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+_BLANKS = {
+    "callback": callback_text(HttpCallback(url="")),
+    "retry_policy": None,
+    "metadata": None,
+    "attempts": None,
+}

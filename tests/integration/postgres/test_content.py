@@ -5,9 +5,18 @@ from msgspec import Raw
 from structlog.testing import capture_logs
 
 from duetime.domain.callback import HttpCallback
+from duetime.domain.errors import TimerUnreadable
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import Change
+from duetime.domain.transitions import Change, Redrive
+from duetime.ports.store import (
+    CreateRequest,
+    Existence,
+    OnExisting,
+    PageQuery,
+    ScanQuery,
+    SortField,
+)
 from duetime.stores.postgres import PostgresStore
 from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import (
@@ -95,9 +104,64 @@ async def test_a_timer_that_cannot_be_read_is_set_aside_and_the_rest_fires(
     with capture_logs() as logs:
         assert ids_of(await claim(store, leases)) == readable
     assert [line["event"] for line in logs] == ["claim.unreadable"]
-    assert sorted(ids_of(await store.executing(leases))) == readable
+    with capture_logs() as logs:
+        assert sorted(ids_of(await store.executing(leases))) == readable
+    assert logs == []
     assert await claim(store, leases) == []
     successors = await own_shards(store)
     assert set(await store.recover(successors)) >= {at(0), at(1), at(3), at(4)}
     assert ids_of(await claim(store, successors)) == readable
     assert len(await database.fetch("SELECT FROM executing_timers WHERE id = 't2'")) == 1
+
+
+@pytest.mark.parametrize("new_timers", [1, 100])
+async def test_a_timer_that_cannot_be_read_fails_alone(
+    store: PostgresStore, database: Connection, new_timers: int
+) -> None:
+    timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(5)]
+    await create(store, *timers)
+    await database.execute("UPDATE pending_timers SET callback = 'damaged' WHERE id = 't2'")
+    key = timers[2].key
+    page = await store.page(
+        PageQuery(namespace="default", sort=SortField.EXECUTE_AT, descending=False)
+    )
+    assert ([timer.key.id for timer in page.timers], page.total) == (["t0", "t1", "t3", "t4"], 5)
+    found = await store.scan(ScanQuery(namespace="default", limit=3))
+    assert [timer.key.id for timer in found] == ["t0", "t1", "t3"]
+    found = await store.scan(ScanQuery(namespace="default", limit=3, descending=True))
+    assert [timer.key.id for timer in found] == ["t4", "t3", "t1"]
+    with pytest.raises(TimerUnreadable, match=r"'t2' cannot be read.*duetime audit"):
+        await store.get(key)
+    batch = [make_timer(id) for id in ("n1", "t1", "t2", *(f"x{n}" for n in range(new_timers)))]
+    results = await create(store, *batch)
+    assert [result.existence for result in results[:3]] == [
+        Existence.CREATED,
+        Existence.EXISTING,
+        Existence.UNREADABLE,
+    ]
+    assert {result.existence for result in results[3:]} == {Existence.CREATED}
+    with pytest.raises(TimerUnreadable):
+        await store.cancel_if_pending(key, at(1))
+
+
+async def test_a_new_timer_replaces_one_that_cannot_be_read(
+    store: PostgresStore, database: Connection
+) -> None:
+    await create(store, make_timer("t2"))
+    await database.execute("UPDATE pending_timers SET callback = 'damaged'")
+    new = make_timer("t2", execute_at=at(9))
+    (result,) = await store.create([CreateRequest(new, OnExisting.REPLACE)])
+    assert result.existence is Existence.REPLACED
+    assert await store.get(new.key) == result.timer
+
+
+async def test_a_failed_timer_that_cannot_be_read_is_not_answered_as_redriven(
+    store: PostgresStore, database: Connection
+) -> None:
+    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(3)))
+    claims = await claim(store, await own_shards(store))
+    assert all(await store.settle([failure(each) for each in claims]))
+    await database.execute("UPDATE finished_timers SET callback = 'damaged' WHERE id = 't2'")
+    redrives = [Redrive(key=TimerKey("default", f"t{n}"), delivery_id="r") for n in range(3)]
+    answers = await store.redrive_if_failed(redrives, at(9))
+    assert [None if timer is None else timer.key.id for timer in answers] == ["t0", "t1", None]

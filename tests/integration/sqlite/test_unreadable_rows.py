@@ -1,12 +1,26 @@
 """A row that cannot be read is set aside, logged once and shown by the audit; the rest fires."""
 
+import asyncio
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from duetime.domain.errors import TimerUnreadable
+from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Change, Redrive
+from duetime.ports.store import (
+    CreateRequest,
+    Existence,
+    OnExisting,
+    PageQuery,
+    Position,
+    ScanQuery,
+    SortField,
+)
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.testing.store_contract.steps import (
@@ -29,6 +43,10 @@ DAMAGES = {
     "retry policy": "UPDATE timers SET retry_policy = '{'",
     "attempts": "UPDATE live_timers SET attempts = '[{' WHERE timer_uuid = (SELECT timer_uuid"
     " FROM timers WHERE id = 't2') AND true",
+}
+LOST_TEXT = {
+    **DAMAGES,
+    "metadata": "UPDATE timers SET metadata = CAST(x'7b22ff22' AS TEXT)",
 }
 READABLE = ["t0", "t1", "t3", "t4"]
 
@@ -77,4 +95,101 @@ async def test_the_next_owner_recovers_and_fires_the_others(
     successors = await own_shards(store)
     assert len(await store.recover(successors)) == 4
     assert ids_of(await claim(store, successors)) == READABLE[1:]
-    assert sorted(ids_of(await store.executing(successors))) == READABLE[1:]
+    with capture_logs() as logs:
+        assert sorted(ids_of(await store.executing(successors))) == READABLE[1:]
+    assert logs == []
+
+
+T2 = TimerKey("default", "t2")
+
+
+async def damaged_t2(store: SqliteStore, database: apsw.Connection, damage: str) -> None:
+    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(5)))
+    target = "" if "WHERE" in damage else " WHERE id = 't2'"
+    database.execute(damage + target)
+
+
+@pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())
+async def test_lists_leave_it_out_and_go_on(
+    store: SqliteStore, database: apsw.Connection, damage: str
+) -> None:
+    await damaged_t2(store, database, damage)
+    page = await store.page(
+        PageQuery(namespace="default", sort=SortField.EXECUTE_AT, descending=False)
+    )
+    assert [timer.key.id for timer in page.timers] == READABLE
+    assert page.total == 5
+    scanned: list[str] = []
+    query: ScanQuery | None = ScanQuery(namespace="default", limit=2)
+    while query is not None:
+        timers = await store.scan(query)
+        scanned += [timer.key.id for timer in timers]
+        query = (
+            replace(query, after_exclusive=Position(timers[-1].execute_at, timers[-1].timer_uuid))
+            if len(timers) == 2
+            else None
+        )
+    assert scanned == READABLE
+    backwards = await store.scan(ScanQuery(namespace="default", limit=3, descending=True))
+    assert [timer.key.id for timer in backwards] == ["t4", "t3", "t1"]
+
+
+@pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())
+async def test_it_cannot_be_got_changed_or_canceled(
+    store: SqliteStore, database: apsw.Connection, damage: str
+) -> None:
+    await damaged_t2(store, database, damage)
+    change = Change(updated_at=at(1), delivery_id="d", execute_at=at(2))
+    for call in (
+        store.get(T2),
+        store.change_if_pending(T2, change),
+        store.cancel_if_pending(T2, at(1)),
+        store.remove_if_pending(T2),
+    ):
+        with pytest.raises(TimerUnreadable, match=r"'t2' cannot be read.*duetime audit"):
+            await call
+    assert (await store.counts("default"))[TimerStatus.PENDING] == 5
+
+
+@pytest.mark.parametrize("fill", [1, 100])
+@pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())
+async def test_creates_of_its_key_fail_alone(
+    store: SqliteStore, database: apsw.Connection, damage: str, fill: int
+) -> None:
+    await damaged_t2(store, database, damage)
+    batch = [make_timer(id) for id in ("n1", "t1", "t2", *(f"x{n}" for n in range(fill)))]
+    results = await create(store, *batch)
+    assert [result.existence for result in results[:3]] == [
+        Existence.CREATED,
+        Existence.EXISTING,
+        Existence.UNREADABLE,
+    ]
+    assert {result.existence for result in results[3:]} == {Existence.CREATED}
+    assert results[2].timer == batch[2]
+    together = await asyncio.gather(*(create(store, make_timer(id)) for id in ("m1", "t2", "m2")))
+    assert [each[0].existence for each in together] == [
+        Existence.CREATED,
+        Existence.UNREADABLE,
+        Existence.CREATED,
+    ]
+    assert (await store.counts("default"))[TimerStatus.PENDING] == 8 + fill
+
+
+async def test_a_new_timer_replaces_it(store: SqliteStore, database: apsw.Connection) -> None:
+    await damaged_t2(store, database, DAMAGES["cut off"])
+    new = make_timer("t2", execute_at=at(9))
+    (result,) = await store.create([CreateRequest(new, OnExisting.REPLACE)])
+    assert result.existence is Existence.REPLACED
+    assert await store.get(T2) == result.timer
+
+
+async def test_it_is_not_redriven(store: SqliteStore, database: apsw.Connection) -> None:
+    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(3)))
+    claims = await claim(store, await own_shards(store))
+    assert all(await store.settle([failure(each) for each in claims]))
+    database.execute(DAMAGES["cut off"] + " WHERE id = 't2'")
+    redrives = [Redrive(key=TimerKey("default", f"t{n}"), delivery_id="r") for n in range(3)]
+    answers = await store.redrive_if_failed(redrives, at(9))
+    assert [None if timer is None else timer.key.id for timer in answers] == ["t0", "t1", None]
+    counts = await store.counts("default")
+    assert (counts[TimerStatus.PENDING], counts[TimerStatus.FAILED]) == (2, 1)

@@ -7,10 +7,12 @@ from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.domain.errors import TimerUnreadable
 from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber
+from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.namespace import ConfiguredNamespace
-from duetime.ports.store import CreateRequest, CreateResult
+from duetime.domain.timer import Timer
+from duetime.ports.store import CreateRequest, CreateResult, Existence
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
@@ -47,6 +49,28 @@ class GatedStore(MemoryStore):
         if self.failures:
             raise self.failures.pop(0)
         return await super().create(requests)
+
+
+class DamagedStore(MemoryStore):
+    """A store that cannot read the timers with the ids in `damaged`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damaged: set[str] = set()
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        results = await super().create(requests)
+        return [
+            CreateResult(Existence.UNREADABLE, request.timer)
+            if request.timer.key.id in self.damaged
+            else result
+            for request, result in zip(requests, results, strict=True)
+        ]
+
+    async def get(self, key: TimerKey) -> Timer | None:
+        if key.id in self.damaged:
+            raise TimerUnreadable(key)
+        return await super().get(key)
 
 
 class ServiceBench:

@@ -6,7 +6,7 @@ from msgspec import Raw
 from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBus
 from duetime.domain.callback import BusCallback
-from duetime.domain.errors import InvalidInput
+from duetime.domain.errors import InvalidInput, TimerUnreadable
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.outcome import Outcome
@@ -22,7 +22,7 @@ from duetime.testing import ManualEngine, VirtualClock
 from duetime.testing.store_contract.steps import own_shards
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import RecordingWakeUps
+from tests.unit.service.service_bench import DamagedStore, RecordingWakeUps
 
 RULES = TimerRules(min_delay_ms=0, past_is_due=True)
 
@@ -32,8 +32,8 @@ def at(seconds: float) -> Instant:
 
 
 class Bench:
-    def __init__(self) -> None:
-        self.store = MemoryStore()
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
         self.clock = VirtualClock()
         self.wakeups = RecordingWakeUps()
         self.namespaces = Namespaces(self.store)
@@ -238,3 +238,13 @@ async def test_a_firing_that_was_announced_and_not_recorded_keeps_its_name(bench
     assert (await bench.timer()).status is TimerStatus.PENDING
     assert await bench.schedule(due_at=at(0), order=7) is Scheduled.UNCHANGED
     assert (await bench.timer()).delivery_id == before.delivery_id
+
+
+async def test_an_existing_timer_that_cannot_be_read_is_an_answer_of_its_own() -> None:
+    store = DamagedStore()
+    bench = Bench(store)
+    wanted = [bench.wanted(call, due_at=at(10)) for call in ("first", "damaged", "last")]
+    store.damaged.add(wanted[1].id)
+    first, damaged, last = await bench.scheduling.schedule_all(wanted)
+    assert (first, last) == (Scheduled.CREATED, Scheduled.CREATED)
+    assert isinstance(damaged, TimerUnreadable)

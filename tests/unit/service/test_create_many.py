@@ -1,10 +1,17 @@
 """Timers that are created together."""
 
+import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
 from duetime.domain.callback import HttpCallback
-from duetime.domain.errors import InvalidInput, NamespaceNotFound, TimerDiffers, TooLarge
+from duetime.domain.errors import (
+    InvalidInput,
+    NamespaceNotFound,
+    TimerDiffers,
+    TimerUnreadable,
+    TooLarge,
+)
 from duetime.domain.instants import plus_ms
 from duetime.domain.keys import TimerKey, shard_of, timer_uuid_of
 from duetime.domain.namespace import Namespace, NamespaceOptions
@@ -13,7 +20,7 @@ from duetime.ports.store import CreateResult, Existence
 from duetime.service.create_requests import NewTimer
 from duetime.service.validation import TimerRules
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import ServiceBench
+from tests.unit.service.service_bench import DamagedStore, ServiceBench
 
 CALLBACK = HttpCallback(url="https://example.com/due", payload=Raw('{"a":1}'))
 PATIENT = RetryPolicy(max_retries=9)
@@ -104,3 +111,24 @@ async def test_changed_options_hold_for_the_next_timer(bench: ServiceBench) -> N
     assert isinstance(fitting, CreateResult)
     assert fitting.timer.retry_policy == PATIENT
     assert isinstance(refused, TooLarge)
+
+
+async def test_an_existing_timer_that_cannot_be_read_fails_alone() -> None:
+    store = DamagedStore()
+    bench = await ServiceBench(store).open()
+    store.damaged.add("damaged")
+    answers = await bench.service.create_many(
+        [
+            new_timer("first"),
+            new_timer("damaged"),
+            new_timer("damaged", delay_ms=-1),
+            new_timer("last"),
+        ]
+    )
+    assert [
+        each.existence if isinstance(each, CreateResult) else type(each) for each in answers
+    ] == [Existence.CREATED, TimerUnreadable, TimerUnreadable, Existence.CREATED]
+    assert len(bench.wakeups.announced) == 2
+    with pytest.raises(TimerUnreadable, match="'damaged' cannot be read"):
+        await bench.service.create(new_timer("damaged"))
+    assert len(bench.wakeups.announced) == 2

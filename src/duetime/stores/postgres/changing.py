@@ -22,7 +22,13 @@ from duetime.stores.postgres.tables import (
     is_storable,
     qualified,
 )
-from duetime.stores.timer_rows import callback_text, metadata_text, retry_policy_text, timer_of
+from duetime.stores.timer_rows import (
+    callback_text,
+    metadata_text,
+    readable_timers,
+    retry_policy_text,
+    timer_of,
+)
 
 _MAX_TRIES = 10
 """Times that a timer may become pending between a write and the read after it."""
@@ -189,7 +195,7 @@ async def redrive_if_failed(
     if not first:
         return [None] * len(redrives)
     rows = await connections.fetch(REDRIVE, *redrive_values(list(first.values()), now))
-    redriven = {timer.key: timer for timer in map(timer_of, rows)}
+    redriven = {timer.key: timer for timer in readable_timers(rows)}
     # The first redrive of a key takes the answer; later ones find none.
     return [redriven.pop(redrive.key, None) for redrive in redrives]
 

@@ -74,7 +74,7 @@ class Claiming:
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
-        return list(readable_claims(text for (text,) in rows))
+        return list(readable_claims((text for (text,) in rows), log=False))
 
     async def _claims_of(self, text: str | None, leases: Leases) -> Sequence[Claim]:
         try:
@@ -83,7 +83,7 @@ class Claiming:
             assert text is not None
             rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
             claimed = sorted((each for (each,) in rows if each in text), key=text.index)
-            return list(readable_claims(claimed))
+            return list(readable_claims(claimed, log=True))
 
     def _depth(self, shards: int, limit: int) -> int:
         """Timers to read in each of many shards."""

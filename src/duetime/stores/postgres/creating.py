@@ -14,7 +14,12 @@ from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.tables import TIMER_COLUMNS, command_orders_of, storable_or_none
-from duetime.stores.timer_rows import callback_text, metadata_text, retry_policy_text, timer_of
+from duetime.stores.timer_rows import (
+    callback_text,
+    existing_timer_of,
+    metadata_text,
+    retry_policy_text,
+)
 
 Value = TypeVar("Value")
 
@@ -107,8 +112,8 @@ class Creating:
             else:
                 if not rows and len(distinct) == len(requests):
                     return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-                existing = map(timer_of, rows)
-                return _answers(requests, {timer.key: timer for timer in existing})
+                existing = map(existing_timer_of, rows)
+                return _answers(requests, {each[0].key: each for each in existing})
         raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
 
 
@@ -130,19 +135,24 @@ def _one_for_each_key(requests: Sequence[CreateRequest]) -> Sequence[CreateReque
     return list(merged.values())
 
 
-def _answers(requests: Iterable[CreateRequest], held: dict[TimerKey, Timer]) -> list[CreateResult]:
-    """The result of each request, given the timers that existed before."""
+def _answers(
+    requests: Iterable[CreateRequest], held: dict[TimerKey, tuple[Timer, bool]]
+) -> list[CreateResult]:
+    """The result of each request, given the timers that existed before, readable or not."""
     results = []
     for request in requests:
         key = request.timer.key
-        existing = held.get(key)
+        existing, is_readable = held.get(key, (None, True))
         if existing is None:
             result = CreateResult(Existence.CREATED, request.timer)
         elif request.on_existing is OnExisting.REPLACE and existing.status is TimerStatus.PENDING:
             result = CreateResult(Existence.REPLACED, replaced(existing, request.timer))
-        else:
+        elif is_readable:
             result = CreateResult(Existence.EXISTING, existing)
-        held[key] = result.timer
+        else:
+            results.append(CreateResult(Existence.UNREADABLE, request.timer))
+            continue
+        held[key] = (result.timer, True)
         results.append(result)
     return results
 

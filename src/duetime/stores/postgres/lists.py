@@ -5,12 +5,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.store import Page, PageQuery, ScanQuery, SortField
+from duetime.ports.store import Page, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.postgres.connections import Connection, Connections
 from duetime.stores.postgres.tables import columns_of, condition_of, storable, table_of
-from duetime.stores.timer_rows import timer_of
+from duetime.stores.timer_rows import COLUMNS, readable_timers
 
 COUNTED_EXACTLY = 10_000
 """Timers of one status up to which a count is exact; the planner estimates larger ones."""
@@ -38,7 +39,7 @@ async def read_page(connections: Connections, query: PageQuery) -> Page:
         statement = page_statement(query.status, query.sort, query.descending)
         offset = min(query.offset, _MAX_OFFSET)
         rows = await connection.fetch(statement, query.namespace, query.limit, offset)
-    return Page([timer_of(row) for row in rows], total, is_estimated)
+    return Page(list(readable_timers(rows)), total, is_estimated)
 
 
 @cache
@@ -91,8 +92,16 @@ async def scan(connections: Connections, query: ScanQuery) -> list[Timer]:
     if storable(query.namespace) != query.namespace:
         return []
     statement = scan_statement(query.status, query.descending)
-    rows = await connections.fetch(statement, *scan_values(query), query.limit)
-    return [timer_of(row) for row in rows]
+    timers: list[Timer] = []
+    while True:
+        limit = query.limit - len(timers)
+        rows = await connections.fetch(statement, *scan_values(query), limit)
+        found = list(readable_timers(rows))
+        timers += found
+        if len(rows) < limit or len(found) == limit:
+            return timers
+        last = dict(zip(COLUMNS, rows[-1], strict=True))
+        query = replace(query, after_exclusive=Position(last["execute_at"], last["timer_uuid"]))
 
 
 async def count_scan(connections: Connections, query: ScanQuery) -> int:

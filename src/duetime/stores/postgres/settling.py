@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-import structlog
-
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch
 from duetime.domain.timer import Timer, TimerStatus
@@ -21,9 +18,7 @@ from duetime.stores.postgres.tables import (
     qualified,
     storable_or_none,
 )
-from duetime.stores.timer_rows import attempts_text, timer_of
-
-_log = structlog.get_logger()
+from duetime.stores.timer_rows import attempts_text, readable_timers
 
 SETTLING_ROLE = 1
 """Role of the fences that settlements lock."""
@@ -189,11 +184,9 @@ async def recover(
     rows = await connections.fetch(LEFT_BEHIND, list(leases), list(leases.values()), limit)
     shard_epochs, settlements = [], []
     for shard_epoch, *row in rows:
-        try:
-            settlements.append(_settlement_as_lost(timer_of(row)))
+        for timer in readable_timers([row]):
+            settlements.append(_settlement_as_lost(timer))
             shard_epochs.append(Epoch(shard_epoch))
-        except msgspec.DecodeError as error:
-            _log.error("claim.unreadable", error=str(error), claim=str(row)[:200])
     applied = await settle(
         connections, settlements, history_step, role=CLAIMING_ROLE, shard_epochs=shard_epochs
     )

@@ -17,7 +17,7 @@ from duetime.stores.sqlite.tables import (
     asked_values,
     find_timer,
 )
-from duetime.stores.timer_rows import timer_of
+from duetime.stores.timer_rows import readable_timers
 
 _UPDATE_STATE = """
     UPDATE live_timers
@@ -63,7 +63,7 @@ _DELETE_FINISHED = """
     DELETE FROM finished_timers WHERE finish_number IN (SELECT value ->> 0 FROM json_each(?1))
 """
 
-_RENAME_FIRING = """
+_SET_DELIVERY_ID = """
     UPDATE timers SET delivery_id = batch.value ->> 1
     FROM json_each(?1) AS batch
     JOIN finished_timers AS finished ON finished.finish_number = batch.value ->> 0
@@ -118,16 +118,17 @@ def redrive_if_failed(
         first_positions.setdefault(finish_number, position)
     if not first_positions:
         return answers
-    for row in transaction.execute(FETCH_FINISHED, str(list(first_positions))):
-        position = first_positions[row[0]]
-        timer = redriven(timer_of(row[1:]), redrives[position], now)
-        answers[position] = timer
-        transaction.moved(timer.key.namespace, TimerStatus.FAILED, TimerStatus.PENDING, 1)
-    batch = _encode(
-        [(number, redrives[position].delivery_id) for number, position in first_positions.items()]
-    ).decode()
+    moved: list[tuple[int, str]] = []
+    for number, *row in transaction.execute(FETCH_FINISHED, str(list(first_positions))):
+        position = first_positions[number]
+        for failed in readable_timers([row]):
+            timer = redriven(failed, redrives[position], now)
+            answers[position] = timer
+            moved.append((number, timer.delivery_id))
+            transaction.moved(timer.key.namespace, TimerStatus.FAILED, TimerStatus.PENDING, 1)
+    batch = _encode(moved).decode()
     transaction.execute(_COPY_TO_LIVE, batch, now)
-    transaction.execute(_RENAME_FIRING, batch)
+    transaction.execute(_SET_DELIVERY_ID, batch)
     transaction.execute(_DELETE_FINISHED, batch)
     return answers
 

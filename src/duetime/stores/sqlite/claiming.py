@@ -141,7 +141,7 @@ def claim_due(
             namespaces = Counter([claim.namespace for claim in claims])
         except UNREADABLE_CLAIM:
             rows = list(transaction.execute(_FETCH_CLAIMED, row_ids))
-            claims = list(readable_claims(text for _, text in rows))
+            claims = list(readable_claims((text for _, text in rows), log=True))
             namespaces = Counter(namespace for namespace, _ in rows)
         for namespace, timers in namespaces.items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
@@ -151,7 +151,7 @@ def claim_due(
 
 def executing(statements: Statements, leases: Leases) -> list[Claim]:
     found = statements.execute(_FIND_EXECUTING, _leases_text(leases))
-    return list(readable_claims(text for (text,) in found))
+    return list(readable_claims((text for (text,) in found), log=False))
 
 
 def recover(transaction: Transaction, leases: Leases, limit: int) -> list[Instant]:

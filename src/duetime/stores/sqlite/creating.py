@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.connections import Transaction
-from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_timer
+from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_row
+from duetime.stores.timer_rows import existing_timer_of
 
 LARGEST_INSERT = 64
 """Timers per statement: a usual group of single creates, and few enough that the statements of
@@ -132,7 +133,7 @@ def _insert(transaction: Transaction, table: str, rows: Sequence[tuple[int, Row]
 @cache
 def _insert_statement(table: str, rows: int) -> str:
     row = f"({', '.join('?' * (table.count(',') + 1))})"
-    # The trigger of the view says for itself what to do about a key that exists.
+    # The view's trigger handles existing keys.
     otherwise = "" if table is _NEW_TIMERS else " ON CONFLICT DO NOTHING"
     return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}{otherwise}"
 
@@ -147,23 +148,26 @@ def _sort_out(
     results = []
     new_row_ids: set[int] = set()
     for request in requests:
-        found = find_timer(transaction, request.timer.key)
+        found = find_row(transaction, request.timer.key)
         assert found is not None
-        row_id, existing = found
+        row_id, *row = found
         if row_id > last_old_row_id and row_id not in new_row_ids:
             new_row_ids.add(row_id)
             results.append(CreateResult(Existence.CREATED, request.timer))
         else:
-            results.append(_meet(transaction, request, row_id, existing))
+            results.append(_meet(transaction, request, row_id, row))
     return results
 
 
 def _meet(
-    transaction: Transaction, request: CreateRequest, row_id: int, existing: Timer
+    transaction: Transaction, request: CreateRequest, row_id: int, row: Sequence[Any]
 ) -> CreateResult:
-    if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
-        return CreateResult(Existence.EXISTING, existing)
     timer = request.timer
+    existing, is_readable = existing_timer_of(row)
+    if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
+        if is_readable:
+            return CreateResult(Existence.EXISTING, existing)
+        return CreateResult(Existence.UNREADABLE, timer)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.store import Page, PageQuery, ScanQuery, SortField
+from duetime.ports.store import Page, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
-from duetime.stores.timer_rows import timer_of
+from duetime.stores.timer_rows import readable_timers
 
 _COUNTS = "SELECT status, count FROM counts WHERE namespace = ?1"
 _ALL_COUNTS = "SELECT status, sum(count) FROM counts GROUP BY status"
@@ -47,15 +48,22 @@ def read_page(statements: Statements, query: PageQuery) -> Page:
     values = {"namespace": query.namespace, "limit": query.limit, "offset": query.offset}
     condition = "namespace = :namespace"
     ordered = (query.sort, query.descending)
-    return Page(_read(statements, sources, condition, ordered, values), total)
+    timers, _ = _read(statements, sources, condition, ordered, values)
+    return Page(timers, total)
 
 
 def scan(statements: Statements, query: ScanQuery) -> list[Timer]:
     """Each index is read from the position on, so the cost is that of the answer."""
-    condition, values = _conditions(query, goes_on=True)
-    values.update(limit=query.limit, offset=0)
     ordered = (SortField.EXECUTE_AT, query.descending)
-    return _read(statements, _scan_sources(query.status), condition, ordered, values)
+    timers: list[Timer] = []
+    while True:
+        condition, values = _conditions(query, goes_on=True)
+        values.update(limit=query.limit - len(timers), offset=0)
+        found, last = _read(statements, _scan_sources(query.status), condition, ordered, values)
+        timers += found
+        if last is None or len(found) == values["limit"]:
+            return timers
+        query = replace(query, after_exclusive=last)
 
 
 def count_scan(statements: Statements, query: ScanQuery) -> int:
@@ -99,8 +107,11 @@ def _read(
     condition: str,
     ordered: tuple[SortField, bool],
     values: dict[str, Any],
-) -> list[Timer]:
-    """Find the keys of the states in indexes first, then read those timers only."""
+) -> tuple[list[Timer], Position | None]:
+    """Find the keys of the states in indexes first, then read those timers only.
+
+    Answers the readable timers, and the last position if there may be more after it.
+    """
     sort, descending = ordered[0].value, "DESC" if ordered[1] else "ASC"
     selects = [
         f"SELECT {source.is_finished:d}, {'finish_number' if source.is_finished else 'row_id'},"
@@ -109,15 +120,17 @@ def _read(
         for source in sources
     ]
     order = f"ORDER BY sort {descending}, timer_uuid {descending} LIMIT :limit OFFSET :offset"
-    found = statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values)
+    found = list(statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values))
     places = [(is_finished, number) for is_finished, number, *_ in found]
     timers: dict[tuple[int, int], Timer] = {}
     for is_finished, fetch in enumerate((FETCH_LIVE, FETCH_FINISHED)):
         numbers = [number for kind, number in places if kind == is_finished]
         if numbers:
-            for row in statements.execute(fetch, str(numbers)):
-                timers[is_finished, row[0]] = timer_of(row[1:])
-    return [timers[place] for place in places]
+            for number, *row in statements.execute(fetch, str(numbers)):
+                for timer in readable_timers([row]):
+                    timers[is_finished, number] = timer
+    last = Position(*found[-1][2:]) if len(found) == values["limit"] and found else None
+    return [timers[place] for place in places if place in timers], last
 
 
 def _conditions(query: ScanQuery, *, goes_on: bool) -> tuple[str, dict[str, Any]]:

@@ -19,9 +19,16 @@ _ASKED = (
     "namespace", "id", "shard", "timer_uuid", "created_at", "delivery_id", "callback",
     "retry_policy", "metadata", "correlation_id", "command_order", "fingerprint",
 )  # fmt: skip
-_SHARED = ", ".join(
-    f"timers.{column}" if column in _ASKED else f"state.{column}" for column in COLUMNS[:-2]
-)
+_DECODED = ("callback", "retry_policy", "metadata", "attempts")
+
+
+def _selected(column: str) -> str:
+    """Text to be decoded leaves SQLite as bytes: damaged bytes cannot be made a string."""
+    qualified = f"timers.{column}" if column in _ASKED else f"state.{column}"
+    return f"CAST({qualified} AS BLOB)" if column in _DECODED else qualified
+
+
+_SHARED = ", ".join(map(_selected, COLUMNS[:-2]))
 _LIVE = f"{_SHARED}, state.claimed_at, NULL"
 _FINISHED = f"{_SHARED}, NULL, state.executed_at"
 
@@ -68,8 +75,14 @@ def get_timer(statements: Statements, key: TimerKey) -> Timer | None:
 
 def find_timer(statements: Statements, key: TimerKey) -> tuple[int, Timer] | None:
     """The timer, live or finished, with the id of its row in `timers`."""
-    row = statements.first(_GET, key.namespace, key.id)
+    row = find_row(statements, key)
     return None if row is None else (row[0], timer_of(row[1:]))
+
+
+def find_row(statements: Statements, key: TimerKey) -> Row | None:
+    """The id of a timer's row in `timers`, then its COLUMNS."""
+    row: Row | None = statements.first(_GET, key.namespace, key.id)
+    return row
 
 
 def asked_values(timer: Timer) -> Row:

@@ -190,7 +190,12 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         "if not.",
         body=Body(CreateBody, {"Full": examples.CREATE}),
         responses=with_failures(
-            _created("The timer as it is now.", *Existence),
+            _created(
+                "The timer as it is now.",
+                Existence.CREATED,
+                Existence.REPLACED,
+                Existence.EXISTING,
+            ),
             failures.INVALID,
             failures.NOT_PENDING,
             failures.TOO_LARGE,
