@@ -24,7 +24,6 @@ from bench.harness.load_generator import RandomInstants
 from bench.stores.store_under_test import StoreUnderTest
 from duetime.stores.sqlite.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB
-from duetime.stores.sqlite.writer import ENOUGH_TIMERS_FOR_COMMIT
 
 SCHEMA = "bench_insert_limit"
 STRETCH = 50_000
@@ -165,12 +164,17 @@ def row_of(number: int, instants: RandomInstants) -> Row:
 
 
 def measure_inserts(
-    store: StoreUnderTest, instants: RandomInstants, *, warm_up: int, count: int, batch: int
+    store: StoreUnderTest,
+    instants: RandomInstants,
+    *,
+    warm_up: int,
+    count: int,
+    batch: int,
+    sqlite_batch: int,
 ) -> InsertLimit:
     """Called in the parent: insert in a process of its own.
 
-    The SQLite store joins waiting batches in one transaction, so the bare table gets transactions
-    of the size at which the store's end.
+    The SQLite store joins waiting batches in one transaction; `sqlite_batch` is the usual size.
     """
     settings: Mapping[str, str] = store.settings
     url = settings["DATABASE_URL"] if "PG_SCHEMA" in settings else None
@@ -179,7 +183,7 @@ def measure_inserts(
         url=url,
         warm_up=warm_up,
         count=count,
-        batch=ENOUGH_TIMERS_FOR_COMMIT if url is None else batch,
+        batch=sqlite_batch if url is None else batch,
         instants=instants,
     )
     with Child("bench.limits.inserts") as child:

@@ -23,6 +23,7 @@ from bench.measurements.v1.batches import BATCH, batch_load, random_instants
 from bench.measurements.v1.listing import time_first_page
 from bench.scale import V1Scale
 from bench.stores.store_under_test import StoreUnderTest
+from duetime.stores.sqlite.writer import ENOUGH_TIMERS_FOR_COMMIT
 
 CHUNK_BYTES = 256 * 1024
 PROGRESS_REPORTS = 20
@@ -88,7 +89,14 @@ class ImportFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure_import(store: StoreUnderTest, scale: V1Scale) -> ImportFigures:
     instants, count = random_instants(), scale.import_timers
-    limit = measure_inserts(store, instants, warm_up=scale.batch_warm_up, count=count, batch=BATCH)
+    limit = measure_inserts(
+        store,
+        instants,
+        warm_up=scale.batch_warm_up,
+        count=count,
+        batch=BATCH,
+        sqlite_batch=ENOUGH_TIMERS_FOR_COMMIT,
+    )
     file = store.directory / "import.ndjson"
     with Server(store) as server, Child("bench.measurements.v1.imports") as child:
         generate(batch_load(server, CALLBACK_URL, scale.batch_warm_up, instants))
