@@ -117,7 +117,8 @@ class MemoryBroker:
         return handed_over
 
     def forget(self, commands: Iterable[ReceivedCommand]) -> None:
-        """Whoever holds the commands: brokers accept a late acknowledgement, too."""
+        """Applies to commands that another consumer holds by now, because brokers accept late
+        acknowledgements."""
         for command in commands:
             self._stored[Channel.COMMANDS].data.pop(command.order, None)
             self._held.pop(command.order, None)

@@ -99,7 +99,7 @@ class Session:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._client.close()
         except Exception as error:
-            # Whatever it was, the connection is over.
+            # Any error ends the connection.
             _log.debug("nats.not_closed", server=self._server, error=repr(error))
 
     def publish(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from duetime.clock import SystemClock
 from duetime.nats.failures import NatsFailure
 from duetime.nats.options import NatsOptions, ssl_context
 from duetime.nats.reconnect_pacing import ReconnectPacing
-from duetime.nats.session import Session
+from duetime.nats.session import CLOSE_SECONDS, Session
 
 _log = structlog.get_logger()
 
@@ -99,8 +100,10 @@ class SessionKeeper(BackgroundLoop):
                 await self._connected.wait()
 
     async def close(self) -> None:
-        """Bounded, and never raises."""
-        await self.abandon()
+        """Bounded, and never raises. A step that does not end when canceled is left behind."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.abandon()
         if self.session is not None:
             await self.session.close()
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 
 import pytest
@@ -151,3 +151,30 @@ async def test_refused_subjects_are_logged_once_and_boundedly(
 
     told = [entry["subject"] for entry in logs if entry["event"] == "nats.refused"]
     assert told == [f"no.{number}" for number in range(5)]
+
+
+async def test_closing_does_not_wait_for_a_step_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    freed = asyncio.Event()
+    stuck: list[asyncio.Task[None] | None] = []
+
+    async def never_canceled(self: session_keeper.SessionKeeper) -> None:
+        stuck.append(asyncio.current_task())
+        while not freed.is_set():
+            with suppress(asyncio.CancelledError):
+                await freed.wait()
+
+    monkeypatch.setattr(session_keeper.SessionKeeper, "step", never_canceled)
+    async with FleetingServer([]).running() as server:
+        connection = NatsConnection(NatsOptions(url=server.url))
+        await connection.connect()
+        await server.next_connection()
+        try:
+            async with asyncio.timeout(AT_ONCE_SECONDS):
+                await connection.close()
+        finally:
+            freed.set()
+    (task,) = stuck
+    assert task is not None
+    await task

@@ -15,13 +15,21 @@ _OLD = """
     WHERE namespace = ?1 AND updated_at < ?2 ORDER BY updated_at LIMIT ?3
 """
 
-# Namespaces in the order in which their earliest finished timers finished.
+# Namespaces with old timers, in the order in which their first timers finished. They are found by
+# skipping from name to name in the index, so no namespace is missed because of a wrong count.
 _NAMESPACES = """
-    SELECT namespace FROM (
-        SELECT DISTINCT namespace FROM counts WHERE status > 1 AND count > 0) AS counted
-    ORDER BY (SELECT min(updated_at) FROM finished_timers INDEXED BY finished_timers_updated
-              WHERE finished_timers.namespace = counted.namespace)
-    LIMIT ?1
+    WITH RECURSIVE named (namespace) AS (
+        SELECT min(namespace) FROM finished_timers INDEXED BY finished_timers_updated
+        UNION ALL
+        SELECT (SELECT min(later.namespace)
+                FROM finished_timers AS later INDEXED BY finished_timers_updated
+                WHERE later.namespace > named.namespace)
+        FROM named WHERE named.namespace IS NOT NULL
+    )
+    SELECT namespace, (
+        SELECT min(updated_at) FROM finished_timers AS timer INDEXED BY finished_timers_updated
+        WHERE timer.namespace = named.namespace) AS first
+    FROM named WHERE first < ?1 ORDER BY first LIMIT ?2
 """
 
 _DELETE_FINISHED = """
@@ -47,8 +55,10 @@ def prune(
 
 
 def _oldest(transaction: Transaction, finished_before: Instant, limit: int) -> list[Any]:
-    """The timers of all namespaces that finished first. Each namespace has one of them at least,
-    so no more namespaces than timers matter."""
-    namespaces = list(transaction.execute(_NAMESPACES, limit))
-    streams = [transaction.execute(_OLD, name, finished_before, limit) for (name,) in namespaces]
+    """The timers of all namespaces that finished first.
+
+    Each namespace has one of them at least, so no more namespaces than timers matter.
+    """
+    namespaces = list(transaction.execute(_NAMESPACES, finished_before, limit))
+    streams = [transaction.execute(_OLD, name, finished_before, limit) for name, _ in namespaces]
     return list(islice(merge(*streams), limit))

@@ -67,8 +67,8 @@ class Writer:
     rolled back and each submission runs again alone, so that only the submission at fault fails:
     operations must therefore be repeatable.
 
-    An error outside a transaction ends the thread. Every submission that is waiting then, and
-    every later one, is refused with `StoreUnavailable`.
+    An error outside a transaction, or one that is no `Exception`, ends the thread. Every submission
+    that is waiting then, and every later one, is refused with `StoreUnavailable`.
     """
 
     def __init__(
