@@ -36,6 +36,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
+from duetime.stores.sqlite import creating
 from duetime.testing.store_contract import Store
 from duetime.testing.store_model import StoreModel
 from duetime.testing.timers import make_timer
@@ -375,11 +376,27 @@ def test_random_histories(name: str, tmp_path: Path, request: pytest.FixtureRequ
         runner = asyncio.Runner()
         site = site_of(name, tmp_path, request)
 
-    examples = int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name]))
-    with Machine.runner:
+    run_histories(Machine, int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name])))
+
+
+@pytest.mark.skipif("sqlite" not in STORES, reason="SQLite is left out")
+def test_random_histories_of_batches_that_sqlite_takes_for_large(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creating, "LARGEST_INSERT", 1)
+
+    class Machine(StoreMachine):
+        runner = asyncio.Runner()
+        site = site_of("sqlite", tmp_path, request)
+
+    run_histories(Machine, 10)
+
+
+def run_histories(machine: type[StoreMachine], examples: int) -> None:
+    with machine.runner:
         try:
             run_state_machine_as_test(
-                Machine, settings=settings(max_examples=examples, stateful_step_count=50)
+                machine, settings=settings(max_examples=examples, stateful_step_count=50)
             )
         finally:
-            Machine.runner.run(Machine.site.close())
+            machine.runner.run(machine.site.close())
