@@ -67,7 +67,7 @@ from tests.contract.stores import STORES, Site, site_of
 
 T = TypeVar("T")
 # DUETIME_HISTORIES=1000 runs a campaign.
-EXAMPLES = {"memory": 50, "sqlite": 50, "postgresql": 20}
+EXAMPLES = {"memory": 50, "sqlite": 50, "sqlite large batches": 10, "postgresql": 20}
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -370,33 +370,24 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
 
-@pytest.mark.parametrize("name", STORES)
-def test_random_histories(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    class Machine(StoreMachine):
-        runner = asyncio.Runner()
-        site = site_of(name, tmp_path, request)
-
-    run_histories(Machine, int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name])))
-
-
-@pytest.mark.skipif("sqlite" not in STORES, reason="SQLite is left out")
-def test_random_histories_of_batches_that_sqlite_takes_for_large(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "name", [*STORES, *(["sqlite large batches"] if "sqlite" in STORES else [])]
+)
+def test_random_histories(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(creating, "LARGEST_INSERT", 1)
+    if name == "sqlite large batches":
+        monkeypatch.setattr(creating, "LARGEST_INSERT", 1)
 
     class Machine(StoreMachine):
         runner = asyncio.Runner()
-        site = site_of("sqlite", tmp_path, request)
+        site = site_of(name.split()[0], tmp_path, request)
 
-    run_histories(Machine, 10)
-
-
-def run_histories(machine: type[StoreMachine], examples: int) -> None:
-    with machine.runner:
+    examples = int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name]))
+    with Machine.runner:
         try:
             run_state_machine_as_test(
-                machine, settings=settings(max_examples=examples, stateful_step_count=50)
+                Machine, settings=settings(max_examples=examples, stateful_step_count=50)
             )
         finally:
-            machine.runner.run(machine.site.close())
+            Machine.runner.run(Machine.site.close())

@@ -172,7 +172,7 @@ async def test_the_first_errors_are_listed_when_a_later_block_is_written_first(
 
     async def in_two_blocks() -> AsyncIterator[bytes]:
         yield lines(create_body("first")) + b"x\n" * 150
-        yield b"x\n" * BLOCK_BYTES
+        yield (b"x" * 900 + b"\n") * (BLOCK_BYTES // 900)
 
     batches = FirstBlockLast(bench.service_with(TimerRules(min_delay_ms=0)), bench.namespaces)
     answer = await Import(batches, None, max_line_bytes=1_000).run(in_two_blocks())
