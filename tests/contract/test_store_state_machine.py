@@ -370,9 +370,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
 
-@pytest.mark.parametrize(
-    "name", [*STORES, *(["sqlite large batches"] if "sqlite" in STORES else [])]
-)
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name.split()[0] in STORES])
 def test_random_histories(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
