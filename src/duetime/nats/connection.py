@@ -75,11 +75,6 @@ class NatsConnection:
                 ) from None
             self._keeper.start()
 
-    def connect_in_background(self) -> None:
-        """For callers that can do without a connection for now."""
-        if not self._keeper.is_started:
-            self._keeper.start()
-
     async def close(self) -> None:
         """Bounded, and never raises."""
         keeper, self._keeper = self._keeper, SessionKeeper(self._options, self._subscriptions)

@@ -329,20 +329,6 @@ async def test_with_ack_a_full_stream_fails(destination: NatsDestination, client
     assert refused.error == "NATS: the stream did not store it: maximum messages exceeded"
 
 
-async def test_a_server_that_starts_late_is_found_in_the_background(server: NatsServer) -> None:
-    server.stop()
-    connection = NatsConnection(NatsOptions(url=server.url))
-    destination = NatsDestination(connection, VirtualClock())
-    connection.connect_in_background()
-    failure_of(await deliver(destination))
-
-    server.start()
-    await connection.connect()
-
-    assert isinstance(await deliver(destination), Completed)
-    await connection.close()
-
-
 async def test_a_wrong_password_is_reported_but_never_shown(
     connect: Connect, make_nats: MakeNats
 ) -> None:

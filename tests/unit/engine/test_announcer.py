@@ -1,4 +1,4 @@
-"""Which new timers a node announces to the others, and which it does not."""
+"""A node announces new timers that are due soon to the nodes that own them."""
 
 from duetime.domain.instants import plus_ms
 from duetime.domain.timer import TimerStatus

@@ -1,4 +1,4 @@
-"""Which members are judged dead, and which get another chance."""
+"""Members are judged dead when their beats stand still for long enough."""
 
 from duetime.engine.cluster.members import MemberWatch
 from duetime.ports.membership import Member, NodeFacts
