@@ -34,4 +34,7 @@ def test_a_second_signal_of_either_kind_ends_the_process(
         process.send_signal(first)
         assert process.stdout.readline() == "stopping\n"
         process.send_signal(second)
-        assert process.wait(timeout=60) == -second
+        try:
+            assert process.wait(timeout=60) == -second
+        finally:
+            process.kill()
