@@ -22,7 +22,7 @@ TYPED := $(wildcard src tests bench)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime run test test-quick lint format check bench bench-postgres lock clean
+.PHONY: help install runtime run test test-quick campaign lint format check bench bench-postgres lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ test-quick: $(DEV) ## Run what needs no server: unit tests and contracts in memo
 	DUETIME_TEST_STORES=memory $(BIN)/python -m pytest -n auto tests/unit \
 		tests/contract/test_store_contract.py tests/contract/test_store_state_machine.py \
 		tests/contract/test_bus_contract.py::TestMemoryBus $(ARGS)
+
+campaign: $(DEV) ## Run random and crash tests ten times as long (half an hour or more)
+	DUETIME_TEST_EFFORT=$${DUETIME_TEST_EFFORT:-10} $(BIN)/python -m pytest -n auto --maxschedchunk 1 \
+		tests/contract/test_store_state_machine.py tests/simulation tests/crash \
+		tests/cluster tests/e2e/test_schema.py $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and import direction
 	$(BIN)/ruff check .

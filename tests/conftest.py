@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.effort import EFFORT
+
 pytest_plugins = [
     "tests.brokers.nats_fixtures",
     "tests.brokers.running_broker",
@@ -18,6 +20,7 @@ pytest_plugins = [
 
 TESTS = Path(__file__).parent
 SUITES_OF_LONG_TESTS = {"cluster", "crash", "e2e"}
+CAMPAIGN_TIMEOUT_SECONDS = 3_600
 
 # An example may take long on a busy machine; no property is about that.
 settings.register_profile("duetime", deadline=None)
@@ -38,5 +41,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Suites of long tests come first, so that all workers end together, with short tests."""
+    """Suites of long tests come first, so that all workers end together, with short tests.
+    A campaign has time."""
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in SUITES_OF_LONG_TESTS)
+    if EFFORT > 1:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(CAMPAIGN_TIMEOUT_SECONDS), append=False)

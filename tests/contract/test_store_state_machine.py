@@ -1,7 +1,6 @@
 """Random histories: every store gives the answers of the model."""
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -64,9 +63,9 @@ from tests.contract.histories import (
     statuses,
 )
 from tests.contract.stores import STORES, Site, site_of
+from tests.effort import repeats
 
 T = TypeVar("T")
-# DUETIME_HISTORIES=1000 runs a campaign.
 EXAMPLES = {"memory": 50, "sqlite": 50, "sqlite large batches": 10, "postgresql": 20}
 
 
@@ -381,11 +380,11 @@ def test_random_histories(
         runner = asyncio.Runner()
         site = site_of(name.split()[0], tmp_path, request)
 
-    examples = int(os.environ.get("DUETIME_HISTORIES", EXAMPLES[name]))
     with Machine.runner:
         try:
             run_state_machine_as_test(
-                Machine, settings=settings(max_examples=examples, stateful_step_count=50)
+                Machine,
+                settings=settings(max_examples=repeats(EXAMPLES[name]), stateful_step_count=50),
             )
         finally:
             Machine.runner.run(Machine.site.close())

@@ -14,12 +14,14 @@ import pytest
 
 from duetime.api.openapi.document import openapi_document
 from tests.e2e.server_process import API_KEY, ServerProcess
+from tests.effort import repeats
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 ROOT = Path(__file__).parents[2]
+EXAMPLES = repeats(10)
 
 # Each part is checked by itself, so that no part meets timers that another has removed.
 PARTS = {
@@ -50,6 +52,7 @@ async def test_answers_are_as_described(server: ServerProcess, tmp_path: Path, p
         *(SCHEMATHESIS, "--config-file", str(CONFIGURATION)),
         *("run", f"{server.url}/openapi.json", "--include-path-regex", PARTS[part]),
         *("--header", f"X-API-Key: {API_KEY}", "--no-color"),
+        *("--max-examples", str(EXAMPLES)),
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.PIPE,

@@ -1,7 +1,7 @@
 """Which scenarios are played, and how.
 
-DUETIME_SEED=17 pytest tests/simulation      replays the scenarios of seed 17
-DUETIME_SEEDS=1000 pytest tests/simulation   runs a campaign
+DUETIME_SEED=17 pytest tests/simulation          replays the scenarios of seed 17
+DUETIME_TEST_EFFORT=10 pytest tests/simulation   plays ten times as many
 """
 
 import os
@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from structlog.testing import capture_logs
 
 from duetime.testing import run_on_virtual_time
+from tests.effort import repeats
 
-DEFAULT_SEEDS = 40
+SEEDS = repeats(40)
 
 SURPRISES = ("engine.step_failed", "destination.broken", "engine.stopped_with_unsettled")
 
@@ -27,7 +28,7 @@ class Playable(Protocol):
 def seeds() -> list[int]:
     if "DUETIME_SEED" in os.environ:
         return [int(os.environ["DUETIME_SEED"])]
-    return list(range(int(os.environ.get("DUETIME_SEEDS", DEFAULT_SEEDS))))
+    return list(range(SEEDS))
 
 
 def play(new_scenario: Callable[[], Playable]) -> list[str]:

@@ -102,7 +102,7 @@ class Scenario:
         self.faults.heal()
 
     def jump_wall(self) -> None:
-        seconds = self.random.choice([-900, -10, -0.5, -0.04, 0.04, 5, 600, 86_400])
+        seconds = self.random.choice([-3_600, -10, -0.5, -0.04, 0.04, 5, 600, 86_400])
         self.world.clock.jump_wall(seconds)
 
     def suspend(self) -> None:
