@@ -6,6 +6,6 @@ EFFORT = int(os.environ.get("DUETIME_TEST_EFFORT", "1"))
 """Factor by which a campaign repeats what a test does at random."""
 
 
-def repeats(usual: int) -> int:
+def scaled(usual: int) -> int:
     """The number of kills, histories, seeds or made-up requests, given the usual one."""
     return usual * EFFORT

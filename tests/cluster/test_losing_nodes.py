@@ -13,7 +13,7 @@ from tests.cluster.load import Load
 from tests.cluster.nodes import running_nodes
 from tests.e2e.callback_receiver import Answer, CallbackReceiver
 from tests.e2e.timer_requests import now, wait_until_dry
-from tests.effort import repeats
+from tests.effort import scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -21,7 +21,7 @@ LEASE_SECONDS = 2
 LONG_LEASE_SECONDS = 4
 """Long enough for a node on a busy machine to keep its leases."""
 SLACK_SECONDS = 5
-KILLS = repeats(5)
+KILLS = scaled(5)
 
 
 async def test_killing_one_of_three_nodes_again_and_again_loses_nothing(

@@ -63,7 +63,7 @@ from tests.contract.histories import (
     statuses,
 )
 from tests.contract.stores import STORES, Site, site_of
-from tests.effort import repeats
+from tests.effort import scaled
 
 T = TypeVar("T")
 EXAMPLES = {"memory": 50, "sqlite": 50, "sqlite large batches": 10, "postgresql": 20}
@@ -384,7 +384,7 @@ def test_random_histories(
         try:
             run_state_machine_as_test(
                 Machine,
-                settings=settings(max_examples=repeats(EXAMPLES[name]), stateful_step_count=50),
+                settings=settings(max_examples=scaled(EXAMPLES[name]), stateful_step_count=50),
             )
         finally:
             Machine.runner.run(Machine.site.close())

@@ -26,7 +26,7 @@ from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import in_ms
 from tests.e2e.v1_requests import wait_for_v1
-from tests.effort import repeats
+from tests.effort import scaled
 from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
@@ -35,7 +35,7 @@ TIMERS_IN_ALL = int(os.environ.get("DUETIME_TEST_BUS_TIMERS", "2000"))
 BURST = 1_000
 IN_FLIGHT = 60
 ACK_WAIT_SECONDS = 2
-KILLS = repeats(3)
+KILLS = scaled(3)
 
 
 @pytest.fixture

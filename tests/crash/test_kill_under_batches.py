@@ -16,12 +16,12 @@ from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import Json, in_ms, now
 from tests.e2e.v1_requests import TIMERS, v1_body
-from tests.effort import repeats
+from tests.effort import scaled
 from tests.polling import poll
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
-KILLS = repeats(5)
+KILLS = scaled(5)
 CLIENTS = 4
 LARGEST_BATCH = 300
 MOST_ACCEPTED_IN_A_LIFE = 2_000

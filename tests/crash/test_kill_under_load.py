@@ -17,11 +17,11 @@ from tests.e2e.callback_receiver import CallbackReceiver
 from tests.e2e.databases import Database, on_every_database
 from tests.e2e.server_process import ServerProcess
 from tests.e2e.timer_requests import now, wait_until_dry
-from tests.effort import repeats
+from tests.effort import scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
-KILLS = repeats(5)
+KILLS = scaled(5)
 CLIENTS = 8
 MOST_CALLBACKS_IN_A_LIFE = 500
 MOST_IN_FLIGHT = 2_048

@@ -14,14 +14,14 @@ import pytest
 
 from duetime.api.openapi.document import openapi_document
 from tests.e2e.server_process import API_KEY, ServerProcess
-from tests.effort import repeats
+from tests.effort import scaled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 ROOT = Path(__file__).parents[2]
-EXAMPLES = repeats(10)
+EXAMPLES = scaled(10)
 
 # Each part is checked by itself, so that no part meets timers that another has removed.
 PARTS = {

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from structlog.testing import capture_logs
 
 from duetime.testing import run_on_virtual_time
-from tests.effort import repeats
+from tests.effort import scaled
 
-SEEDS = repeats(40)
+SEEDS = scaled(40)
 
 SURPRISES = ("engine.step_failed", "destination.broken", "engine.stopped_with_unsettled")
 
