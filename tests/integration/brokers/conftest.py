@@ -1,17 +1,22 @@
 """A NATS server for each JetStream test, with a client and buses on it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 import nats
 import pytest
 from nats.aio.client import Client
 
-from duetime.bus.jetstream.bus import JetStreamBus
+from duetime.bus.jetstream.bus import REDELIVER_AFTER_SECONDS, JetStreamBus
 from duetime.nats import NatsOptions
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
 
-OpenBus = Callable[[], Awaitable[JetStreamBus]]
+
+class OpenBus(Protocol):
+    async def __call__(
+        self, *, redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS
+    ) -> JetStreamBus: ...
 
 
 @pytest.fixture
@@ -31,8 +36,13 @@ async def client(server: NatsServer) -> AsyncIterator[Client]:
 async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
     opened: list[JetStreamBus] = []
 
-    async def open_another() -> JetStreamBus:
-        bus = JetStreamBus(NatsOptions(url=server.url, connect_timeout_seconds=2))
+    async def open_another(
+        *, redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS
+    ) -> JetStreamBus:
+        bus = JetStreamBus(
+            NatsOptions(url=server.url, connect_timeout_seconds=2),
+            redeliver_after_seconds=redeliver_after_seconds,
+        )
         opened.append(bus)
         await bus.open()
         return bus

@@ -177,12 +177,15 @@ async def test_key_and_id_travel_as_headers_whatever_they_contain(
 async def test_unacknowledged_messages_survive_a_server_crash(
     open_bus: OpenBus, server: NatsServer
 ) -> None:
-    bus = await open_bus()
+    """The server confirms no answer, so it may have died before it read that commands were given
+    back. They then come when their time to be acknowledged is over."""
+    bus = await open_bus(redeliver_after_seconds=1)
     for number in range(20):
         await bus.publish(command(f"{number}", str(number).encode()))
     done = await take(bus, 5)
     await bus.acknowledge(done)
     await bus.give_back(await take(bus, 5))
+    missing = {str(number).encode() for number in range(20)} - {each.data for each in done}
 
     server.kill()
     with pytest.raises(BusUnavailable):
@@ -191,8 +194,8 @@ async def test_unacknowledged_messages_survive_a_server_crash(
     await open_again(bus)
 
     await bus.publish(event("again"))
-    rest = {each.data for each in await take(bus, 15)}
-    assert rest == {str(number).encode() for number in range(5, 20)}
+    while missing:
+        missing -= {each.data for each in await take(bus, 1)}
 
 
 async def test_a_waiting_receive_survives_a_server_restart(
