@@ -38,6 +38,12 @@ REAL_SLEEP = "duetime.clock.SystemClock.sleep"
 AWKWARD = re.compile(r"\b(Who|What|Of|So many|Those)\b")
 SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n")
 
+# Paragraphs, list items, table cells and sentences begin here; headings are no sentences.
+MARKDOWN_START = re.compile(
+    r"(?:\A|\n\s*\n|^\s*(?:[-*>]|\d+\.)\s+|\|\s*|[.!?:][*_\")]*\s+)[*_]*", re.MULTILINE
+)
+MARKDOWN_FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
 
 def python_files(*directories: str) -> list[Path]:
     return [
@@ -198,11 +204,27 @@ def awkward_sentences(source: str) -> list[tuple[int, str]]:
     ]
 
 
+def awkward_markdown(text: str) -> list[tuple[int, str]]:
+    """Line of every awkward sentence outside blocks of code, and the sentence to the line's end."""
+    text = MARKDOWN_FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
+    return [
+        (text.count("\n", 0, start.end()) + 1, text[start.end() :].partition("\n")[0])
+        for start in MARKDOWN_START.finditer(text)
+        if AWKWARD.match(text, start.end())
+    ]
+
+
 def test_sentences_name_their_subject_first() -> None:
     awkward = [
         f"{path.relative_to(ROOT)}:{line} {sentence}"
         for path in python_files("src", "tests", "bench")
         for line, sentence in awkward_sentences(path.read_text(encoding="utf-8"))
+    ]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"]
+    awkward += [
+        f"{path.relative_to(ROOT)}:{line} {sentence}"
+        for path in sorted(pages)
+        for line, sentence in awkward_markdown(path.read_text(encoding="utf-8"))
     ]
     assert not awkward, "begin these with their subject:\n" + "\n".join(awkward)
 
@@ -225,3 +247,21 @@ def test_awkward_sentences_are_found_in_docstrings_and_comments(
     source: str, expected: list[tuple[int, str]]
 ) -> None:
     assert awkward_sentences(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What is kept.", [(1, "What is kept.")]),
+        ("Kept.\nThose that\nare not.", [(2, "Those that")]),
+        ("- Kept.\n- **Of two**, one.\n\n1. Who?", [(2, "Of two**, one."), (4, "Who?")]),
+        ("| kept | What is |", [(1, "What is |")]),
+        ("*Kept.* So many.", [(1, "So many.")]),
+        ("## What is kept\n\nWhatever\nOf it.", []),
+        ("Run:\n\n```\nWhat\n```\n\nThose.", [(7, "Those.")]),
+    ],
+)
+def test_awkward_sentences_are_found_in_markdown(
+    text: str, expected: list[tuple[int, str]]
+) -> None:
+    assert awkward_markdown(text) == expected
