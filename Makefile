@@ -45,7 +45,7 @@ test-quick: $(DEV) ## Run what needs no server: unit tests and contracts in memo
 campaign: $(DEV) ## Run random and crash tests ten times as long (half an hour or more)
 	DUETIME_TEST_EFFORT=$${DUETIME_TEST_EFFORT:-10} $(BIN)/python -m pytest -n auto --maxschedchunk 1 \
 		tests/contract/test_store_state_machine.py tests/simulation tests/crash \
-		tests/cluster tests/e2e/test_schema.py $(ARGS)
+		tests/cluster tests/e2e/api/test_schema.py $(ARGS)
 
 lint: $(DEV) ## Check style, formatting, types and import direction
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ pytest_plugins = [
     "tests.brokers.nats_fixtures",
     "tests.brokers.running_broker",
     "tests.brokers.valkey_fixtures",
-    "tests.e2e.databases",
+    "tests.real_server.databases",
     "tests.exclusive_tests",
     "tests.postgres.fixtures",
 ]

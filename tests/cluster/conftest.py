@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.e2e.callback_receiver import CallbackReceiver
+from tests.real_server.callback_receiver import CallbackReceiver
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded
-from tests.e2e.callback_receiver import CallbackReceiver, Request
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import in_ms, timer_body
+from tests.real_server.api_connection import ApiAnswer, ApiConnection, ConnectionEnded
+from tests.real_server.callback_receiver import CallbackReceiver, Request
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import in_ms, timer_body
 
 
 class Load:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.e2e.server_process import DUETIME, ServerProcess
 from tests.polling import poll
+from tests.real_server.server_process import DUETIME, ServerProcess
 
 SHARDS = 16
 

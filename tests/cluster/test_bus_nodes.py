@@ -17,7 +17,7 @@ from tests.crash.announcements import (
     check_each_is_stored_once,
     command_of,
 )
-from tests.e2e.timer_requests import in_ms
+from tests.real_server.timer_requests import in_ms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.cluster.load import Load
 from tests.cluster.nodes import running_nodes
-from tests.e2e.callback_receiver import Answer, CallbackReceiver
-from tests.e2e.timer_requests import now, wait_until_dry
 from tests.effort import scaled
+from tests.real_server.callback_receiver import Answer, CallbackReceiver
+from tests.real_server.timer_requests import now, wait_until_dry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(300)]
 

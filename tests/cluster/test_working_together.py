@@ -8,10 +8,10 @@ import pytest
 
 from tests.cluster.load import Load
 from tests.cluster.nodes import running_nodes
-from tests.e2e.api_connection import ApiConnection
-from tests.e2e.callback_receiver import Answer, CallbackReceiver
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import wait_until_dry
+from tests.real_server.api_connection import ApiConnection
+from tests.real_server.callback_receiver import Answer, CallbackReceiver
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import wait_until_dry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.bus import Channel
 from tests.brokers.bus_client import Command, schedule_timer
 from tests.brokers.nats_bus_client import NatsBusClient
-from tests.e2e.timer_requests import wait_until_dry
+from tests.real_server.timer_requests import wait_until_dry
 
 COUNTED = 10_000
 """Largest count of a list that every database gives exactly."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, closing
 
 import asyncpg
 
-from tests.e2e.databases import Database, PostgresDatabase, SqliteDatabase
+from tests.real_server.databases import Database, PostgresDatabase, SqliteDatabase
 
 
 @asynccontextmanager

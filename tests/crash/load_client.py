@@ -4,8 +4,8 @@ import random
 
 from duetime.domain.instants import format_instant
 from tests.crash.promises import Promise, Reply, Version
-from tests.e2e.api_connection import ApiAnswer, ApiConnection, ConnectionEnded
-from tests.e2e.timer_requests import Json, in_ms, now
+from tests.real_server.api_connection import ApiAnswer, ApiConnection, ConnectionEnded
+from tests.real_server.timer_requests import Json, in_ms, now
 
 LONGEST_DELAY_MS = 2_000
 CREATES_PER_RUN = 250

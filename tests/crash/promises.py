@@ -9,7 +9,7 @@ from enum import Enum, auto
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.timer import Timer, TimerStatus
-from tests.e2e.callback_receiver import Request
+from tests.real_server.callback_receiver import Request
 
 
 class Reply(Enum):

@@ -4,7 +4,7 @@ from duetime.domain.callback import HttpCallback
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import Timer
 from duetime.ports.store import PageQuery
-from tests.e2e.databases import Database
+from tests.real_server.databases import Database
 
 
 async def stored_timers(database: Database) -> dict[str, Timer]:

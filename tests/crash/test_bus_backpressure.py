@@ -24,11 +24,11 @@ from tests.brokers.running_broker import (
     wait_until_taken,
 )
 from tests.crash.held_writes import writes_held
-from tests.e2e.callback_receiver import CallbackReceiver
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import count_timers, create_timer, in_ms, wait_until_dry
 from tests.polling import poll
+from tests.real_server.callback_receiver import CallbackReceiver
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import count_timers, create_timer, in_ms, wait_until_dry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 

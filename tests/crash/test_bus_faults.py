@@ -22,12 +22,12 @@ from tests.crash.announcements import (
     command_of,
 )
 from tests.crash.held_writes import writes_held
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import in_ms
-from tests.e2e.v1_requests import wait_for_v1
 from tests.effort import scaled
 from tests.polling import poll
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import in_ms
+from tests.real_server.v1_requests import wait_for_v1
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 

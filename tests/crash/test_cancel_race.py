@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.instants import Instant, format_instant, plus_ms
-from tests.e2e.api_connection import ApiAnswer, ApiConnection
-from tests.e2e.callback_receiver import CallbackReceiver, Request
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import connections_to, in_ms, timer_body, wait_until_dry
+from tests.real_server.api_connection import ApiAnswer, ApiConnection
+from tests.real_server.callback_receiver import CallbackReceiver, Request
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import connections_to, in_ms, timer_body, wait_until_dry
 
 pytestmark = [pytest.mark.crash, on_every_database]
 

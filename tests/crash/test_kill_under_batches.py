@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.instants import parse_instant, plus_ms
-from tests.e2e.api_connection import ApiConnection, ConnectionEnded
-from tests.e2e.callback_receiver import Answer, CallbackReceiver
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import Json, in_ms, now
-from tests.e2e.v1_requests import TIMERS, v1_body
 from tests.effort import scaled
 from tests.polling import poll
+from tests.real_server.api_connection import ApiConnection, ConnectionEnded
+from tests.real_server.callback_receiver import Answer, CallbackReceiver
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import Json, in_ms, now
+from tests.real_server.v1_requests import TIMERS, v1_body
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 

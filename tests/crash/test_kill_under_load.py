@@ -13,11 +13,11 @@ from duetime.domain.instants import Instant
 from tests.crash.load_client import LoadClient
 from tests.crash.promises import Audit
 from tests.crash.stored_timers import stored_timers
-from tests.e2e.callback_receiver import CallbackReceiver
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import now, wait_until_dry
 from tests.effort import scaled
+from tests.real_server.callback_receiver import CallbackReceiver
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import now, wait_until_dry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 

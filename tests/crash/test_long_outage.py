@@ -10,11 +10,17 @@ from duetime.domain.outcome import INTERRUPTED
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateRequest, Existence, OnExisting
 from duetime.testing.timers import make_timer
-from tests.e2e.callback_receiver import Answer, CallbackReceiver, Hang
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import create_timer, in_ms, now, wait_for_status, wait_until_dry
 from tests.polling import poll
+from tests.real_server.callback_receiver import Answer, CallbackReceiver, Hang
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import (
+    create_timer,
+    in_ms,
+    now,
+    wait_for_status,
+    wait_until_dry,
+)
 
 pytestmark = [pytest.mark.crash, on_every_database]
 

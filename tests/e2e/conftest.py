@@ -6,11 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.callback_receiver import CallbackReceiver
-from tests.e2e.command import Cli
-from tests.e2e.databases import Database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.shared_servers import SharedServers
+from tests.real_server.callback_receiver import CallbackReceiver
+from tests.real_server.command import Cli
+from tests.real_server.databases import Database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.shared_servers import SharedServers
 
 
 @pytest.fixture

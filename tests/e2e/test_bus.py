@@ -23,10 +23,10 @@ from tests.brokers.running_broker import (
     wait_until_taken,
     with_each_broker,
 )
-from tests.e2e.databases import Database, on_every_database
-from tests.e2e.server_process import ServerProcess
-from tests.e2e.timer_requests import create_timer, get_timer, in_ms, wait_for_status
-from tests.e2e.v1_requests import get_v1, v1_path, wait_for_v1
+from tests.real_server.databases import Database, on_every_database
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import create_timer, get_timer, in_ms, wait_for_status
+from tests.real_server.v1_requests import get_v1, v1_path, wait_for_v1
 
 pytestmark = pytest.mark.e2e
 

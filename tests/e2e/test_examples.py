@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.running_broker import RunningBroker
-from tests.e2e.command import Finished
-from tests.e2e.server_process import API_KEY, ServerProcess
 from tests.polling import PATIENCE_SECONDS
+from tests.real_server.command import Finished
+from tests.real_server.server_process import API_KEY, ServerProcess
 
 pytestmark = pytest.mark.e2e
 

@@ -1,0 +1,256 @@
+"""Namespaces on a real server, from the configuration and from the API."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from duetime.domain.instants import format_instant
+from tests.real_server.callback_receiver import CallbackReceiver
+from tests.real_server.command import run_command
+from tests.real_server.databases import Database, on_every_database, on_postgresql
+from tests.real_server.server_process import API_KEY, ServerProcess
+from tests.real_server.timer_requests import Json, in_ms, post_create
+
+pytestmark = pytest.mark.e2e
+
+PATH = "/api/v1/namespaces"
+NO_TIMERS = {"pending": 0, "executing": 0, "completed": 0, "failed": 0, "canceled": 0}
+DEFAULT_POLICY = {
+    "maxRetries": 3,
+    "maxRetryAttemptsDuration": "24h",
+    "initialInterval": "30s",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
+DEFAULT = {
+    "name": "default",
+    "numShards": 16,
+    "retryPolicy": DEFAULT_POLICY,
+    "retention": None,
+    "concurrency": None,
+    "maxPayloadBytes": None,
+}
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
+
+
+async def create(api: httpx.AsyncClient, namespace: str, url: str, **members: object) -> None:
+    body: Json = {"namespace": namespace, "id": "1", "executeAt": format_instant(in_ms(100))}
+    body |= {"callbackUrl": url, **members}
+    answer = await post_create(api, "/api/v1/timers", body, instant="executeAt")
+    assert answer.status_code == 200, answer.text
+
+
+async def put(api: httpx.AsyncClient, name: str, **members: object) -> dict[str, object]:
+    answer = await api.put(f"{PATH}/{quote(name, safe='')}", json=members)
+    assert answer.status_code == 200, answer.text
+    namespace: dict[str, object] = answer.json()
+    return namespace
+
+
+@on_every_database
+async def test_the_default_namespace_exists_from_the_start(
+    tmp_path: Path, database: Database
+) -> None:
+    async with ServerProcess(tmp_path, **database.settings) as server, server.client() as api:
+        assert (await api.get(PATH)).json() == {"namespaces": [DEFAULT]}
+        assert (await api.get(f"{PATH}/default")).json() == {**DEFAULT, "counts": NO_TIMERS}
+
+
+@on_every_database
+async def test_a_new_namespace_takes_timers_at_once(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    """Also on shards that no namespace had before."""
+    refused = await api.post(
+        "/api/v1/timers",
+        json={
+            "namespace": "new",
+            "id": "1",
+            "executeAt": "2090-01-01T00:00:00Z",
+            "callbackUrl": receiver.url,
+        },
+    )
+    assert refused.json()["error"] == "NAMESPACE_NOT_FOUND"
+    await put(api, "new", numShards=300)
+    for number in range(50):
+        await create(api, "new", receiver.url, id=str(number))
+    await receiver.wait_for(50)
+
+
+@on_every_database
+async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.AsyncClient) -> None:
+    policy = {"maxRetries": 5, "initialInterval": "10s"}
+    limits = {"concurrency": 2, "maxPayloadBytes": 9}
+    made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
+    assert made == {
+        "name": "changed",
+        "numShards": 4,
+        "retryPolicy": {**DEFAULT_POLICY, **policy},
+        "retention": "7d",
+        **limits,
+        "counts": NO_TIMERS,
+    }
+    assert await put(api, "changed") == made
+    changed = await put(api, "changed", retention="0s", retryPolicy={"maxAttempts": 2})
+    assert changed["retention"] == "0s"
+    assert changed["retryPolicy"] == {**DEFAULT_POLICY, **policy, "maxRetries": 1}
+    reset = await put(
+        *(api, "changed"), retention=None, concurrency=None, maxPayloadBytes=None, retryPolicy=None
+    )
+    assert reset == {**DEFAULT, "name": "changed", "numShards": 4, "counts": NO_TIMERS}
+    assert (await api.get(f"{PATH}/changed")).json() == reset
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "größe ☂", "a?b#c", "%2F", "x" * 255, ","])
+async def test_a_name_may_have_any_characters(api: httpx.AsyncClient, name: str) -> None:
+    encoded = quote(name, safe="").replace(".", "%2E")
+    answer = await api.put(f"{PATH}/{encoded}", json={})
+    assert answer.json()["name"] == name
+    assert (await api.get(f"{PATH}/{encoded}")).json()["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"numShards": 0}, "numShards"),
+        ({"numShards": 4097}, "numShards"),
+        ({"numShards": "4"}, "numShards"),
+        ({"retention": "1.5ms"}, "retention"),
+        ({"retention": 7}, "retention"),
+        ({"retention": "36501d"}, "retention"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
+        ({"maxPayloadBytes": 0}, "maxPayloadBytes"),
+        ({"maxPayloadBytes": 2**70}, "maxPayloadBytes"),
+        ({"retryPolicy": {"maxRetries": 101}}, "retryPolicy.maxRetries"),
+        ({"retryPolicy": {"maxInterval": "soon"}}, "retryPolicy.maxInterval"),
+        ({"retryPolicy": []}, "retryPolicy"),
+        ({"shards": 4}, "shards"),
+        ([], "body"),
+    ],
+)
+async def test_a_refusal_names_the_field_and_creates_nothing(
+    api: httpx.AsyncClient, body: object, field: str
+) -> None:
+    answer = await api.put(f"{PATH}/refused", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "INVALID_INPUT"
+    assert answer.json()["details"] == {"field": field}
+    assert (await api.get(f"{PATH}/refused")).json()["error"] == "NAMESPACE_NOT_FOUND"
+
+
+async def test_other_shards_unknown_names_and_wrong_keys_are_refused(
+    api: httpx.AsyncClient,
+) -> None:
+    other = await api.put(f"{PATH}/default", json={"numShards": 17})
+    assert (other.status_code, other.json()["details"]) == (400, {"field": "numShards"})
+    absent = await api.get(f"{PATH}/absent")
+    assert (absent.status_code, absent.json()["error"]) == (400, "NAMESPACE_NOT_FOUND")
+    for name in ("x" * 256, "%00", "%FF"):
+        bad = await api.put(f"{PATH}/{name}", json={})
+        assert (bad.status_code, bad.json()["error"]) == (400, "INVALID_INPUT")
+    removed = await api.delete(f"{PATH}/default")
+    assert (removed.status_code, removed.json()["error"]) == (405, "METHOD_NOT_ALLOWED")
+    for request in (api.get(PATH), api.get(f"{PATH}/default"), api.put(f"{PATH}/b", content=b"")):
+        api.headers["X-API-Key"] = "wrong"
+        answer = await request
+        assert (answer.status_code, answer.json()["error"]) == (401, "UNAUTHORIZED")
+
+
+async def test_each_namespace_has_its_own_counts(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    await put(api, "counted")
+    await put(api, "empty")
+    await create(api, "counted", receiver.url, executeAt="2090-01-01T00:00:00Z")
+    assert (await api.get(f"{PATH}/counted")).json()["counts"] == NO_TIMERS | {"pending": 1}
+    assert (await api.get(f"{PATH}/empty")).json()["counts"] == NO_TIMERS
+
+
+async def test_timers_get_the_policy_and_the_limit_of_their_namespace(
+    api: httpx.AsyncClient,
+) -> None:
+    await put(api, "limited", maxPayloadBytes=9, retryPolicy={"maxRetries": 7})
+    body = {
+        "namespace": "limited",
+        "id": "1",
+        "executeAt": "2090-01-01T00:00:00Z",
+        "callbackUrl": "http://x.example",
+    }
+    timer = (await api.post("/api/v1/timers", json=body)).json()
+    assert timer["retryPolicy"]["maxRetries"] == 7
+    large = await api.post("/api/v1/timers", json={**body, "id": "2", "payload": "123456789"})
+    assert (large.status_code, large.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
+
+
+@on_every_database
+async def test_configured_namespaces_exist_and_keep_their_shards(
+    tmp_path: Path, database: Database
+) -> None:
+    config = tmp_path / "duetime.toml"
+    config.write_text('[namespaces.b]\nretention = "7d"\n')
+    settings = {**database.settings, "DUETIME_CONFIG": str(config)}
+    async with (
+        ServerProcess(tmp_path, NAMESPACES="a:4", **settings) as server,
+        server.client() as api,
+    ):
+        listed = (await api.get(PATH)).json()["namespaces"]
+    facts = [(each["name"], each["numShards"], each["retention"]) for each in listed]
+    assert facts == [("a", 4, None), ("b", 16, "7d"), ("default", 16, None)]
+    settings |= {"API_KEY": API_KEY, "HOST": "127.0.0.1", "PORT": "0", "NAMESPACES": "a:5"}
+    refused = await run_command("serve", directory=tmp_path, **settings)
+    assert (refused.status, refused.errors.splitlines()[-1]) == (
+        2,
+        "namespace 'a': num_shards is 4 since the namespace was created, and stays so",
+    )
+
+
+@on_postgresql
+async def test_nodes_learn_of_each_others_namespaces(
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    async with (
+        ServerProcess(tmp_path / "one", **database.settings) as one,
+        ServerProcess(tmp_path / "two", **database.settings) as two,
+        one.client() as here,
+        two.client() as there,
+    ):
+        await put(here, "new", numShards=64, retryPolicy={"maxRetries": 7})
+        for number in range(50):
+            await create(there, "new", receiver.url, id=str(number))
+        await receiver.wait_for(50)
+        shown = (await there.get(f"{PATH}/new")).json()
+        assert shown["retryPolicy"]["maxRetries"] == 7
+
+
+async def test_the_command_line_sets_and_shows_namespaces(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    environ = {"DUETIME_URL": server.url, "DUETIME_API_KEY": API_KEY}
+
+    async def namespaces(*arguments: str) -> list[str]:
+        finished = await run_command("namespaces", *arguments, directory=tmp_path, **environ)
+        assert finished.status == 0, finished.errors
+        return finished.output.splitlines()
+
+    await namespaces("set", "cli/b", "--shards", "4", "--retention", "7d", "--max-retries", "5")
+    await namespaces("set", "cli/b", "--concurrency", "9")
+    shown = await namespaces("show", "cli/b")
+    assert shown[:4] == ["name: cli/b", "shards: 4", "retention: 7d", "concurrency: 9"]
+    assert shown[5].startswith("retries: 5 within 24h")
+    listed = [line.split("\t")[0] for line in await namespaces()]
+    assert listed[0] == "name"
+    assert {"cli/b", "default"} < set(listed)
+    finished = await run_command(
+        "namespaces", "set", "cli/b", "--shards", "5", directory=tmp_path, **environ
+    )
+    assert (finished.status, finished.errors.count("\n")) == (1, 1)
+    assert "is 4 since the namespace was created" in finished.errors
