@@ -10,9 +10,9 @@ from duetime.api.docs.routes import DOCUMENT_OPERATIONS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
-from duetime.api.http.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.http.operation import Endpoint, bind
 from duetime.api.platform import routes as platform
+from duetime.api.platform.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
 from duetime.api.platform.timers import PlatformTimers

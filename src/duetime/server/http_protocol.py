@@ -9,8 +9,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from duetime.api.http.answers import answer
-from duetime.api.http.errors import Code
+from duetime.api.platform.envelope import Code, answer
 
 MAX_HEAD_BYTES = 65_536
 

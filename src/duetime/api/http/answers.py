@@ -2,15 +2,12 @@
 
 from typing import NamedTuple
 
-from msgspec import Struct, json
 from starlette.types import Send
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON_TYPE: Headers = ((b"content-type", b"application/json"),)
 CLOSE = (b"connection", b"close")
-
-_encode = json.Encoder().encode
 
 
 class Answer(NamedTuple):
@@ -30,15 +27,3 @@ class Answer(NamedTuple):
             }
         )
         await send({"type": "http.response.body", "body": self.content})
-
-
-class Envelope(Struct, frozen=True, gc=False):
-    """The body of every answer of the platform API."""
-
-    code: int
-    message: str
-    data: object
-
-
-def answer(status: int, code: int, message: str, data: object, headers: Headers = ()) -> Answer:
-    return Answer(status, _encode(Envelope(code, message, data)), JSON_TYPE + headers)

@@ -9,7 +9,7 @@ from functools import partial
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
-from duetime.api.http.errors import error_answer
+from duetime.api.platform.errors import error_answer
 from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.routes import CREATE_TIMER
 from duetime.api.platform.timers import created_answer

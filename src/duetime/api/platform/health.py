@@ -7,8 +7,8 @@ import structlog
 from msgspec import UNSET, Struct
 from starlette.types import Receive, Scope
 
-from duetime.api.http.answers import Answer, answer
-from duetime.api.http.errors import Code
+from duetime.api.http.answers import Answer
+from duetime.api.platform.envelope import Code, answer
 from duetime.api.platform.types import (
     BusStatus,
     ClusterStatus,

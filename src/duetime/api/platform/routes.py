@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from duetime.api.http.errors import Code
 from duetime.api.http.operation import (
     SERVICE,
     Body,
@@ -14,6 +13,7 @@ from duetime.api.http.operation import (
     links,
 )
 from duetime.api.platform import examples
+from duetime.api.platform.envelope import Code
 from duetime.api.platform.health import Health
 from duetime.api.platform.query import PARAMETERS
 from duetime.api.platform.timers import PlatformTimers

@@ -5,11 +5,11 @@ import re
 from msgspec import UNSET
 from starlette.types import Receive, Scope
 
-from duetime.api.http.answers import Answer, answer
+from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
-from duetime.api.http.errors import Code
 from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
 from duetime.api.platform.answers import changed_timer_of, detail_of, summary_of
+from duetime.api.platform.envelope import Code, answer
 from duetime.api.platform.query import parse_query
 from duetime.api.platform.requests import callback_of, decode_create, decode_update, new_timer_of
 from duetime.api.platform.types import CanceledTimer, TimerList, UpdateTimerBody

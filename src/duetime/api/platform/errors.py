@@ -1,24 +1,13 @@
-"""Errors in the platform's format: `{code, message, data}` with an HTTP status."""
+"""Errors as answers of the platform API."""
 
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 from typing import Any
 
 import structlog
 
-from duetime.api.http.answers import Answer, answer
+from duetime.api.http.answers import Answer
+from duetime.api.platform.envelope import Code, answer
 from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable
-
-
-class Code(IntEnum):
-    """The code in the body of every answer of the platform API."""
-
-    SUCCESS = 0
-    UNEXPECTED = 1
-    VALIDATION = 2
-    NOT_FOUND = 3
-    UNAUTHORIZED = 4
-
 
 STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.INVALID_INPUT: (400, Code.VALIDATION),
