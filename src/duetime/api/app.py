@@ -1,26 +1,25 @@
 """The HTTP application: both APIs, the health check and the documents behind one ASGI callable."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from duetime.api.docs.routes import DOCUMENT_OPERATIONS, Documents
+from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.operation import Endpoint, bind
-from duetime.api.platform import routes as platform
 from duetime.api.platform.errors import error_answer, method_not_allowed, no_such_path
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
+from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.operations import V1
 from duetime.api.v1.router import PREFIX, RouterV1
-from duetime.api.v1.routes import namespaces as v1_namespaces
-from duetime.api.v1.routes import timers as v1_timers
 from duetime.api.v1.timers import TimersV1
 from duetime.domain.callback import DEFAULT_TIMEOUT_MS
 from duetime.domain.limits import DEFAULT_MAX_BODY_BYTES
@@ -74,20 +73,12 @@ def create_app(
         default_timeout_ms=rules.callback_timeout_ms,
     )
     namespaces = NamespacesV1(services.namespaces, services.v1, max_body_bytes=max_body_bytes)
-    v1 = RouterV1(
-        (
-            *bind(v1_timers.TIMER_OPERATIONS, timers),
-            *bind(v1_namespaces.NAMESPACE_OPERATIONS, namespaces),
-            *bind(v1_namespaces.ENDPOINT_OPERATIONS, EndpointsV1(endpoints)),
-        ),
-        guard,
-        clock,
-    )
-    health_check = Health(store, clock, health, rules.ping_timeout_seconds)
-    others = (
-        *bind(platform.TIMER_OPERATIONS, PlatformTimers(services.platform, max_body_bytes)),
-        *bind(platform.HEALTH_OPERATIONS, health_check),
-        *bind(DOCUMENT_OPERATIONS, Documents(asyncapi, clock)),
+    v1 = RouterV1(bind(V1, timers, namespaces, EndpointsV1(endpoints)), guard, clock)
+    others = bind(
+        (*PLATFORM, *HEALTH, *DOCUMENTS),
+        PlatformTimers(services.platform, max_body_bytes),
+        Health(store, clock, health, rules.ping_timeout_seconds),
+        Documents(asyncapi, clock),
     )
     fast_create = FastCreate(services.platform, guard, max_body_bytes=max_body_bytes)
     return App(others, guard, v1, fast_create)
@@ -99,12 +90,13 @@ class App:
 
     def __init__(
         self,
-        endpoints: Iterable[Endpoint],
+        endpoints: Sequence[Endpoint],
         guard: ApiKeyGuard,
-        v1: ASGIApp,
+        v1: RouterV1,
         fast_create: FastCreate,
     ) -> None:
         self.fast_create = fast_create
+        self.operations = (*(each.operation for each in endpoints), *v1.operations)
         self._v1 = v1
         paths: dict[str, _PathEndpoint] = {}
         for endpoint in endpoints:

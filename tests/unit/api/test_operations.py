@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from duetime.api.docs.page import render
-from duetime.api.docs.routes import DOCUMENT_OPERATIONS
+from duetime.api.docs.routes import DOCUMENTS
 from duetime.api.http.operation import Operation
-from duetime.api.openapi.document import OPERATIONS, openapi_document
-from duetime.api.platform.routes import CREATE_TIMER
+from duetime.api.openapi.document import openapi_document
+from duetime.api.platform.routes import CREATE_TIMER, HEALTH, PLATFORM
+from duetime.api.v1.operations import V1
 from duetime.domain.instants import Instant
 from tests.unit.api.asgi_client import ApiBench, call
 
-ALL: tuple[Operation[Any], ...] = (*OPERATIONS, *DOCUMENT_OPERATIONS)
+ALL: tuple[Operation[Any], ...] = tuple(
+    operation for group in (*PLATFORM, *V1, *HEALTH, *DOCUMENTS) for operation in group.operations
+)
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW")
 
 
@@ -66,7 +69,13 @@ async def test_the_table_decides_who_may_call(api: ApiBench, operation: Operatio
     assert (reply.status == 401) is operation.needs_key
 
 
-def test_the_document_has_every_operation_with_a_tag_and_nothing_else() -> None:
+def test_the_app_serves_the_tables_and_nothing_else(api: ApiBench) -> None:
+    assert {operation.id for operation in api.app.operations} == {each.id for each in ALL}
+
+
+def test_the_document_has_every_served_operation_with_a_tag_and_nothing_else(
+    api: ApiBench,
+) -> None:
     document: Any = openapi_document()
     described = {
         (method.upper(), path, operation["operationId"])
@@ -75,15 +84,20 @@ def test_the_document_has_every_operation_with_a_tag_and_nothing_else() -> None:
     }
     assert described == {
         (operation.method, operation.path, operation.id)
-        for operation in ALL
+        for operation in api.app.operations
         if operation.tag is not None
     }
+
+
+def test_only_the_documents_are_left_out_of_the_document(api: ApiBench) -> None:
+    left_out = {operation.path for operation in api.app.operations if operation.tag is None}
+    assert left_out == {"/", "/asyncapi.json", "/docs", "/openapi.json"}
 
 
 def test_the_docs_page_has_every_documented_operation_and_nothing_else() -> None:
     page = render("http://timers.example", Instant(0))
     shown = re.findall(r'<section id="(\w+)"><h3>[^<]*</h3><p class=path>', page)
-    assert sorted(shown) == sorted(operation.id for operation in OPERATIONS)
+    assert sorted(shown) == sorted(each.id for each in ALL if each.tag is not None)
 
 
 def test_the_fast_path_takes_the_create_of_the_table(api: ApiBench) -> None:

@@ -1,10 +1,12 @@
 """The documents that the service serves about itself."""
 
+from typing import Any
+
 from starlette.types import Receive, Scope
 
 from duetime.api.docs.page import docs_answer
 from duetime.api.http.answers import Answer
-from duetime.api.http.operation import Operation
+from duetime.api.http.operation import Operation, OperationGroup
 from duetime.api.openapi.document import openapi_json
 from duetime.ports.clock import Clock
 
@@ -27,7 +29,7 @@ class Documents:
         return Answer(307, b"", ((b"location", b"/docs"),))
 
 
-DOCUMENT_OPERATIONS: tuple[Operation[Documents], ...] = tuple(
+_OPERATIONS: tuple[Operation[Documents], ...] = tuple(
     Operation(id=id, method="GET", path=path, handler=handler, needs_key=False)
     for id, path, handler in (
         ("openapi", "/openapi.json", Documents.openapi),
@@ -36,3 +38,5 @@ DOCUMENT_OPERATIONS: tuple[Operation[Documents], ...] = tuple(
         ("frontPage", "/", Documents.front_page),
     )
 )
+
+DOCUMENTS: tuple[OperationGroup[Any], ...] = (OperationGroup(Documents, _OPERATIONS),)

@@ -101,8 +101,21 @@ class Endpoint(NamedTuple):
     handle: Handler
 
 
-def bind(operations: Iterable[Operation[H]], handlers: H) -> list[Endpoint]:
-    return [Endpoint(each, partial(each.handler, handlers)) for each in operations]
+class OperationGroup(Struct, Generic[H], frozen=True):
+    """Operations that one object of the class `handlers` answers."""
+
+    handlers: type[H]
+    operations: tuple[Operation[H], ...]
+
+
+def bind(groups: Iterable[OperationGroup[Any]], *handlers: object) -> tuple[Endpoint, ...]:
+    """The endpoints of all groups. Each group needs one object of its class."""
+    by_class = {type(each): each for each in handlers}
+    return tuple(
+        Endpoint(operation, partial(operation.handler, by_class[group.handlers]))
+        for group in groups
+        for operation in group.operations
+    )
 
 
 def links(parameters: Json, **operation_ids: str) -> Json:

@@ -9,7 +9,6 @@ from msgspec import json
 from duetime import __version__
 from duetime.api.http.operation import (
     JSON_MEDIA,
-    SERVICE,
     Body,
     Callback,
     Examples,
@@ -17,26 +16,18 @@ from duetime.api.http.operation import (
     Operation,
     Parameter,
     Response,
+    Tag,
 )
 from duetime.api.openapi.schemas import schema_name, schemas_of
-from duetime.api.platform.routes import HEALTH_OPERATIONS
-from duetime.api.platform.routes import TIMER_OPERATIONS as PLATFORM_TIMER_OPERATIONS
-from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
-from duetime.api.v1.routes.namespaces import (
-    ENDPOINT_OPERATIONS,
-    NAMESPACE_OPERATIONS,
-    NAMESPACES,
-)
-from duetime.api.v1.routes.timers import TIMER_OPERATIONS, TIMERS
+from duetime.api.platform.routes import HEALTH, PLATFORM
+from duetime.api.v1.operations import V1
 
-OPERATIONS: tuple[Operation[Any], ...] = (
-    *PLATFORM_TIMER_OPERATIONS,
-    *TIMER_OPERATIONS,
-    *NAMESPACE_OPERATIONS,
-    *ENDPOINT_OPERATIONS,
-    *HEALTH_OPERATIONS,
+_DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
+    (operation.tag, operation)
+    for group in (*PLATFORM, *V1, *HEALTH)
+    for operation in group.operations
+    if operation.tag is not None
 )
-_TAGS = (PLATFORM_TIMERS, TIMERS, NAMESPACES, SERVICE)
 
 _DESCRIPTION = (
     "Register a callback for an instant, and Duetime makes it: durably, on time, at least once. "
@@ -55,9 +46,11 @@ def openapi_json() -> bytes:
 
 @cache
 def openapi_document() -> Json:
+    tags = dict.fromkeys(tag for tag, _ in _DOCUMENTED)
     paths: dict[str, dict[str, object]] = {}
-    for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    for tag, operation in _DOCUMENTED:
+        described = _operation(operation, tag)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,7 +61,7 @@ def openapi_document() -> Json:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"apiKey": []}],
-        "tags": [{"name": tag.name, "description": tag.description} for tag in _TAGS],
+        "tags": [{"name": tag.name, "description": tag.description} for tag in tags],
         "paths": paths,
         "components": {
             "schemas": schemas_of(dict.fromkeys(_types())),
@@ -86,7 +79,7 @@ def openapi_document() -> Json:
 
 def _types() -> Iterator[Any]:
     """The types of all bodies."""
-    for operation in OPERATIONS:
+    for _, operation in _DOCUMENTED:
         callback = operation.callback
         parts = (operation.body, *operation.responses)
         if callback is not None:
@@ -96,11 +89,11 @@ def _types() -> Iterator[Any]:
                 yield part.schema
 
 
-def _operation(operation: Operation[Any]) -> Json:
+def _operation(operation: Operation[Any], tag: Tag) -> Json:
     body, callback = operation.body, operation.callback
     described = _present(
         operationId=operation.id,
-        tags=[] if operation.tag is None else [operation.tag.name],
+        tags=[tag.name],
         summary=operation.summary,
         description=operation.description,
         parameters=_parameters(operation.parameters),

@@ -1,5 +1,7 @@
 """The operations of the platform API, and the health check: every route is declared here."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from duetime.api.http.operation import (
@@ -7,6 +9,7 @@ from duetime.api.http.operation import (
     Body,
     Callback,
     Operation,
+    OperationGroup,
     Parameter,
     Response,
     Tag,
@@ -141,7 +144,7 @@ CREATE_TIMER = Operation(
     callback=_CALLBACK,
 )
 
-TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
+_TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
     CREATE_TIMER,
     Operation(
         id="listTimers",
@@ -214,7 +217,7 @@ TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
     ),
 )
 
-HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
+_HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
     Operation(
         id="health",
         method="GET",
@@ -235,3 +238,6 @@ HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
         ),
     ),
 )
+
+PLATFORM: tuple[OperationGroup[Any], ...] = (OperationGroup(PlatformTimers, _TIMER_OPERATIONS),)
+HEALTH: tuple[OperationGroup[Any], ...] = (OperationGroup(Health, _HEALTH_OPERATIONS),)

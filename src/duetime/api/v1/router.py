@@ -1,7 +1,7 @@
 """The router of the v1 API, made from its operations."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -29,7 +29,8 @@ class RouterV1:
     operation does not read is refused, so that `?dryRun=true` is never silently ignored.
     """
 
-    def __init__(self, endpoints: Iterable[Endpoint], guard: ApiKeyGuard, clock: Clock) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], guard: ApiKeyGuard, clock: Clock) -> None:
+        self.operations = tuple(each.operation for each in endpoints)
         self._guard = guard
         self._clock = clock
         self._exact: dict[bytes, _Methods] = {}
