@@ -1,11 +1,13 @@
 """`duetime get`, `update` and `cancel`: one timer, by its id."""
 
+import re
 from typing import Annotated, cast
 
 import typer
 
 from duetime.cli.client.field_names import TimerData, in_platform_names, in_v1_names
-from duetime.cli.client.single_timer import SingleTimer
+from duetime.cli.client.platform import PlatformClient
+from duetime.cli.client.v1 import V1Client, path_segment
 from duetime.cli.commands.options import (
     RETRY_OPTIONS,
     ApiKeyOption,
@@ -37,9 +39,11 @@ from duetime.cli.commands.options import (
 from duetime.cli.output.timer_views import show_timer
 from duetime.cli.terminal import refuse
 from duetime.domain.instants import Instant, format_instant
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 CallbackData = dict[str, object]
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CHANGES = (
     *("--at", "--in", "--url", "--payload", "--no-payload", "--header", "--metadata"),
     "--callback-timeout",
@@ -55,7 +59,7 @@ def get(
     as_json: JsonOption = False,
 ) -> None:
     """Show one timer with its callback, status, last error and latest attempts."""
-    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
     show_timer("", timer.request("GET"), as_json=as_json)
 
 
@@ -70,7 +74,7 @@ def cancel(
 
     A timer that is canceled by namespace, or by an id that is not a UUID, is forgotten at once.
     """
-    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
     show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)
 
 
@@ -129,7 +133,7 @@ def update(
     )
     if not (body or changes or no_payload or retry_changes):
         refuse(" / ".join(_CHANGES), "give at least one of them")
-    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
+    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
     if not timer.is_v1:
         refuse_v1_options(body)
     elif metadata is not None:
@@ -185,3 +189,25 @@ def _changed_parts(
     """The given parts, even if they are unchanged, and other parts that changed with them."""
     old = cast(CallbackData, before["callback_config"])
     return {n: v for n, v in (callback or {}).items() if n in given or v != old.get(n)}
+
+
+class _SingleTimer:
+    """A UUID without a namespace goes to the platform API, which shows every member of the timers
+    created there. All other ids go to the v1 API."""
+
+    def __init__(
+        self, id: str, namespace: str | None, *, server: str | None, api_key: str | None
+    ) -> None:
+        self.is_v1 = namespace is not None or not _UUID.fullmatch(id)
+        self._path = _v1_path(namespace, id) if self.is_v1 else f"/timers/{id}"
+        self._client = V1Client(server, api_key) if self.is_v1 else PlatformClient(server, api_key)
+
+    def request(self, method: str, *, body: object = None) -> object:
+        return self._client.request(method, self._path, body=body)
+
+
+def _v1_path(namespace: str | None, id: str) -> str:
+    """The path of any timer, with its namespace and id encoded."""
+    if namespace is None:
+        namespace = DEFAULT_NAMESPACE
+    return f"/timers/{path_segment('--namespace', namespace)}/{path_segment('ID', id)}"
