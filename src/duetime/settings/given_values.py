@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dotenv.parser import parse_stream
-
+from duetime.dotenv_file import read_dotenv, why_unreadable
 from duetime.settings.definitions import SETTINGS
 from duetime.settings.namespaces import NamespaceTables
 from duetime.settings.parsers import suggestion, without_secrets
@@ -93,34 +92,13 @@ class GivenValues:
         self.problems.append(f"{SETTINGS[name].name} is missing: {text}")
 
 
-def read_dotenv(path: Path, problems: list[str]) -> dict[str, str]:
-    """The file's assignments, without their quotes, `export` and comments; nothing is expanded.
-
-    A missing file assigns nothing.
-    """
-    try:
-        with path.open(encoding="utf-8") as stream:
-            bindings = list(parse_stream(stream))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"{path} cannot be read: {_reason(error)}")
-        return {}
-    problems.extend(
-        f"{path}, line {binding.original.line}: must be NAME=value or a # comment"
-        for binding in bindings
-        if binding.error
-    )
-    return {b.key: b.value for b in bindings if b.key is not None and b.value is not None}
-
-
 def _read_toml(path: Path, problems: list[str]) -> tuple[dict[str, str], dict[str, object]]:
     """The file's keys, in upper case, and the content of the table `namespaces`. Other tables
     only group keys; their names mean nothing."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"{path} cannot be read: {_reason(error)}")
+        problems.append(f"{path} cannot be read: {why_unreadable(error)}")
         return {}, {}
     except tomllib.TOMLDecodeError as error:
         problems.append(f"{path} is not valid TOML: {error}")
@@ -146,7 +124,3 @@ def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
             yield from _flat(value)
         else:
             yield key, value
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error.strerror)

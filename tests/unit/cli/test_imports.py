@@ -11,8 +11,11 @@ CLIENTS = [name for name, command in COMMANDS.items() if command.module.startswi
 SERVER_SIDE = (
     *("apsw", "asyncpg", "httptools", "nats", "redis", "starlette", "uvicorn", "uvloop"),
     *(f"duetime.{part}" for part in ("api", "bus", "composition", "delivery", "engine")),
-    *(f"duetime.{part}" for part in ("nats", "server", "service", "stores")),
+    *(f"duetime.{part}" for part in ("local_process", "logs", "nats", "server", "service")),
+    *(f"duetime.{part}" for part in ("settings", "stores", "testing")),
 )
+# `duetime bus` talks to a broker, with the code of the bus and the settings of the server.
+NEEDED_BY_BUS = {"duetime.bus", "duetime.nats", "duetime.service", "duetime.settings"}
 
 
 def imported_by(*names: str) -> set[str]:
@@ -38,6 +41,12 @@ def test_client_commands_import_nothing_of_the_server() -> None:
     imported = imported_by(*CLIENTS)
     assert "duetime.cli.client.platform" in imported
     assert imported.isdisjoint(SERVER_SIDE)
+
+
+def test_the_bus_command_imports_nothing_of_the_server_beyond_the_bus() -> None:
+    imported = imported_by("bus")
+    assert "duetime.bus.messages" in imported
+    assert imported.isdisjoint(set(SERVER_SIDE) - NEEDED_BY_BUS)
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate", "bus"])

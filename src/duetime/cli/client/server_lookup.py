@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from duetime.settings.given_values import read_dotenv
+from duetime.dotenv_file import read_dotenv
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 DEV_KEY_PATH = Path(".duetime-dev-key")

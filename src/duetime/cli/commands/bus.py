@@ -28,8 +28,8 @@ from duetime.cli.terminal import ExitCode, console, fail, printable, refuse
 from duetime.clock import SystemClock
 from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
+from duetime.event_loop import run, until_stopped
 from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
-from duetime.server.event_loop import run, until_stopped
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
 from duetime.settings.broker_address import SERVER_ACCEPTED, broker_url
 

@@ -18,10 +18,10 @@ from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.instants import format_instant, plus_ms
-from duetime.server.event_loop import run, stop_signal
+from duetime.dotenv_file import read_dotenv
+from duetime.event_loop import run, stop_signal
 from duetime.server.listener import bind_next_free, url_of
 from duetime.settings import Settings, load_settings
-from duetime.settings.given_values import read_dotenv
 
 DEMO_PATH = "/demo"
 DEMO_DELAY_MS = 3_000

@@ -9,7 +9,7 @@ from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
-from duetime.server.event_loop import run, stop_signal
+from duetime.event_loop import run, stop_signal
 from duetime.server.listener import AddressUnavailable, bind, take_connections, url_of
 
 

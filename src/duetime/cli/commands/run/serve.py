@@ -9,7 +9,7 @@ import typer
 from duetime.cli.commands.options import ConfigOption
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
-from duetime.server.event_loop import run, stop_signal
+from duetime.event_loop import run, stop_signal
 from duetime.server.listener import AddressUnavailable, bind
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings

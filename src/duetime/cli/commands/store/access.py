@@ -8,8 +8,8 @@ from typing import TypeVar, assert_never
 
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SchemaRefused, SettingsError
+from duetime.event_loop import run
 from duetime.ports.inspection import StoreInspector
-from duetime.server.event_loop import run
 from duetime.settings import (
     PostgresStoreSettings,
     Settings,

@@ -14,9 +14,9 @@ from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, format_instant
+from duetime.event_loop import stop_signal
 from duetime.ports.inspection import StoreInspector
 from duetime.ports.membership import Member
-from duetime.server.event_loop import stop_signal
 from duetime.settings import Settings
 
 LOOK_SECONDS = 1.0

@@ -9,7 +9,7 @@ import pytest
 
 STOPS_SLOWLY = """
 import asyncio
-from duetime.server.event_loop import run, stop_signal
+from duetime.event_loop import run, stop_signal
 
 async def main():
     stopped = stop_signal()
