@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from duetime.cli.client.platform import NotCreated, create_from_event_loop
 from duetime.cli.client.server_lookup import DEV_KEY_PATH
 from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.dev_welcome import DevAddresses, print_welcome
@@ -161,8 +162,6 @@ class _Dev:
         self._demo = asyncio.create_task(self._create_demo_timer(addresses))
 
     async def _create_demo_timer(self, addresses: DevAddresses) -> None:
-        import httpx
-
         due = format_instant(plus_ms(self._clock.now(), DEMO_DELAY_MS))
         body = {
             "execute_at": due,
@@ -173,14 +172,8 @@ class _Dev:
             },
         }
         try:
-            async with httpx.AsyncClient(trust_env=False) as client:
-                answer = await client.post(
-                    addresses.api_url + "/timers",
-                    json=body,
-                    headers={"X-API-Key": addresses.api_key},
-                )
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
+            await create_from_event_loop(addresses.api_url, addresses.api_key, body)
+        except NotCreated as error:
             self._say(f"The demo timer could not be created: {error}", style="red")
         else:
             self._say(f"A demo timer is due in {span(DEMO_DELAY_MS)} ...")
