@@ -1,7 +1,7 @@
 """One connection to one origin, and the exchange under way on it."""
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from duetime.delivery.http_client.answer import AnswerReader, HttpAnswer
 from duetime.delivery.http_client.failures import (
@@ -14,8 +14,15 @@ from duetime.delivery.http_client.failures import (
     loss_problem,
 )
 
-if TYPE_CHECKING:
-    from duetime.delivery.http_client.pool import ConnectionPool
+
+class ConnectionOwner(Protocol):
+    """Where a connection reports that it is new, idle or lost: `ConnectionPool`."""
+
+    def add(self, connection: "Connection") -> None: ...
+
+    def put(self, connection: "Connection", keep_alive_seconds: int | None) -> None: ...
+
+    def remove(self, connection: "Connection") -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -48,7 +55,7 @@ class Connection(asyncio.Protocol):
         self,
         loop: asyncio.AbstractEventLoop,
         origin: str,
-        pool: "ConnectionPool",
+        pool: ConnectionOwner,
         answer_limit_bytes: int,
     ) -> None:
         self.loop = loop

@@ -1,12 +1,10 @@
 """All open connections, and which of them are idle."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import ClientClosed
 
-if TYPE_CHECKING:
-    from duetime.delivery.http_client.connection import Connection
 DISTRUST_SECONDS = 10.0
 """Time for which no connection is kept to an origin that closed one without notice."""
 
@@ -37,19 +35,19 @@ class ConnectionPool:
         """Accept no connection from now on, neither new nor used."""
         self._closed = True
 
-    def add(self, connection: "Connection") -> None:
+    def add(self, connection: Connection) -> None:
         """Register a new connection, which is busy from the start."""
         self._open.add(connection)
         if self._closed:
             connection.abandon()
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: Connection) -> None:
         """Forget a connection that was lost."""
         self._open.discard(connection)
         if not self._open and self._all_lost is not None and not self._all_lost.done():
             self._all_lost.set_result(None)
 
-    def take(self, origin: str, now: float) -> "Connection | None":
+    def take(self, origin: str, now: float) -> Connection | None:
         """An idle connection that is open and has not expired by `now` (loop time), if any."""
         idle = self._idle.get(origin)
         while idle:
@@ -69,7 +67,7 @@ class ConnectionPool:
         for connection in self._idle.pop(origin, []):
             connection.abort()
 
-    def put(self, connection: "Connection", keep_alive_seconds: int | None) -> None:
+    def put(self, connection: Connection, keep_alive_seconds: int | None) -> None:
         """Make a connection idle that has just completed an exchange.
 
         The connection expires after `max_idle_seconds`, or a second before the peer would close
