@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import structlog
 from msgspec.structs import asdict, replace
-from starlette.types import ASGIApp
 
 from duetime import __version__
-from duetime.api.app import ApiRules, Services, create_app
+from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.broker_adapters import bus_of, nats_options
 from duetime.bus.asyncapi import asyncapi_document
-from duetime.bus.brokers import bus_of, nats_connection
 from duetime.bus.bus_router import BusRouter
 from duetime.bus.events import EventDestination
 from duetime.clock import SystemClock
@@ -81,7 +80,7 @@ class Duetime:
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
         bus_router: BusRouter | None,
-        app: ASGIApp,
+        app: App,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -141,8 +140,8 @@ def assemble(settings: Settings) -> Duetime:
     clock = SystemClock()
     store = _store(settings)
     options = _engine_options(settings, clock)
-    nats = None if settings.nats is None else nats_connection(settings.nats)
-    bus = None if settings.broker is None else bus_of(settings.broker, options.owner)
+    nats = _nats_connection(settings, clock)
+    bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
     destination = _destination(settings, clock, nats, events)
     known = KnownNamespaces()
@@ -210,6 +209,15 @@ class _Timers(NamedTuple):
 
     def _service(self, rules: TimerRules) -> TimerService:
         return TimerService(*self[:5], rules, creates=self.creates)
+
+
+def _nats_connection(settings: Settings, clock: SystemClock) -> "NatsConnection | None":
+    """The connection for callbacks over NATS, not connected yet."""
+    if settings.nats is None:
+        return None
+    from duetime.nats import NatsConnection
+
+    return NatsConnection(nats_options(settings.nats), clock)
 
 
 def _destination(

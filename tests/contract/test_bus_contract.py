@@ -7,6 +7,7 @@ import pytest
 from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.bus.redis.bus import RedisBus
+from duetime.clock import SystemClock
 from duetime.nats import NatsOptions
 from duetime.testing.bus_contract import BusContract, MakeBus
 from tests.brokers.nats_fixtures import MakeNats
@@ -25,7 +26,9 @@ class TestJetStreamBus(BusContract):
         # A server for each test, in 25 ms: a consumer that is deleted and created again may
         # start with the state of the deleted one (seen with NATS 2.15, once in 100 times).
         options = NatsOptions(url=make_nats().url)
-        return lambda: JetStreamBus(options, redeliver_after_seconds=redeliver_after_seconds)
+        return lambda: JetStreamBus(
+            options, SystemClock(), redeliver_after_seconds=redeliver_after_seconds
+        )
 
 
 class TestRedisBus(BusContract):

@@ -15,6 +15,7 @@ from duetime.nats.options import NatsOptions
 from duetime.nats.session import CLOSE_SECONDS, Session
 from duetime.nats.session_keeper import SessionKeeper, Subscription
 from duetime.network_failures import format_seconds
+from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
 
@@ -44,12 +45,16 @@ class NatsConnection:
     Nothing is kept for later: a message that cannot be sent now fails now.
     """
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: NatsOptions, clock: Clock) -> None:
         self.display_name = options.display_name
         self._options = options
+        self._clock = clock
         self._connecting = asyncio.Lock()
         self._subscriptions: list[Subscription] = []
-        self._keeper = SessionKeeper(options, self._subscriptions)
+        self._keeper = self._new_keeper()
+
+    def _new_keeper(self) -> SessionKeeper:
+        return SessionKeeper(self._options, self._clock, self._subscriptions)
 
     @property
     def is_connected(self) -> bool:
@@ -77,7 +82,7 @@ class NatsConnection:
 
     async def close(self) -> None:
         """Bounded, and never raises."""
-        keeper, self._keeper = self._keeper, SessionKeeper(self._options, self._subscriptions)
+        keeper, self._keeper = self._keeper, self._new_keeper()
         await keeper.close()
 
     async def publish(self, subject: str, data: bytes, reply: str = "") -> None:

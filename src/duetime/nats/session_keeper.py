@@ -12,11 +12,11 @@ import structlog
 from nats.aio.msg import Msg
 
 from duetime.background import BackgroundLoop
-from duetime.clock import SystemClock
 from duetime.nats.failures import NatsFailure
 from duetime.nats.options import NatsOptions, ssl_context
 from duetime.nats.reconnect_pacing import ReconnectPacing
 from duetime.nats.session import CLOSE_SECONDS, Session
+from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
 
@@ -63,8 +63,10 @@ class SessionKeeper(BackgroundLoop):
 
     name = "nats-session"
 
-    def __init__(self, options: NatsOptions, subscriptions: Iterable[Subscription]) -> None:
-        super().__init__(SystemClock())
+    def __init__(
+        self, options: NatsOptions, clock: Clock, subscriptions: Iterable[Subscription]
+    ) -> None:
+        super().__init__(clock)
         self.session: Session | None = None
         self.problem = ""
         self._options = options

@@ -8,6 +8,7 @@ import pytest
 from nats.aio.client import Client
 
 from duetime.bus.jetstream.bus import REDELIVER_AFTER_SECONDS, JetStreamBus
+from duetime.clock import SystemClock
 from duetime.nats import NatsOptions
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
@@ -41,6 +42,7 @@ async def open_bus(server: NatsServer) -> AsyncIterator[OpenBus]:
     ) -> JetStreamBus:
         bus = JetStreamBus(
             NatsOptions(url=server.url, connect_timeout_seconds=2),
+            SystemClock(),
             redeliver_after_seconds=redeliver_after_seconds,
         )
         opened.append(bus)

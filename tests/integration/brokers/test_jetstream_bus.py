@@ -16,6 +16,7 @@ from nats.js.api import (
 
 from duetime.bus.jetstream import watch as jetstream_watch
 from duetime.bus.jetstream.bus import JetStreamBus
+from duetime.clock import SystemClock
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
@@ -206,7 +207,7 @@ async def test_a_waiting_receive_survives_a_server_restart(
 
     server.restart()
     await open_again(bus)
-    sender = JetStreamBus(NatsOptions(url=server.url))
+    sender = JetStreamBus(NatsOptions(url=server.url), SystemClock())
     await sender.open()
     await sender.publish(command("late", b"late"))
     await sender.close()
@@ -251,7 +252,7 @@ async def test_a_full_stream_is_reported(open_bus: OpenBus, client: Client) -> N
 
 
 async def test_a_server_without_jetstream_is_explained(make_nats: MakeNats) -> None:
-    bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False).url))
+    bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False).url), SystemClock())
 
     with pytest.raises(BusUnavailable, match=r"JetStream is not enabled at .*'-js'"):
         await bus.open()
@@ -262,7 +263,7 @@ async def test_a_server_without_jetstream_is_explained(make_nats: MakeNats) -> N
 async def test_an_absent_server_is_reported_at_once(make_nats: MakeNats) -> None:
     server = make_nats()
     server.kill()
-    bus = JetStreamBus(NatsOptions(url=server.url))
+    bus = JetStreamBus(NatsOptions(url=server.url), SystemClock())
 
     with pytest.raises(BusUnavailable, match=r"cannot connect to nats://.*: connection refused"):
         await bus.open()

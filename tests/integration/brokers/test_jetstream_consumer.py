@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from nats.js.api import StreamConfig
 
 from duetime.bus.jetstream.bus import JetStreamBus
+from duetime.clock import SystemClock
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage
@@ -136,7 +137,9 @@ async def test_lowered_limits_apply_once_they_are_known(open_bus: OpenBus, clien
 
 async def test_the_limits_of_the_server_are_respected(make_nats: MakeNats, tmp_path: Path) -> None:
     streams = f'jetstream {{ store_dir: "{tmp_path}", limits: {{ max_request_batch: 3 }} }}'
-    bus = JetStreamBus(NatsOptions(url=make_nats(jetstream=False, configuration=streams).url))
+    bus = JetStreamBus(
+        NatsOptions(url=make_nats(jetstream=False, configuration=streams).url), SystemClock()
+    )
     await bus.open()
 
     await pass_commands(bus, 10)

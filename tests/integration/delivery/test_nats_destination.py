@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from nats.js.api import DiscardPolicy, StreamConfig
 from structlog.testing import capture_logs
 
+from duetime.clock import SystemClock
 from duetime.delivery.nats import NatsDestination
 from duetime.domain.callback import NatsCallback, Payload
 from duetime.domain.outcome import Completed, Failed, Outcome
@@ -61,7 +62,7 @@ async def connect() -> AsyncIterator[Connect]:
     made: list[NatsConnection] = []
 
     async def connect_to(url: str, **options: Any) -> NatsDestination:
-        connection = NatsConnection(NatsOptions(url=url, **options))
+        connection = NatsConnection(NatsOptions(url=url, **options), SystemClock())
         made.append(connection)
         await connection.connect()
         return NatsDestination(connection, VirtualClock(), ATTEMPT_MS)
@@ -73,7 +74,7 @@ async def connect() -> AsyncIterator[Connect]:
 
 @pytest.fixture
 async def connection(server: NatsServer) -> AsyncIterator[NatsConnection]:
-    connection = NatsConnection(NatsOptions(url=server.url))
+    connection = NatsConnection(NatsOptions(url=server.url), SystemClock())
     await connection.connect()
     yield connection
     await connection.close()

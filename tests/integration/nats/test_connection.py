@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
+from duetime.clock import SystemClock
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions, session, session_keeper
 from tests.brokers.nats_fixtures import MakeNats
 
@@ -56,7 +57,7 @@ class FleetingServer:
 
 
 async def test_a_missing_server_is_reported_at_once() -> None:
-    connection = NatsConnection(NatsOptions(url="nats://127.0.0.1:1"))
+    connection = NatsConnection(NatsOptions(url="nats://127.0.0.1:1"), SystemClock())
 
     async with asyncio.timeout(AT_ONCE_SECONDS):
         with pytest.raises(
@@ -68,7 +69,7 @@ async def test_a_missing_server_is_reported_at_once() -> None:
 async def test_a_server_that_drops_connections_floods_neither_itself_nor_the_log() -> None:
     with capture_logs() as logs:
         async with FleetingServer([]).running() as server:
-            connection = NatsConnection(NatsOptions(url=server.url))
+            connection = NatsConnection(NatsOptions(url=server.url), SystemClock())
             await connection.connect()
             made_at = [await server.next_connection() for _ in range(4)]
             await connection.close()
@@ -80,7 +81,7 @@ async def test_a_server_that_drops_connections_floods_neither_itself_nor_the_log
 
 async def test_callers_do_not_hurry_a_server_that_drops_connections() -> None:
     async with FleetingServer([]).running() as server:
-        connection = NatsConnection(NatsOptions(url=server.url))
+        connection = NatsConnection(NatsOptions(url=server.url), SystemClock())
         await connection.connect()
         first = await server.next_connection()
 
@@ -105,7 +106,7 @@ async def test_many_announced_servers_do_not_displace_the_configured_one(
     monkeypatch.setattr(session_keeper, "MAX_ADDRESSES", 3)
     nobody = [f"127.0.0.1:{port}" for port in range(1, 60)]
     async with FleetingServer(nobody).running() as server:
-        kept = NatsConnection(NatsOptions(url=server.url))
+        kept = NatsConnection(NatsOptions(url=server.url), SystemClock())
         await kept.connect()
         await server.next_connection()
 
@@ -116,7 +117,7 @@ async def test_many_announced_servers_do_not_displace_the_configured_one(
 
 async def test_a_hanging_server_is_abandoned(make_nats: MakeNats) -> None:
     server = make_nats()
-    hung = NatsConnection(NatsOptions(url=server.url, ping_interval_seconds=0.05))
+    hung = NatsConnection(NatsOptions(url=server.url, ping_interval_seconds=0.05), SystemClock())
     await hung.connect()
     server.pause()
 
@@ -140,7 +141,7 @@ async def test_refused_subjects_are_logged_once_and_boundedly(
 ) -> None:
     monkeypatch.setattr(session, "MAX_REFUSED_KINDS", 5)
     url = make_nats(configuration=NO_PUBLISHING).url
-    refused = NatsConnection(NatsOptions(url=url, user="duetime", password="secret"))
+    refused = NatsConnection(NatsOptions(url=url, user="duetime", password="secret"), SystemClock())
     await refused.connect()
 
     with capture_logs() as logs:
@@ -167,7 +168,7 @@ async def test_closing_does_not_wait_for_a_step_that_does_not_end(
 
     monkeypatch.setattr(session_keeper.SessionKeeper, "step", never_canceled)
     async with FleetingServer([]).running() as server:
-        connection = NatsConnection(NatsOptions(url=server.url))
+        connection = NatsConnection(NatsOptions(url=server.url), SystemClock())
         await connection.connect()
         await server.next_connection()
         try:

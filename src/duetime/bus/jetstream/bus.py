@@ -14,6 +14,7 @@ from duetime.bus.jetstream.watch import History, Watch
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
 
@@ -37,9 +38,13 @@ class JetStreamBus:
     """
 
     def __init__(
-        self, options: NatsOptions, *, redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS
+        self,
+        options: NatsOptions,
+        clock: Clock,
+        *,
+        redeliver_after_seconds: float = REDELIVER_AFTER_SECONDS,
     ) -> None:
-        self._connection = NatsConnection(options)
+        self._connection = NatsConnection(options, clock)
         self._redeliver_after_seconds = redeliver_after_seconds
         self._opening = asyncio.Lock()
         self._pull: CommandPull | None = None

@@ -257,9 +257,9 @@ def run_on_bus(main: Coroutine[None, None, ResultT]) -> ResultT:
 @asynccontextmanager
 async def opened_bus(broker: BrokerSettings) -> AsyncIterator[Bus]:
     # Imported here so that `duetime --help` starts quickly.
-    from duetime.bus.brokers import bus_of
+    from duetime.broker_adapters import bus_of
 
-    bus = bus_of(broker, f"cli:{socket.gethostname()}:{os.getpid()}")
+    bus = bus_of(broker, f"cli:{socket.gethostname()}:{os.getpid()}", SystemClock())
     try:
         try:
             async with asyncio.timeout(OPEN_SECONDS):

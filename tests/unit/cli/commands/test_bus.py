@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from duetime.bus import brokers
+from duetime import broker_adapters
 from duetime.bus.commands import read_command
 from duetime.bus.rejections import rejection_message
 from duetime.cli.main import command_line
 from duetime.domain.errors import BusUnavailable
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.ports.clock import Clock
 from duetime.settings import BrokerSettings, RedisBrokerSettings
 from duetime.settings.definitions import SETTINGS
 
@@ -58,7 +59,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ScriptedBus:
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     bus = ScriptedBus()
-    monkeypatch.setattr(brokers, "bus_of", lambda settings, node: bus)
+    monkeypatch.setattr(broker_adapters, "bus_of", lambda settings, node, clock: bus)
     return bus
 
 
@@ -235,11 +236,11 @@ def test_the_broker_comes_from_the_settings_and_other_settings_are_not_checked(
 ) -> None:
     asked: list[BrokerSettings] = []
 
-    def bus_of(settings: BrokerSettings, node: str) -> ScriptedBus:
+    def bus_of(settings: BrokerSettings, node: str, clock: Clock) -> ScriptedBus:
         asked.append(settings)
         return broker
 
-    monkeypatch.setattr(brokers, "bus_of", bus_of)
+    monkeypatch.setattr(broker_adapters, "bus_of", bus_of)
     Path(".env").write_text("TIMER_BROKER_URL=redis://broker/1\nPORT=nonsense\n")
     assert invoke("tail").exit_code == 0
     Path(".env").unlink()

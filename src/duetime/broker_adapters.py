@@ -1,9 +1,10 @@
-"""From the settings of a broker to its connection."""
+"""From the settings of a broker to its adapter, for the service and for `duetime bus`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from duetime.ports.bus import Bus
+from duetime.ports.clock import Clock
 from duetime.settings import (
     BrokerSettings,
     MemoryBrokerSettings,
@@ -13,17 +14,17 @@ from duetime.settings import (
 )
 
 if TYPE_CHECKING:
-    from duetime.nats import NatsConnection, NatsOptions
+    from duetime.nats import NatsOptions
 
 
-def bus_of(broker: BrokerSettings, node: str) -> Bus:
+def bus_of(broker: BrokerSettings, node: str, clock: Clock) -> Bus:
     """The adapter for the broker, not connected yet. `node` names this process there."""
     # Imported here: each broker's library is slow to import, and at most one is needed.
     match broker:
         case NatsBrokerSettings(nats=nats):
             from duetime.bus.jetstream.bus import JetStreamBus
 
-            return JetStreamBus(_nats_options(nats))
+            return JetStreamBus(nats_options(nats), clock)
         case RedisBrokerSettings(url=url):
             from duetime.bus.redis.bus import RedisBus
 
@@ -36,14 +37,7 @@ def bus_of(broker: BrokerSettings, node: str) -> Bus:
             assert_never(unreachable)
 
 
-def nats_connection(nats: NatsSettings) -> "NatsConnection":
-    """The connection for callbacks over NATS, not connected yet."""
-    from duetime.nats import NatsConnection
-
-    return NatsConnection(_nats_options(nats))
-
-
-def _nats_options(nats: NatsSettings) -> "NatsOptions":
+def nats_options(nats: NatsSettings) -> "NatsOptions":
     from duetime.nats import NatsOptions
 
     def text(path: Path | None) -> str | None:
