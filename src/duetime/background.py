@@ -89,7 +89,7 @@ class BackgroundLoop(ABC):
                 self._report_absence(error)
                 await self._pause()
             except Exception:
-                _log.exception("engine.step_failed", loop=self.name)
+                _log.exception("loop.step_failed", loop=self.name)
                 await self._pause()
             else:
                 self._pause_seconds = FIRST_PAUSE_SECONDS

@@ -16,7 +16,7 @@ from tests.effort import scaled
 
 SEEDS = scaled(40)
 
-SURPRISES = ("engine.step_failed", "destination.broken", "engine.stopped_with_unsettled")
+SURPRISES = ("loop.step_failed", "destination.broken", "engine.stopped_with_unsettled")
 
 
 class Playable(Protocol):
