@@ -1,12 +1,4 @@
-"""Exclusive tests measure real time, so no other worker runs a test meanwhile:
-
-    @pytest.mark.exclusive
-    async def test_x() -> None: ...
-
-They come last. The wait for other workers is outside the test and its timeout. Garbage collection
-is off during the test: after thousands of tests one collection takes a third of a second, which a
-receiver in this process would count as lateness of the service.
-"""
+"""Tests marked with `pytest.mark.exclusive` measure real time: no other worker runs a test then."""
 
 import fcntl
 import gc
@@ -85,7 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """The outermost hook: the clock of a test's timeout starts inside it."""
+    """The outermost hook: the clock of a test's timeout starts inside it, after the wait for other
+    workers."""
     exclusive = _is_exclusive(item)
     lock = item.config.stash.get(_LOCK, None)
     with (
@@ -97,6 +90,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
+    """After thousands of tests one collection takes a third of a second, which a receiver in this
+    process would count as lateness of the service."""
     gc.collect()
     gc.disable()
     try:

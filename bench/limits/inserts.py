@@ -1,8 +1,6 @@
 """The bare limit of batches and imports: the same timers straight into one table of the database.
 
-There is no service, no HTTP, no check and no read: only rows with random keys and random due
-instants, a batch a commit. The loop runs in its own process. Rows are made between the stretches
-that are timed.
+There is no service, no HTTP, no check and no read. The loop runs in its own process.
 """
 
 import asyncio
@@ -54,7 +52,8 @@ Row = tuple[str, str, int, int, str, str, bytes]
 
 
 class Inserts(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows to insert in batches: into PostgreSQL with a `url`, else into the new `file`."""
+    """Rows to insert, with random keys and random due instants, a batch a commit: into PostgreSQL
+    with a `url`, else into the new `file`."""
 
     file: str
     url: str | None
@@ -143,7 +142,7 @@ def insert_all(inserts: Inserts) -> InsertLimit:
 
 
 def insert_rows(table: Table, inserts: Inserts, count: int) -> float:
-    """How many seconds it took, without the making of the rows."""
+    """Seconds that the inserts took. Rows are made between the stretches that are timed."""
     seconds = 0.0
     for first in range(0, count, STRETCH):
         rows = [

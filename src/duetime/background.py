@@ -24,7 +24,8 @@ class BackgroundLoop(ABC):
     store or bus must not end the service. `stop` never interrupts a step, so that no answer of
     the store is lost between the store and the loop.
 
-    `woken` ends the waits of the loop; a loop that others wake without knowing it is given theirs.
+    `woken` ends the waits of the loop. Pass an event that other parts already set; otherwise the
+    loop makes its own.
     """
 
     name: str

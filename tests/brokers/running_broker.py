@@ -1,11 +1,4 @@
-"""The broker of a server under test. A test runs with NATS, or with every broker:
-
-    @on_every_broker
-    async def test_x(broker: RunningBroker) -> None: ...
-
-The test then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and `test_x[sqlite-redis]`,
-each time with an empty broker of its own.
-"""
+"""The broker of a server under test."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +26,8 @@ on_every_broker = pytest.mark.parametrize(
     [("sqlite", "nats"), ("postgresql", "nats"), ("sqlite", "redis")],
     indirect=True,
 )
+"""For tests with a server. A test then runs as `test_x[sqlite-nats]`, `test_x[postgresql-nats]` and
+`test_x[sqlite-redis]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,8 @@ class RunningBroker:
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest) -> RunningBroker:
-    """NATS with JetStream, unless the test is parametrized with other brokers."""
+    """An empty broker for this test only: NATS with JetStream, unless the test is marked with
+    `on_every_broker` or `with_each_broker`."""
     if getattr(request, "param", "nats") == "nats":
         make_nats: MakeNats = request.getfixturevalue("make_nats")
         nats = make_nats()

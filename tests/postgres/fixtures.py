@@ -1,9 +1,4 @@
-"""Fixtures for tests that need PostgreSQL. A run whose tests need none starts none.
-
-`DUETIME_TEST_POSTGRES_URL` names a server to use. Otherwise one is started from the programs on
-this machine, or from those of a development dependency. Without either, tests that need one are
-skipped; where the variable CI is set, they fail.
-"""
+"""Fixtures for tests that need PostgreSQL. A run whose tests need none starts none."""
 
 import asyncio
 import os
@@ -59,7 +54,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url(pytestconfig: pytest.Config) -> str:
-    """A server that all tests of the run share; each test uses its own schema or an emptied one."""
+    """A server that all tests of the run share; each test uses its own schema or an emptied one.
+
+    `DUETIME_TEST_POSTGRES_URL` names the server. Otherwise one is started from the programs on this
+    machine, or from those of a development dependency. Without either, tests that need one are
+    skipped; where the variable CI is set, they fail.
+    """
     given = os.environ.get("DUETIME_TEST_POSTGRES_URL")
     if given:
         _check(given)

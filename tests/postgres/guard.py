@@ -1,8 +1,6 @@
 """Stops the PostgreSQL servers of a test run when the run is over, however it ended.
 
-Run as `python guard.py DIRECTORY`. The run holds a lock on DIRECTORY/run.lock for as long as it
-lives, so the kernel gives it to us at the run's end, even if that was a SIGKILL. Every server
-whose data lies in the directory is then crashed, and the directory is removed.
+Run as `python guard.py DIRECTORY`.
 """
 
 import contextlib
@@ -22,7 +20,13 @@ GUARD_LOCK = "guard.lock"
 
 
 def guard(directory: Path) -> None:
-    """Announces itself on standard output. GUARD_LOCK is held until everything is gone."""
+    """Wait for the end of the run, crash every server whose data lies in the directory, and remove
+    the directory.
+
+    The run holds RUN_LOCK for as long as it lives, so the kernel gives it to us at the run's end,
+    even if that was a SIGKILL. Announces itself on standard output. GUARD_LOCK is held until
+    everything is gone.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with (directory / GUARD_LOCK).open("w") as held, (directory / RUN_LOCK).open() as awaited:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -1,10 +1,4 @@
-"""The database of a server under test. A test runs on SQLite, or on every database:
-
-    @on_every_database
-    async def test_x(server: ServerProcess) -> None: ...
-
-The test then runs as `test_x[sqlite]` and `test_x[postgresql]`, each time on an empty database.
-"""
+"""The database of a server under test."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +10,8 @@ from duetime.stores.sqlite import SqliteStore
 from duetime.testing.store_contract import Store
 
 on_every_database = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+"""A test then runs as `test_x[sqlite]` and `test_x[postgresql]`."""
+
 on_postgresql = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 
 
@@ -59,7 +55,8 @@ class PostgresDatabase:
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    """SQLite, unless the test is marked to run on another or on all."""
+    """An empty database: SQLite, unless the test is marked with `on_postgresql` or
+    `on_every_database`."""
     if getattr(request, "param", "sqlite") == "sqlite":
         return SqliteDatabase(tmp_path / "timers.db")
     return PostgresDatabase(

@@ -35,7 +35,7 @@ class ClusterProfile(Struct, frozen=True, kw_only=True):
     lost_signals: bool = True
     short_graces: bool = True
     longest_lateness_ms: float | None = None
-    """Without the fallback poll, which signals that get lost cost."""
+    """Longest lateness, not counting the fallback poll that a lost signal may cost."""
 
 
 class ClusterScenario:
@@ -93,8 +93,6 @@ class ClusterScenario:
             actions["lose_signals"] = 4
         return actions
 
-    # Actions of clients
-
     def create(self) -> None:
         if node := self._any_running():
             self.clients.create(node)
@@ -111,8 +109,6 @@ class ClusterScenario:
         if node := self._any_running():
             self.clients.cancel(node)
 
-    # Actions of operators
-
     def join(self) -> None:
         if len(self._existing()) < MOST_NODES:
             node = self._new_node()
@@ -123,8 +119,6 @@ class ClusterScenario:
             self.running.remove(node)
             node.is_stopping = True
             self._in_background(node, self._stop(node))
-
-    # Faults
 
     def change_mood(self) -> None:
         self.world.endpoints.change_mood()
@@ -210,8 +204,6 @@ class ClusterScenario:
         await self._check_left()
         self.world.note("end")
 
-    # Machinery
-
     def check(self) -> None:
         self.world.check()
         self.clients.check()
@@ -272,8 +264,6 @@ class ClusterScenario:
         while self._background:
             await asyncio.wait(self._background)
             self.check()
-
-    # Checks
 
     def _recovered(self, timer_id: str, former_owner: str) -> None:
         self.world.histories[timer_id].recovered = True

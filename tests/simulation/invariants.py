@@ -1,4 +1,4 @@
-"""The promises of CONTRACT.md, checked at every step of a simulation."""
+"""The promises of Duetime, checked at every step of a simulation."""
 
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
@@ -138,7 +138,7 @@ class TimerHistory:
         )
         if policy is None or failures > policy.max_retries:
             return
-        # Less retries than allowed: only because time ran out.
+        # Fewer retries than allowed: only because time ran out.
         next_at = last.outcome.answered_at + policy.interval_ms(timer.failures) * 1_200
         first_claimed_at = min(attempt.claimed_at for attempt in timer.attempts)
         if next_at < first_claimed_at + policy.max_duration_ms * 1_000:

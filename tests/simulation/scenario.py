@@ -74,8 +74,6 @@ class Scenario:
             actions |= {"jump_wall": 3, "suspend": 3}
         return actions
 
-    # Actions of clients
-
     def create(self) -> None:
         self.clients.create(self._process)
 
@@ -87,8 +85,6 @@ class Scenario:
 
     def cancel(self) -> None:
         self.clients.cancel(self._process)
-
-    # Faults
 
     def change_mood(self) -> None:
         self.world.endpoints.change_mood()
@@ -150,8 +146,6 @@ class Scenario:
         await self.world.check_end()
         await self._process.stop(0)
         self.world.note("end")
-
-    # Machinery
 
     @property
     def _process(self) -> Process:

@@ -125,7 +125,7 @@ class MemoryBroker:
         self.wake()
 
     def take_back(self, holder: object, commands: Iterable[ReceivedCommand], until: float) -> None:
-        """Hand over those commands that the holder still has to nobody before `until`."""
+        """Withhold from all nodes until `until` the commands that the holder still has."""
         for command in commands:
             if self._let_go(holder, command.order):
                 self._given_back[command.order] = until

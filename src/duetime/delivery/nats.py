@@ -92,10 +92,13 @@ def _headers(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> 
 def check_callback(callback: NatsCallback) -> None:
     _check_subject("callback.topic", callback.topic)
     if callback.topic.startswith("$"):
-        raise InvalidInput("callback.topic", "must not start with $: those are the server's own")
+        raise InvalidInput(
+            "callback.topic", "must not start with $: such subjects belong to the server"
+        )
     if callback.subject in _CHANNELS:
         raise InvalidInput(
-            "callback.topic", f"must not make {callback.subject}: that is a channel of the bus"
+            "callback.topic",
+            f"must not form {callback.subject}, which is a channel of the bus",
         )
     if callback.key is not None:
         _check_subject("callback.key", callback.key)
@@ -110,7 +113,7 @@ def check_callback(callback: NatsCallback) -> None:
             if name.lower().startswith("nats-"):
                 raise InvalidInput(
                     f"{HEADERS_FIELD}.{name}",
-                    "must not start with Nats-: those are the server's own",
+                    "must not start with Nats-: such headers belong to the server",
                 )
 
 

@@ -27,7 +27,7 @@ class HttpCallback(
 ):
     """A POST to `url`. Header names and values have been checked to be safe on the wire.
 
-    Here and in the other callbacks, the setting of the service applies without a `timeout_ms`.
+    Without a `timeout_ms`, the service's setting applies (here and in the other callbacks).
     """
 
     url: str

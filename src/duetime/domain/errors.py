@@ -82,7 +82,9 @@ class TimerNotFailed(DuetimeError):
     kind = ErrorKind.TIMER_NOT_FAILED
 
     def __init__(self, status: TimerStatus) -> None:
-        super().__init__(f"cannot redrive timer with status '{status.label}': only failed ones")
+        super().__init__(
+            f"cannot redrive timer with status '{status.label}': only failed timers can be redriven"
+        )
         self.status = status
 
 

@@ -1,4 +1,4 @@
-"""Every size and range that input is held to. No other module states one of these numbers.
+"""Sizes and ranges that the service's input is held to. No other module states these numbers.
 
 The range of a setting is declared with the setting, in `settings.definitions`.
 """
@@ -17,6 +17,9 @@ MAX_DURATION_CHARACTERS = 32
 MAX_DELAY_MICROSECONDS = 36_525 * 86_400 * 1_000_000
 """Delay until an instant that a request may ask for: a hundred years of 365.25 days."""
 
+MAX_HEAD_BYTES = 65_536
+"""Size of a request's head."""
+
 MAX_JSON_DEPTH = 64
 """Levels of arrays and objects in a request body."""
 
@@ -25,6 +28,9 @@ DEFAULT_MAX_BODY_BYTES = 1_048_576
 
 MAX_URL_CHARACTERS = 2_048
 """Length of a callback's URL."""
+
+MAX_HOST_CHARACTERS = 253
+"""Length of a host name in DNS."""
 
 MAX_HEADERS = 64
 """Headers that one callback may carry."""
@@ -58,6 +64,10 @@ MAX_ATTEMPTS_REMEMBERED = 20
 
 MIN_BACKOFF_MULTIPLIER = 1
 MAX_BACKOFF_MULTIPLIER = 100
+
+MAX_SCHEMA_CHARACTERS = 48
+"""Length of the name of a PostgreSQL schema. Duetime makes names that start with the schema's; they
+must fit into PostgreSQL's 63 bytes."""
 
 MAX_SHARDS = 4_096
 """Shards of one namespace."""

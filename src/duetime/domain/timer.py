@@ -12,7 +12,18 @@ from duetime.domain.retry import RetryPolicy
 
 
 class TimerStatus(IntEnum):
-    """The status of a timer. The numbers are stored; they never change meaning."""
+    """The status of a timer. The numbers are stored; they never change meaning.
+
+    The functions of `domain.transitions` make every change of a status:
+
+        pending -> executing            claimed
+        executing -> completed|failed   settlement_of
+        executing -> pending            settlement_of (retry, reschedule, interruption), hand_back,
+                                        recovered
+        pending -> pending              changed, replaced
+        pending -> canceled             canceled
+        failed -> pending               redriven
+    """
 
     PENDING = 0
     EXECUTING = 1
@@ -36,8 +47,8 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One try to deliver. `error` is absent when it was completed or rescheduled.
 
     An attempt whose service ended before the answer was recorded has neither `sent_at` nor
-    `answered_at`. `recorded_outcome` is absent in attempts made by older releases, and may be a
-    word of a later release; `outcome` is then derived from the error.
+    `answered_at`. `outcome` is derived from the error if `recorded_outcome` is absent or a word of
+    a later release.
     """
 
     number: int
@@ -63,11 +74,11 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
 
     `execute_at` is the instant the client asked for. `due_at` is the instant of the next attempt:
     the same at first, later ones while a retry is planned. `delivery_id` names this firing: it
-    stays through retries and crash repeats and changes when the timer is rescheduled or its
-    callback or instant is changed. `attempt` counts the attempts of this firing, `failures` the
-    failed ones. `claim_number` counts every claim of the timer and never goes back, so it names
-    one claim. `epoch` and `claimed_at` belong to the claim while the timer is executing.
-    `updated_at` of a finished timer is the instant it finished.
+    stays through retries and crash repeats. It changes when the timer is rescheduled or redriven,
+    or when its callback or instant is changed. `attempt` counts the attempts of this firing,
+    `failures` the failed ones. `claim_number` counts every claim of the timer and never goes back,
+    so it names one claim. `epoch` and `claimed_at` belong to the claim while the timer is
+    executing. `updated_at` of a finished timer is the instant it finished.
     `command_order` is the position of the bus command that scheduled the timer; a command with a
     lower or equal position changes nothing. Timers of the APIs have 0.
     """

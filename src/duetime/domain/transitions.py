@@ -1,12 +1,4 @@
-"""Every change of a timer's state, as pure functions.
-
-    pending -> executing            claimed
-    executing -> completed|failed   settlement_of
-    executing -> pending            settlement_of (retry, reschedule, interruption), hand_back,
-                                    recovered
-    pending -> pending              changed, replaced
-    pending -> canceled             canceled
-    failed -> pending               redriven
+"""Every change of a timer's state, as pure functions. `TimerStatus` lists them.
 
 Finished states never change again by themselves; `redriven` takes an operator.
 """
@@ -320,8 +312,8 @@ def _settlement(
 
 
 def _remembered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """The last attempts, and always two more: the first of all, which identifies a repeated
-    create, and the first of this firing, from which the time for retries counts."""
+    """At most MAX_ATTEMPTS_REMEMBERED attempts: the latest, the first of all (which identifies a
+    repeated create) and the first of this firing (from which the time for retries counts)."""
     if len(attempts) <= MAX_ATTEMPTS_REMEMBERED:
         return attempts
     oldest = 2 if _first_of_firing(attempts) == 1 else 1

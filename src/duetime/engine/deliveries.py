@@ -116,8 +116,8 @@ class Deliveries:
         return outcome if is_of_endpoint else None
 
     def _drop_current(self) -> None:
-        """Forget the claim of the current attempt. It may be executing in the store; then only
-        this node will look for it there."""
+        """Forget the claim of the current attempt. If its lease is still ours, or ours again, only
+        this node's search for lost claims finds it."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.pop(task, None)

@@ -157,7 +157,7 @@ class Dispatcher:
         self._wakeups.check_room()
 
     def _hand_back_far_ones(self, now: Instant) -> None:
-        """Hand back claims that the wall clock, set back, would keep here for long: they would
+        """After the wall clock was set back, hand back claims that are now far from due: they would
         leave no room for timers that are due before them."""
         if self._upcoming and self._upcoming[0][0] > plus_ms(now, self._farthest_ms):
             self._hand_back_unsent([claim for _, _, claim in self._upcoming], now)

@@ -17,9 +17,9 @@ LONGEST_WAIT_SECONDS = 1.0
 """Time after which the wall clock is read again, because it may have jumped."""
 
 LOOK_BACK_SECONDS = 60.0
-"""Time before the last complete claim at which the next claim begins to look. Claimed timers may
-be in the store's way for a while, so a claim does not look at all that is overdue. A timer that is
-older when it is written is announced, or found by the next poll."""
+"""Time before the last complete claim from which the next claim searches. Searching all overdue
+timers would read past timers already claimed. An older timer is announced when it is written, or
+found by the next full poll."""
 
 
 class DueReader(BackgroundLoop):

@@ -170,7 +170,8 @@ class SessionKeeper(BackgroundLoop):
             subscription.on_restart()
 
     def _next_url(self) -> str:
-        """The servers of the cluster in turn, ours first, also after one that drops us."""
+        """The servers of the cluster in turn, ours first. A server that soon drops us has had
+        its turn."""
         address = self._addresses[self._attempts % len(self._addresses)]
         self._attempts += 1
         return f"{urlsplit(self._options.url).scheme}://{address}"

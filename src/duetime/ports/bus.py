@@ -1,10 +1,4 @@
-"""The bus: commands come in and events go out, whichever broker carries them.
-
-A bus has three channels. Messages of one `key` keep their order in a channel. A published message
-is kept until a consumer has received it, whether or not a consumer listens at the time. Methods
-raise `BusUnavailable` when the broker cannot do its work now; then the caller does not know whether
-the work was done, and may ask for it again.
-"""
+"""The bus: commands come in and events go out, whichever broker carries them."""
 
 from collections.abc import AsyncGenerator, Sequence
 from enum import StrEnum
@@ -34,7 +28,7 @@ class OutgoingMessage(Struct, frozen=True, kw_only=True):
 class ReceivedCommand(Struct, frozen=True, kw_only=True):
     """A command from the bus, as it came.
 
-    `order` grows from one message of the channel to the next, also when the broker forgets the
+    `order` grows from one message of the channel to the next, even when the broker forgets the
     messages in between. A message that is handed over again keeps its `order`, so it shows which
     of two commands was published last. `receipt` belongs to the adapter.
     """
@@ -45,7 +39,13 @@ class ReceivedCommand(Struct, frozen=True, kw_only=True):
 
 
 class Bus(Protocol):
-    """One broker. The contract suite (`duetime.testing.bus_contract`) defines it in practice."""
+    """One broker. The contract suite (`duetime.testing.bus_contract`) defines it in practice.
+
+    A bus has three channels. Messages of one `key` keep their order in a channel. A published
+    message is kept until a consumer has received it, whether or not a consumer listens at the
+    time. Methods raise `BusUnavailable` when the broker cannot do its work now; then the caller
+    does not know whether the work was done, and may ask for it again.
+    """
 
     @property
     def name(self) -> str:

@@ -45,8 +45,8 @@ class StoreInspector(Protocol):
     """Only reads; the service may run meanwhile."""
 
     async def open(self) -> None:
-        """Connect without changing anything. Raises `StoreUnavailable`, also when there is no
-        schema of this release."""
+        """Connect without changing anything. Raises `StoreUnavailable`, including when there
+        is no schema of this release."""
         ...
 
     async def close(self) -> None: ...

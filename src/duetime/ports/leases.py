@@ -1,9 +1,4 @@
-"""Ownership of shards: which process may act on which shard.
-
-A shard number is the unit of ownership, shared by all namespaces: the timers of shard 3 of every
-namespace have one owner. So the number of leases depends on the largest namespace, not on the
-number of namespaces.
-"""
+"""Ownership of shards: which process may act on which shard."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -23,7 +18,12 @@ class ShardState(Struct, frozen=True):
 
 
 class LeaseStore(Protocol):
-    """Ownership of shards, arbitrated by the store. Every write is atomic and durable."""
+    """Ownership of shards, arbitrated by the store. Every write is atomic and durable.
+
+    A shard number is the unit of ownership, shared by all namespaces: the timers of shard 3 of
+    every namespace have one owner. So the number of leases depends on the largest namespace, not
+    on the number of namespaces.
+    """
 
     async def shards(self) -> Sequence[ShardState]:
         """All shards that some namespace uses, in the order of their numbers."""

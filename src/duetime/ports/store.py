@@ -1,10 +1,4 @@
-"""The store: the only truth about timers.
-
-Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
-full when it returns, and a crash at any point before that leaves either all of it or nothing.
-Methods raise `StoreUnavailable` when the store cannot do its work now; then only the caller does
-not know whether the write took place; the store does.
-"""
+"""The store: the only truth about timers."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -138,7 +132,13 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class TimerStore(Protocol):
-    """Timers, kept durably. One contract suite (`duetime.testing`) defines it in practice."""
+    """Timers, kept durably. One contract suite (`duetime.testing`) defines it in practice.
+
+    Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
+    full when it returns, and a crash at any point before that leaves either all of it or nothing.
+    Methods raise `StoreUnavailable` when the store cannot do its work now. The caller then does
+    not know whether the write took place.
+    """
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -245,7 +245,7 @@ class TimerStore(Protocol):
 
         With `since_inclusive` the caller has claimed everything due before that instant and will
         look for stragglers another time: a store that would have to read past claimed timers may
-        leave out those due before, also from `next_due_at`.
+        leave out those due before, and ignore them in `next_due_at`.
         """
         ...
 

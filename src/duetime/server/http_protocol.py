@@ -10,8 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from duetime.api.platform.envelope import Code, answer
-
-MAX_HEAD_BYTES = 65_536
+from duetime.domain.limits import MAX_HEAD_BYTES
 
 _UPGRADE_HEADERS = frozenset({b"upgrade", b"http2-settings", b"connection"})
 

@@ -20,9 +20,9 @@ MAX_BATCH_BYTES = 4 * 2**20
 class CreateBatcher:
     """Turns many concurrent creates into few durable writes.
 
-    While one batch is being written the next one fills; no request waits for a batch to fill. A
-    batch that fails fails exactly its own requests, with the store's exception; later requests
-    are written as if nothing had happened. A request whose caller has gone is written all the
+    While one batch is being written the next one fills; no request waits for a batch to fill. If a
+    batch fails, only its own requests fail, with the store's exception; later requests are
+    written as if nothing had happened. A request whose caller has gone is written all the
     same: the caller cannot know the outcome, so the store decides.
     """
 

@@ -100,8 +100,8 @@ class Namespaces:
         """Create the namespace, or change the options of the existing one.
 
         `change` may be called again with its own answer. When two nodes change options at the
-        same time, the last write holds. Raises `InvalidInput`, also when the namespace exists
-        with another number of shards: its timers are spread over that number, so it stays.
+        same time, the last write holds. Raises `InvalidInput`, including when the namespace
+        exists with another number of shards: its timers are spread over that number, so it stays.
         """
         async with self._reading:
             await self._read()
@@ -196,7 +196,8 @@ def _check_shards(existing: Namespace, num_shards: int | None) -> None:
     if num_shards not in (None, existing.num_shards):
         raise InvalidInput(
             "num_shards",
-            f"is {existing.num_shards} since the namespace was created, and stays so",
+            f"was fixed at {existing.num_shards} when the namespace was created and cannot be "
+            "changed",
         )
 
 

@@ -299,9 +299,9 @@ class TimerService:
     async def _repeat_or_raise(
         self, request: CreateRequest, mistimed: InvalidInput
     ) -> CreateResult:
-        """The timer that an earlier request made, if this one repeats it. Otherwise raises
-        `mistimed`, unless the instant is the same and other fields differ: then these are the
-        error, except where the request would replace a pending timer."""
+        """Return the existing timer if the request repeats it. If only other fields than the
+        instant differ, raise that conflict, unless the request would replace a pending timer. In
+        all other cases raise `mistimed`."""
         existing = await self._store.get(request.timer.key)
         if existing is None:
             raise mistimed

@@ -95,7 +95,8 @@ class Settings:
         whole_number(1_024, 64 * 2**20),
         str(DEFAULT_MAX_BODY_BYTES),
         "bytes",
-        "The largest request body the API reads.",
+        "Size of the largest request body; a batch may be eight times as large, and in an import "
+        "this limits a line.",
     )
     max_payload_bytes: int = setting(
         "API",

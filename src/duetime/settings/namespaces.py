@@ -60,7 +60,7 @@ def _listed_namespace(item: str) -> ConfiguredNamespace:
     if not _is_namespace_name(name):
         raise ValueError(
             f"a list such as default,notifications:64 with names of 1 to {MAX_KEY_CHARACTERS} "
-            f"characters: {_shortened(name)!r} is none"
+            f"characters: {_shortened(name)!r} is not such a name"
         )
     if shards is None:
         return ConfiguredNamespace(name)

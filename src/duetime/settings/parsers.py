@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 
-from duetime.domain.limits import MIN_API_KEY_CHARACTERS
+from duetime.domain.limits import MAX_SCHEMA_CHARACTERS, MIN_API_KEY_CHARACTERS
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import LogLevel, MemoryStoreSettings, SqliteStoreSettings
@@ -23,8 +23,7 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
 _PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
-# Duetime makes names that start with the schema's; they must fit into PostgreSQL's 63 bytes.
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_SCHEMA = re.compile(rf"[a-z_][a-z0-9_]{{0,{MAX_SCHEMA_CHARACTERS - 1}}}")
 
 
 def without_secrets(url: str) -> str:

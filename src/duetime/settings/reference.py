@@ -59,9 +59,9 @@ a key that it creates in `.duetime-dev-key`.
 _PAGE_TAIL = """\
 ## The command line as a client
 
-`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces` and
-`health` talk to a server; `duetime bus` talks to the broker of `TIMER_BROKER_URL`. They read these
-from the environment or `.env`:
+`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces`,
+`endpoints` and `health` talk to a server. They read these from the environment or `.env`;
+`duetime bus` talks to the broker of `TIMER_BROKER_URL` instead:
 
 | Name | Default | Meaning |
 |---|---|---|

@@ -1,6 +1,6 @@
 """The tools that Duetime is tested with, shipped so that you can test with them too.
 
-The contract suites need pytest and Hypothesis and are imported from their own modules.
+The contract suites need pytest and pytest-asyncio and are imported from their own modules.
 """
 
 from duetime.testing.manual_engine import ManualEngine

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from duetime.server.http_protocol import MAX_HEAD_BYTES
+from duetime.domain.limits import MAX_HEAD_BYTES
 from tests.real_server.api_connection import (
     ApiAnswer,
     ApiConnection,

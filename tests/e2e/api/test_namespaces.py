@@ -207,7 +207,8 @@ async def test_configured_namespaces_exist_and_keep_their_shards(
     refused = await run_command("serve", directory=tmp_path, **settings)
     assert (refused.status, refused.errors.splitlines()[-1]) == (
         2,
-        "namespace 'a': num_shards is 4 since the namespace was created, and stays so",
+        "namespace 'a': num_shards was fixed at 4 when the namespace was created and "
+        "cannot be changed",
     )
 
 
@@ -253,4 +254,4 @@ async def test_the_command_line_sets_and_shows_namespaces(
         "namespaces", "set", "cli/b", "--shards", "5", directory=tmp_path, **environ
     )
     assert (finished.status, finished.errors.count("\n")) == (1, 1)
-    assert "is 4 since the namespace was created" in finished.errors
+    assert "was fixed at 4 when the namespace was created" in finished.errors

@@ -1,4 +1,4 @@
-"""The outcome of an attempt, as this release and others have stored it."""
+"""The outcome of an attempt, as this release and later ones have stored it."""
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ def read(**members: object) -> Attempt:
         (INTERRUPTED, AttemptOutcome.INTERRUPTED),
     ],
 )
-def test_the_error_shows_the_outcome_of_an_attempt_of_an_older_release(
+def test_the_error_shows_the_outcome_of_an_attempt_without_a_recorded_one(
     error: str | None, told: AttemptOutcome
 ) -> None:
     members = {} if error is None else {"error": error}

@@ -65,7 +65,7 @@ async def test_a_shard_that_was_released_unnoticed_is_not_used_under_its_old_lea
     await bench.store.leave("guest")
     one.faults.heal()
     await bench.run(1)
-    # All belongs to the first node again, until a new one comes whom it does not know yet.
+    # All belongs to the first node again, until a node joins that it does not know yet.
     await bench.start("two")
     for number in range(64):
         await bench.create(f"t-{number}", 0.2 + number / 1_000, through=one)

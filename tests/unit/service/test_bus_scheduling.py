@@ -148,9 +148,7 @@ async def test_a_new_command_for_the_same_instant_keeps_the_firing(bench: Bench)
 
 
 @pytest.mark.parametrize("orders", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
-async def test_of_the_commands_in_a_batch_the_last_one_counts(
-    bench: Bench, orders: tuple[int, ...]
-) -> None:
+async def test_the_last_command_of_a_batch_counts(bench: Bench, orders: tuple[int, ...]) -> None:
     answers = await bench.scheduling.schedule_all(
         [bench.wanted(due_at=at(order), order=order) for order in orders]
     )

@@ -121,7 +121,7 @@ def test_null_as_the_whole_body_differs_from_none() -> None:
 
 @pytest.mark.parametrize("status", [UNSET, Raw("null")])
 @pytest.mark.parametrize("answer", [UNSET, Raw("null")])
-def test_of_two_protocols_without_a_payload_only_these_differ(
+def test_two_protocols_without_a_payload_differ_only_in_the_protocol(
     status: Payload, answer: Payload
 ) -> None:
     one, other = replace(STATUS, payload=status), replace(ANSWER, payload=answer)

@@ -98,8 +98,10 @@ async def test_another_number_of_shards_is_refused_and_the_existing_one_named() 
     with pytest.raises(SettingsError) as caught:
         await Namespaces(store).add_all(wanted)
     assert caught.value.message.splitlines() == [
-        "namespace 'default': num_shards is 16 since the namespace was created, and stays so",
-        "namespace 'a': num_shards is 1 since the namespace was created, and stays so",
+        "namespace 'default': num_shards was fixed at 16 when the namespace was created and "
+        "cannot be changed",
+        "namespace 'a': num_shards was fixed at 1 when the namespace was created and "
+        "cannot be changed",
     ]
 
 
@@ -137,7 +139,7 @@ async def test_put_refuses_other_shards_and_bad_options_and_changes_nothing() ->
     store = MemoryStore()
     namespaces = Namespaces(store)
     await namespaces.put("a", 4, concurrency(1))
-    with pytest.raises(InvalidInput, match="num_shards is 4"):
+    with pytest.raises(InvalidInput, match="num_shards was fixed at 4"):
         await namespaces.put("a", 5, concurrency(2))
     with pytest.raises(InvalidInput, match="concurrency must be from 1"):
         await namespaces.put("a", 4, concurrency(0))
@@ -155,7 +157,7 @@ async def test_put_changes_a_namespace_that_another_node_added_just_before() -> 
 
 async def test_put_refuses_other_shards_than_another_node_chose_just_before() -> None:
     store = OvertakenStore(Namespace("a", 4))
-    with pytest.raises(InvalidInput, match="num_shards is 4"):
+    with pytest.raises(InvalidInput, match="num_shards was fixed at 4"):
         await Namespaces(store).put("a", 8, unchanged)
 
 
@@ -169,51 +171,52 @@ async def test_puts_at_the_same_time_lose_nothing() -> None:
     assert stored.options == NamespaceOptions(concurrency=1, retention_seconds=60)
 
 
-class TestNewShards:
-    async def test_are_owned_before_the_namespace_is_known(self) -> None:
-        known_when_told: list[Namespace | None] = []
+async def test_new_shards_are_owned_before_the_namespace_is_known() -> None:
+    known_when_told: list[Namespace | None] = []
 
-        async def own_new_shards() -> None:
-            known_when_told.append(namespaces.known("a"))
+    async def own_new_shards() -> None:
+        known_when_told.append(namespaces.known("a"))
 
-        namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
-        await namespaces.add_all([ConfiguredNamespace("default")])
-        assert known_when_told == []
+    namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
+    await namespaces.add_all([ConfiguredNamespace("default")])
+    assert known_when_told == []
+    await namespaces.put("a", None, unchanged)
+    assert known_when_told == [None]
+    await namespaces.put("a", None, concurrency(1))
+    await namespaces.refresh()
+    assert known_when_told == [None]
+
+
+async def test_new_shards_that_could_not_be_owned_are_owned_later() -> None:
+    failures: list[Exception] = [StoreUnavailable("away"), StoreUnavailable("away")]
+    owned = 0
+
+    async def own_new_shards() -> None:
+        nonlocal owned
+        if failures:
+            raise failures.pop()
+        owned += 1
+
+    namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
+    with pytest.raises(StoreUnavailable):
         await namespaces.put("a", None, unchanged)
-        assert known_when_told == [None]
-        await namespaces.put("a", None, concurrency(1))
-        await namespaces.refresh()
-        assert known_when_told == [None]
+    with pytest.raises(StoreUnavailable):
+        await namespaces.named("a")
+    assert await namespaces.named("a") == Namespace("a")
+    assert owned == 1
 
-    async def test_that_could_not_be_owned_are_owned_later(self) -> None:
-        failures: list[Exception] = [StoreUnavailable("away"), StoreUnavailable("away")]
-        owned = 0
 
-        async def own_new_shards() -> None:
-            nonlocal owned
-            if failures:
-                raise failures.pop()
-            owned += 1
+async def test_new_shards_of_another_node_are_owned_when_it_is_looked_up() -> None:
+    told = asyncio.Event()
 
-        namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
-        with pytest.raises(StoreUnavailable):
-            await namespaces.put("a", None, unchanged)
-        with pytest.raises(StoreUnavailable):
-            await namespaces.named("a")
-        assert await namespaces.named("a") == Namespace("a")
-        assert owned == 1
+    async def own_new_shards() -> None:
+        told.set()
 
-    async def test_of_another_node_are_owned_when_it_is_looked_up(self) -> None:
-        told = asyncio.Event()
-
-        async def own_new_shards() -> None:
-            told.set()
-
-        store = MemoryStore()
-        namespaces = Namespaces(store, own_new_shards=own_new_shards)
-        await Namespaces(store).put("a", 2, unchanged)
-        assert await namespaces.named("a") == Namespace("a", 2)
-        assert told.is_set()
+    store = MemoryStore()
+    namespaces = Namespaces(store, own_new_shards=own_new_shards)
+    await Namespaces(store).put("a", 2, unchanged)
+    assert await namespaces.named("a") == Namespace("a", 2)
+    assert told.is_set()
 
 
 async def test_callers_that_wait_for_a_read_share_the_next_one() -> None:

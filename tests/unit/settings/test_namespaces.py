@@ -52,11 +52,11 @@ def test_a_list_names_namespaces_with_their_shards(
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [
-        ("a,,b", "names of 1 to 255 characters: '' is none"),
-        ("a,", "names of 1 to 255 characters: '' is none"),
-        (":64", "names of 1 to 255 characters: '' is none"),
+        ("a,,b", "names of 1 to 255 characters: '' is not such a name"),
+        ("a,", "names of 1 to 255 characters: '' is not such a name"),
+        (":64", "names of 1 to 255 characters: '' is not such a name"),
         ("x" * 256, "names of 1 to 255 characters: 'xxx"),
-        ("a\udcffb", r"'a\udcffb' is none"),
+        ("a\udcffb", r"'a\udcffb' is not such a name"),
         ("a:0", "1 to 4096 shards for each name: 'a' has 0"),
         ("a:4097", "1 to 4096 shards for each name: 'a' has 4097"),
         ("a:" + "9" * 5000, "1 to 4096 shards for each name: 'a' has 999"),

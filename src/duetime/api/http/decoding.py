@@ -135,7 +135,7 @@ def _in_words(problem: str) -> str:
 def _syntax_problem(error: DecodeError) -> str:
     problem = str(error).removeprefix("JSON is malformed: ")
     if problem == "Input data was truncated":
-        return "it is cut off, or an escape in it is"
+        return "it ends too early, or in the middle of an escape"
     return problem
 
 

@@ -25,7 +25,8 @@ def parameters(query_string: bytes, known: frozenset[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
-            problem = f"is not a known parameter: there are {', '.join(sorted(known)) or 'none'}"
+            taken = ", ".join(sorted(known)) or "none"
+            problem = f"is not a known parameter: this operation takes {taken}"
             raise InvalidRequest(name[:MAX_ECHO_CHARACTERS], problem)
         if name in given:
             raise InvalidInput(name, "is given more than once")

@@ -28,7 +28,7 @@ _PLATFORM_TIMER = {
     "id": "The timer's id, a UUID.",
     "callback_type": "How the callback is made; `bus` is an event on the message bus.",
     "callback_config": "The callback as given.",
-    "status": "The timer's status. The last three are final.",
+    "status": "The timer's status. The last three are final, except for a redrive.",
     "retry_policy": "The policy with its defaults; null if the first failure is final.",
 }
 _ERROR = {

@@ -109,7 +109,7 @@ def no_such_path(now: Instant) -> Answer:
 
 def method_not_allowed(allowed: Collection[str], now: Instant) -> Answer:
     methods = ", ".join(sorted({*allowed, "HEAD"} if "GET" in allowed else allowed))
-    message = f"method not allowed: there are {methods}"
+    message = f"method not allowed: this path takes {methods}"
     return refusal(405, "METHOD_NOT_ALLOWED", message, now, headers=((b"allow", methods.encode()),))
 
 

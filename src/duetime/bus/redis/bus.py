@@ -15,7 +15,8 @@ from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 
 GROUP = "duetime"
 RETURNED = "duetime:returned"
-"""The consumer that holds commands given back. No node is it, so these commands are free."""
+"""Name of the consumer that holds returned commands. No node uses this name, so any node may take
+them."""
 
 REDELIVER_AFTER_SECONDS = 30.0
 KEEP_SECONDS = 7 * 24 * 3600.0

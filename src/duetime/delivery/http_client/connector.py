@@ -17,7 +17,7 @@ Address = tuple[int, str]
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Finds the addresses of (host, port), best first.
 
-Every new connection calls it, also when the host is an IP address, and connects to no other
+Every new connection calls it, even if the host is an IP address, and connects to no other
 address than it returns. It may refuse by raising a DeliveryFailure. An OSError counts as a failed
 look-up, an empty result as a name that does not exist.
 """

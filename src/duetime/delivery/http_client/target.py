@@ -6,10 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
-from duetime.domain.limits import MAX_URL_CHARACTERS
-
-MAX_HOST_CHARACTERS = 253
-"""Length of a host name in DNS."""
+from duetime.domain.limits import MAX_HOST_CHARACTERS, MAX_URL_CHARACTERS
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SPACE_OR_CONTROL = re.compile(r"[\x00-\x20\x7f-\xa0]")
@@ -23,7 +20,7 @@ _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class InvalidUrl(ValueError):
-    """The URL cannot be called. The text completes a sentence: "callback_url has no host"."""
+    """The URL cannot be called. The text completes a sentence: "callback.url has no host"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ stays: a shard that always has long attempts under way must not be leaving all t
 
 
 class _Stay(NamedTuple):
-    """The shard stays until an instant, and if it does not move then, for `seconds` more."""
+    """The shard may be asked to move at `until_seconds`. If it stays again, the next wait is
+    `seconds`."""
 
     seconds: float
     until_seconds: float

@@ -1,7 +1,5 @@
 """Owns a fair share of the shards: joins the members, takes, recovers, leaves, steps down.
 
-    free or of a dead member --claim, recover--> held --leave--> leaving --release--> free
-
 docs/architecture/shard-leases.md says why no two nodes act on a shard at the same time.
 """
 
@@ -31,12 +29,15 @@ from duetime.ports.store import Leases, TimerStore
 _log = structlog.get_logger()
 
 BEAT_SHARE = 0.1
+"""Share of the lease time between two beats."""
+
 STEP_DOWN_SHARE = 0.5
+"""Share of the lease time without a confirmed beat after which a node stops acting."""
+
 TAKE_OVER_SHARE = 0.75
-"""Shares of the lease time: between two beats of a member; without a confirmed beat until it stops
-acting; until others may take its shards. The last one and a beat together are less than the whole,
-so a dead node's shards have an owner again within the lease time. The gap between the last two
-allows for clocks that run at different speeds."""
+"""Share of the lease time after which others may take a silent node's shards. With a beat added it
+is less than the whole, so a dead node's shards have an owner again within the lease time. The gap
+to STEP_DOWN_SHARE allows for clocks that run at different speeds."""
 
 LOOK_AGAIN_SECONDS = 0.02
 """Interval at which a node looks whether all attempts of a leaving shard have ended."""
@@ -48,7 +49,9 @@ SHORTEST_TIMEOUT_SECONDS = 0.5
 
 
 class ShardOwner(BackgroundLoop):
-    """Beats, and takes, recovers, leaves and releases shards as the view of the cluster demands.
+    """Beats, and takes, recovers, leaves and releases shards as the view of the cluster demands:
+
+        free or of a dead member --claim, recover--> held --leave--> leaving --release--> free
 
     Every instant that decides about ownership is monotonic time of this process.
     """
@@ -188,11 +191,11 @@ class ShardOwner(BackgroundLoop):
     def _take_new_name(self, asked_seconds: float) -> None:
         """Join under a name that no other node can believe dead.
 
-        The beats of a node that joins again start over. A node that still believes an earlier
-        member of the same name dead could take the new one off the list while its leases count.
-        The first join under a name may have taken place unnoticed. So a name is used to join only
-        for a time: leases from the last join under it expire before any node can believe that
-        first member dead.
+        A node that joins again starts its beats over. Another node may still be counting the
+        silence of an earlier member of that name, and could remove the new one while its leases
+        count. Such an earlier member may come from a join whose answer was lost. So a name is used
+        for joins only for a short time; leases from its last join expire before anyone can judge
+        its first join dead.
         """
         self._names += 1
         self._state.node = self._name if self._names == 1 else f"{self._name}#{self._names}"

@@ -1,7 +1,5 @@
 """Judges whether an endpoint works, and remembers it while nothing is sent there.
 
-    closed --keeps failing or hanging--> open --a sign of life--> closed
-
 docs/architecture/isolation.md says what an open breaker means for timers.
 """
 
@@ -28,8 +26,12 @@ REMEMBERED_SECONDS = 600.0
 
 
 class Breaker:
-    """The judgement about one endpoint. Every instant except `opened_at`, which is for people, is
-    monotonic time."""
+    """The judgement about one endpoint:
+
+        closed --keeps failing or hanging--> open --a sign of life--> closed
+
+    Every instant except `opened_at`, which is for people, is monotonic time.
+    """
 
     def __init__(self, endpoint: str, clock: Clock) -> None:
         self._clock = clock

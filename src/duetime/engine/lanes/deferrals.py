@@ -1,4 +1,4 @@
-"""Deferrals: how long claims stay away that are handed back because their endpoint is busy."""
+"""Deferrals: the time for which claims of a busy endpoint stay in the store once handed back."""
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 
@@ -29,8 +29,8 @@ class Deferrals:
 
     They go by rounds: all claims handed back before the first of them returns stay away equally
     long. If a claim got its turn meanwhile, the next round is as long as the next claim is likely
-    to wait for its turn; otherwise it is twice as long as the round before. Claims too many to
-    return at once return one after the other.
+    to wait for its turn; otherwise it is twice as long as the round before. If many claims are
+    deferred, they return one after the other.
     """
 
     def __init__(self) -> None:

@@ -250,8 +250,8 @@ class Lane:
         return self.breaker.is_open or waiting.quota.is_limited
 
     def _under_way(self, waiting: WaitingClaims) -> float:
-        """The attempts of which one has to end before a waiting claim can start. Namespaces that
-        wait for the same attempts share them."""
+        """Number of attempts of which one has to end before a waiting claim can start: the probes,
+        the attempts of a namespace with a limit, or else an equal share of the lane's attempts."""
         if self.breaker.is_open:
             return min(self.in_flight, PROBES)
         if waiting.quota.is_limited:

@@ -103,8 +103,8 @@ class WaitingClaims:
         return self._take_last(len(taken))
 
     def take_beyond_reach(self, under_way: float, now_seconds: float) -> list[Claim]:
-        """Take out the claims that would return from a deferral before they got their turn here,
-        to hand them back. A turn comes when one of the attempts under way ends."""
+        """Take out, to hand back, the claims that would wait here longer than the longest deferral
+        lasts. A turn comes when one of the `under_way` attempts ends."""
         if now_seconds - self._measured_since_seconds < GIVE_UP_AFTER_SECONDS:
             return []
         per_second = self._starts_per_second(under_way, now_seconds)

@@ -88,9 +88,9 @@ _REDRIVEN_COLUMNS = (
 # The timers are locked in the history first and then, as keys of new pending timers, in the other
 # table, each time in the order of the keys. No transaction that waits for a row of the history
 # holds anything that a redrive waits for. If two redrives of a key meet, or a redrive and a prune,
-# the second finds the timer gone. A create that has inserted the key is waited for; that create
-# finds the timer in the history, which it leaves only when this statement ends, and undoes its
-# insert.
+# the second finds the timer gone. The redrive waits for a create that has inserted the key. That
+# create still sees the failed timer in the history, because the redrive has not committed, and
+# undoes its insert.
 REDRIVE = f"""
     WITH found AS MATERIALIZED (
         SELECT held.partition, held.place, redrive.delivery_id

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
-
-MAX_SCHEMA_CHARACTERS = 48
-"""Longest name of a schema. Names derived from it must fit into PostgreSQL's 63 bytes."""
+from duetime.domain.limits import MAX_SCHEMA_CHARACTERS
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 

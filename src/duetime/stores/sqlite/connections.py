@@ -60,7 +60,7 @@ def open_read_only(path: Path) -> apsw.Connection:
 def store_error(error: Exception) -> Exception:
     """Turn a driver error into `StoreUnavailable`.
 
-    A fault in our own code stays what it is, also when SQLite found it: retrying would not help.
+    A fault in our own code stays what it is, even if SQLite found it: retrying would not help.
     """
     if isinstance(error, apsw.Error) and not isinstance(error, _OUR_FAULTS):
         return StoreUnavailable(f"the SQLite database could not do this: {error}")

@@ -1,14 +1,4 @@
-"""The contract of the bus port, as one suite that every adapter runs.
-
-Inherit from `BusContract` in a test module and give it one fixture:
-
-- `make_bus`: a callable that returns the bus of one more node, not opened yet. All buses of one
-  test share one broker, which is reachable and initially empty. The fixture depends on the
-  suite's fixture `redeliver_after_seconds`: a command not acknowledged for this long is handed
-  over again. Outside of tests that takes half a minute.
-
-Set `drops_repeats` to False for a broker that cannot drop repeats of a message id.
-"""
+"""The contract of the bus port, as one suite that every adapter runs."""
 
 from pkgutil import iter_modules
 
@@ -38,4 +28,14 @@ class BusContract(
     WatchingContract,
     Nodes,
 ):
-    """Every promise of the port's docstrings."""
+    """Every promise of the port's docstrings.
+
+    Inherit from this class in a test module and give it one fixture:
+
+    - `make_bus`: a callable that returns the bus of one more node, not opened yet. All buses of one
+      test share one broker, which is reachable and initially empty. The fixture depends on the
+      suite's fixture `redeliver_after_seconds`: a command not acknowledged for this long is handed
+      over again. Outside of tests that takes half a minute.
+
+    Set `drops_repeats` to False for a broker that cannot drop repeats of a message id.
+    """

@@ -1,11 +1,4 @@
-"""The contract of the store and lease ports, as one suite that every store runs.
-
-Inherit from `StoreContract` in a test module and give it two fixtures:
-
-- `store`: opened and empty but for the namespace "default" of 16 shards;
-- `reopen`: an async callable that closes the store, opens the same storage again, and answers the
-  store to use from then on.
-"""
+"""The contract of the store and lease ports, as one suite that every store runs."""
 
 from pkgutil import iter_modules
 
@@ -52,4 +45,11 @@ class StoreContract(
     LeasingContract,
     DurabilityContract,
 ):
-    """Everything that the docstrings of the ports promise."""
+    """Everything that the docstrings of the ports promise.
+
+    Inherit from this class in a test module and give it two fixtures:
+
+    - `store`: opened and empty but for the namespace "default" of 16 shards;
+    - `reopen`: an async callable that closes the store, opens the same storage again, and answers
+      the store to use from then on.
+    """

@@ -86,7 +86,7 @@ async def test_a_query_that_the_operation_does_not_read_is_refused(
     await bench.create_v1()
     before = await bench.timer()
     reply = await bench.request(method, f"{path}?dryRun=true", create_body(payload=1))
-    message = "dryRun is not a known parameter: there are none"
+    message = "dryRun is not a known parameter: this operation takes none"
     assert error_of(reply) == (400, "INVALID_INPUT", message)
     assert reply.json["details"] == {"field": "dryRun"}
     assert await bench.timer() == before

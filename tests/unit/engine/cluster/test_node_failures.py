@@ -102,7 +102,7 @@ def test_a_node_that_is_cut_off_stops_in_time_and_comes_back(logs: list[EventDic
         settled_at = slow.updated_at
         one.mend()
         await bench.run(2 * BEAT_SECONDS)
-        # Its findings from before count no more, and it gets its share again.
+        # Its late outcomes change nothing, and it gets its share again.
         assert (await bench.timer(slow_id)).updated_at == settled_at
         assert [attempt.error for attempt in slow.attempts] == [INTERRUPTED, None]
         assert (one.engine.shards_owned, two.engine.shards_owned) == (8, 8)
@@ -272,14 +272,14 @@ async def test_a_returning_node_is_not_mistaken_for_the_lost_one() -> None:
     (watcher,) = await bench.start("watcher")
     await bench.run(0.5)
     (node,) = await bench.start("node")
-    # From here on it stands at its first beat, and the watcher sees it stand.
+    # The node stays at its first beat from here on, and the watcher sees that.
     node.faults.lost_before = 1.0
     await bench.run(7.52)
     assert await bench.store.forget_member("node", seen_beat=1)
     node.faults.heal()
     await bench.run(0.1)
     assert node.engine.shards_owned > 0
-    # The watcher would count it as dead from now on, if it took it for the same.
+    # The watcher would count it as dead from now on, if it mistook the new member for the old one.
     for number in range(64):
         await bench.create(f"t-{number}", 0.6 + number / 1_000, through=node)
     await bench.run(2 * POLL_SECONDS)

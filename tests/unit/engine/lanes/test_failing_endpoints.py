@@ -193,7 +193,7 @@ async def test_an_operator_sees_the_endpoints_the_open_ones_first() -> None:
 
 
 class Buggy(RecordingDestination):
-    """Fails at timers of its own making, before it has asked the endpoint."""
+    """Raises for timers whose id starts with `bug`, before it has asked the endpoint."""
 
     async def deliver(self, claim: Claim) -> Outcome:
         if claim.id.startswith("bug"):

@@ -36,12 +36,12 @@ INVALID_LIMIT = _invalid(
 INVALID_SHARDS = _invalid(
     "A value is not acceptable.",
     "numShards",
-    "is 16 since the namespace was created, and stays so",
+    "was fixed at 16 when the namespace was created and cannot be changed",
 )
 UNKNOWN_PARAMETER = _invalid(
     "The request has a query, which this operation does not read.",
     "limit",
-    "is not a known parameter: there are none",
+    "is not a known parameter: this operation takes none",
 )
 NO_NAMESPACE = _failure(
     "400",
@@ -75,7 +75,7 @@ NOT_FAILED = _failure(
     "409",
     "The timer has not failed.",
     "TIMER_NOT_FAILED",
-    "cannot redrive timer with status 'pending': only failed ones",
+    "cannot redrive timer with status 'pending': only failed timers can be redriven",
     {"status": "pending"},
 )
 TOO_LARGE = _failure(

@@ -56,7 +56,11 @@ _KEY = (
     ),
 )
 _SELECTION = Body(SelectionBody, {"Selection": examples.SELECTION})
-_DELETED = Response("204", "The timer is gone: it never fires, and its id is free again.")
+_DELETED = Response(
+    "204",
+    "The timer is gone: it never fires, and its id is free again. A timer of the bus is canceled "
+    "instead and keeps its id.",
+)
 _LINKS = links(
     {"namespace": "$response.body#/namespace", "timerId": "$response.body#/id"},
     get="getTimerV1",

@@ -126,7 +126,7 @@ def _read(source: BufferedReader) -> bytes:
     try:
         return source.read1(CHUNK_BYTES)
     except OSError as error:
-        fail(f"FILE: cannot read on: {error.strerror}", ExitCode.FAILED)
+        fail(f"FILE: cannot read further: {error.strerror}", ExitCode.FAILED)
 
 
 def _print_summary(summary: ImportSummary, took_ms: float) -> None:

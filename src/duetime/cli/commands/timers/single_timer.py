@@ -73,6 +73,7 @@ def cancel(
     """Cancel a pending timer. Once this succeeds, the timer will never fire.
 
     A timer that is canceled by namespace, or by an id that is not a UUID, is forgotten at once.
+    A timer of the bus is canceled instead and keeps its id.
     """
     timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
     show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)

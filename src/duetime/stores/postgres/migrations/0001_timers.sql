@@ -1,6 +1,7 @@
 -- A timer is in exactly one of three tables: pending, executing or finished. Each move from one to
 -- another is a single statement. The due index holds pending timers only, executing rows are never
--- updated in place, and the history is append-only.
+-- updated in place, and rows of the history are never updated: they leave by redrive, by pruning, or
+-- with their partition.
 --
 -- Instants are microseconds since 1970 UTC. JSON is kept as text, because clients get it back byte
 -- for byte. Keys are compared byte by byte, whatever the database's collation.

@@ -119,5 +119,5 @@ CREATE UNIQUE INDEX finished_timers_created
     ON finished_timers (namespace, status, created_at, row_id);
 CREATE INDEX finished_timers_execute
     ON finished_timers (namespace, status, execute_at, timer_uuid);
--- Pruning reads this index from its beginning.
+-- Pruning reads each namespace's range from its beginning.
 CREATE INDEX finished_timers_updated ON finished_timers (namespace, updated_at);
