@@ -20,7 +20,7 @@ import uvloop
 
 from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import V1Form, platform_body, v1_body
-from bench.harness.spread import Spread, spread_of
+from bench.harness.percentiles import Percentiles, percentiles_of
 
 CONNECTIONS = 64
 HEAD_END = b"\r\n\r\n"
@@ -85,7 +85,7 @@ class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     seconds: float
     per_second: float
-    latency: Spread
+    latency: Percentiles
     finished_at_us: int
     cpu_seconds: float
     created: int | None
@@ -254,7 +254,7 @@ async def apply(load: Load) -> LoadFigures:
         lost=run.sent - answered,
         seconds=round(seconds, 4),
         per_second=round(answered / seconds, 1),
-        latency=spread_of([nanoseconds / 1e6 for nanoseconds in run.latencies_ns]),
+        latency=percentiles_of([nanoseconds / 1e6 for nanoseconds in run.latencies_ns]),
         finished_at_us=finished_at_us,
         cpu_seconds=round(time.process_time() - cpu_before, 4),
         created=run.created,

@@ -6,7 +6,7 @@ from math import ceil
 from msgspec import Struct
 
 
-class Spread(Struct, frozen=True, kw_only=True):
+class Percentiles(Struct, frozen=True, kw_only=True):
     """Median, 99th percentile and maximum of durations, in milliseconds."""
 
     p50_ms: float
@@ -14,7 +14,7 @@ class Spread(Struct, frozen=True, kw_only=True):
     max_ms: float
 
 
-NO_SPREAD = Spread(p50_ms=0.0, p99_ms=0.0, max_ms=0.0)
+NO_PERCENTILES = Percentiles(p50_ms=0.0, p99_ms=0.0, max_ms=0.0)
 
 
 def percentile(ascending: Sequence[float], share: float) -> float:
@@ -22,11 +22,11 @@ def percentile(ascending: Sequence[float], share: float) -> float:
     return ascending[max(0, ceil(share * len(ascending)) - 1)]
 
 
-def spread_of(durations_ms: Sequence[float]) -> Spread:
+def percentiles_of(durations_ms: Sequence[float]) -> Percentiles:
     if not durations_ms:
-        return NO_SPREAD
+        return NO_PERCENTILES
     ascending = sorted(durations_ms)
-    return Spread(
+    return Percentiles(
         p50_ms=round(percentile(ascending, 0.50), 3),
         p99_ms=round(percentile(ascending, 0.99), 3),
         max_ms=round(ascending[-1], 3),

@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 
 from bench.harness.child import Child, answer_parent
-from bench.harness.spread import Spread, spread_of
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.limits.database import INSERT_BATCH, MOVE_BATCH, Rows, parts
 from bench.stores.sqlite_preload import completion_of, make_timer
 from duetime.domain.instants import Instant
@@ -24,14 +24,14 @@ TIMEOUT_SECONDS = 120.0
 
 
 class StoreCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates count timers; spreads are latencies of calls, one batch each."""
+    """Rates count timers; percentiles are latencies of calls, one batch each."""
 
     count: int
     creates_per_second: float
     moves_per_second: float
-    create: Spread
-    claim: Spread
-    settle: Spread
+    create: Percentiles
+    claim: Percentiles
+    settle: Percentiles
 
 
 class Stopwatch:
@@ -64,9 +64,9 @@ async def measure(rows: Rows) -> StoreCalls:
         count=rows.count,
         creates_per_second=round(rows.count / (created - started), 1),
         moves_per_second=round(rows.count / (moved - created), 1),
-        create=spread_of(creating.durations_ms),
-        claim=spread_of(claiming.durations_ms),
-        settle=spread_of(settling.durations_ms),
+        create=percentiles_of(creating.durations_ms),
+        claim=percentiles_of(claiming.durations_ms),
+        settle=percentiles_of(settling.durations_ms),
     )
 
 

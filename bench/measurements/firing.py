@@ -7,9 +7,9 @@ from statistics import median
 import msgspec
 
 from bench.harness.load_generator import EvenInstants, Load, LoadFigures, generate_all
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.harness.receiver import Receiver
 from bench.harness.server import Server, ServerCpu
-from bench.harness.spread import Spread, spread_of
 from bench.limits.http_clients import CONCURRENCIES, PostFigures, Posts, measure_client
 from bench.measurements.callback_audit import Audit, audit
 from bench.scale import Scale
@@ -32,7 +32,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     last_arrived_us: int
     settled_us: int
     cpu_us_per_timer: float
-    lateness: Spread
+    lateness: Percentiles
     lateness_ms: list[float]
     arrivals_ms: list[float]
     """Milliseconds after the first due instant, ascending."""
@@ -46,7 +46,7 @@ class BurstFigures(msgspec.Struct, frozen=True, kw_only=True):
     settled_per_second: float
     delivered_per_second: float
     cpu_us_per_timer: float
-    lateness: Spread
+    lateness: Percentiles
     client: list[PostFigures]
     ratio: float
     rounds: list[Round]
@@ -59,7 +59,7 @@ class BurstFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 class SteadyFigures(msgspec.Struct, frozen=True, kw_only=True):
     per_second: int
-    lateness: Spread
+    lateness: Percentiles
     round: Round
     faults: list[str]
 
@@ -109,7 +109,7 @@ def run_round(
         last_arrived_us=callbacks[-1].arrived_us if callbacks else 0,
         settled_us=settled_us,
         cpu_us_per_timer=cpu_us_per_timer,
-        lateness=spread_of(lateness_ms),
+        lateness=percentiles_of(lateness_ms),
         lateness_ms=lateness_ms,
         arrivals_ms=[(each.arrived_us - first_due_us) / 1_000 for each in callbacks],
         audit=record,

@@ -4,8 +4,8 @@ import time
 
 import msgspec
 
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.harness.server import Server
-from bench.harness.spread import Spread, spread_of
 from bench.scale import Scale
 
 LISTS = {
@@ -21,7 +21,7 @@ OFFSETS = (0, 1_000)
 class ListFigures(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     offset: int
-    latency: Spread
+    latency: Percentiles
 
 
 def measure_lists(server: Server, scale: Scale) -> list[ListFigures]:
@@ -36,10 +36,10 @@ def measure_lists(server: Server, scale: Scale) -> list[ListFigures]:
     ]
 
 
-def measure_list(server: Server, query: str, scale: Scale) -> Spread:
+def measure_list(server: Server, query: str, scale: Scale) -> Percentiles:
     durations_ms = []
     for _ in range(scale.list_requests):
         started = time.perf_counter()
         server.list_page(query)
         durations_ms.append((time.perf_counter() - started) * 1_000)
-    return spread_of(durations_ms)
+    return percentiles_of(durations_ms)

@@ -4,7 +4,7 @@ from bench.measurements.bus.commands import CommandsFigures
 from bench.measurements.bus.firing import EventsBurstFigures, EventsSteadyFigures
 from bench.measurements.bus.session import BusFigures
 from bench.report.bounds import Bounds
-from bench.report.rows import Row, judge, ratio_text, spread_text
+from bench.report.rows import Row, judge, percentiles_text, ratio_text
 
 
 def bus_rows(figures: BusFigures, bounds: Bounds) -> list[Row]:
@@ -55,7 +55,7 @@ def burst_rows(figures: EventsBurstFigures, bounds: Bounds) -> list[Row]:
             f"{figures.arrived_per_second:,.0f}/s",
             ratio=ratio_text(figures.arrived_per_second, limit),
         ),
-        Row("  lateness p50 / p99 / max", spread_text(figures.lateness)),
+        Row("  lateness p50 / p99 / max", percentiles_text(figures.lateness)),
     ]
 
 
@@ -63,9 +63,9 @@ def steady_rows(figures: EventsSteadyFigures, bounds: Bounds) -> list[Row]:
     return [
         Row(
             f"bus steady {figures.per_second}/s, late p50 / p99 / max",
-            spread_text(figures.lateness),
+            percentiles_text(figures.lateness),
             bound=f"p99 < {bounds.bus_steady_p99_ms:g} ms",
             verdict=judge(figures.lateness.p99_ms < bounds.bus_steady_p99_ms),
         ),
-        Row("  when the server published them", spread_text(figures.round.announced)),
+        Row("  when the server published them", percentiles_text(figures.round.announced)),
     ]

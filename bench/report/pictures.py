@@ -10,7 +10,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
-from bench.harness.spread import Spread
+from bench.harness.percentiles import Percentiles
 from bench.measurements.firing import Round
 from bench.measurements.v1.hanging import HangingFigures
 from bench.measurements.v1.imports import ImportFigures
@@ -57,7 +57,7 @@ def draw_lateness(axes: Axes, rounds: dict[str, Round]) -> None:
         axes.legend()
 
 
-def mark_percentiles(axes: Axes, lateness: Spread, colour: str, label: str) -> None:
+def mark_percentiles(axes: Axes, lateness: Percentiles, colour: str, label: str) -> None:
     marks = (("p50", lateness.p50_ms, "--"), ("p99", lateness.p99_ms, ":"))
     for name, value_ms, line in marks:
         text = f"{label} {name}: {value_ms:.2f} ms"

@@ -1,12 +1,12 @@
 """Rows of the measurements that only PostgreSQL has."""
 
-from bench.harness.spread import Spread
+from bench.harness.percentiles import Percentiles
 from bench.limits.database import INSERT_BATCH, MOVE_BATCH, DatabaseLimit
 from bench.limits.store_calls import StoreCalls
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
 from bench.measurements.store_audit import StoreAudit
-from bench.report.rows import Row, Verdict, judge, ratio_text, spread_text
+from bench.report.rows import Row, Verdict, judge, percentiles_text, ratio_text
 from bench.results import StoreFigures
 from bench.stores.postgres_server import PostgresFacts
 
@@ -41,9 +41,11 @@ def calls_rows(calls: StoreCalls, limit: DatabaseLimit) -> list[Row]:
 
 
 def loaded_calls_rows(loaded: StoreCalls, empty: StoreCalls, stored: int) -> list[Row]:
-    def row(what: str, now: Spread, then: Spread) -> Row:
+    def row(what: str, now: Percentiles, then: Percentiles) -> Row:
         ratio = ratio_text(now.p50_ms, then.p50_ms)
-        return Row(f"  {what}, p50 / p99 / max", spread_text(now), spread_text(then), ratio)
+        return Row(
+            f"  {what}, p50 / p99 / max", percentiles_text(now), percentiles_text(then), ratio
+        )
 
     return [
         Row(f"the store alone with {stored:,}", limit="empty"),
@@ -66,7 +68,7 @@ def nodes_rows(figures: NodesFigures) -> list[Row]:
         ),
         Row(
             f"  {figures.per_second:,}/s, late p50 / p99 / max",
-            spread_text(round_.lateness),
+            percentiles_text(round_.lateness),
         ),
     ]
 
@@ -77,7 +79,7 @@ def lists_rows(lists: list[ListFigures]) -> list[Row]:
         *(
             Row(
                 f"  {each.what}" + (f", offset {each.offset:,}" if each.offset else ""),
-                spread_text(each.latency),
+                percentiles_text(each.latency),
             )
             for each in lists
         ),

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from bench.harness.spread import Spread
+from bench.harness.percentiles import Percentiles
 
 
 class Verdict(Enum):
@@ -39,8 +39,8 @@ def ratio_text(part: float, whole: float) -> str:
     return f"{part / whole:.2f}" if whole else ""
 
 
-def spread_text(spread: Spread) -> str:
-    return f"{spread.p50_ms:.1f} / {spread.p99_ms:.1f} / {spread.max_ms:.1f} ms"
+def percentiles_text(percentiles: Percentiles) -> str:
+    return f"{percentiles.p50_ms:.1f} / {percentiles.p99_ms:.1f} / {percentiles.max_ms:.1f} ms"
 
 
 def cpu_row(indent: str, us_per_timer: float) -> Row:

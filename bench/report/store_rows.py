@@ -4,7 +4,7 @@ from bench.limits.database import DatabaseLimit
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
 from bench.report.bounds import LATENESS_NOISE_MS, Bounds
-from bench.report.rows import Row, Verdict, cpu_row, judge, ratio_text, spread_text
+from bench.report.rows import Row, Verdict, cpu_row, judge, percentiles_text, ratio_text
 from bench.results import StoreFigures
 
 
@@ -138,8 +138,8 @@ def creates_row(what: str, figures: CreatesFigures) -> Row:
 def latency_row(what: str, figures: CreatesFigures) -> Row:
     return Row(
         f"{indent_below(what)}latency p50 / p99 / max",
-        spread_text(figures.creates.latency),
-        spread_text(figures.echo.latency),
+        percentiles_text(figures.creates.latency),
+        percentiles_text(figures.echo.latency),
     )
 
 
@@ -160,7 +160,7 @@ def burst_rows(what: str, figures: BurstFigures, bound: str, verdict: Verdict) -
             f"{figures.delivered_per_second:,.0f}/s",
             ratio=ratio_text(figures.delivered_per_second, figures.client_per_second),
         ),
-        Row(f"{indent}lateness p50 / p99 / max", spread_text(figures.lateness)),
+        Row(f"{indent}lateness p50 / p99 / max", percentiles_text(figures.lateness)),
         cpu_row(indent, figures.cpu_us_per_timer),
     ]
 
@@ -168,7 +168,7 @@ def burst_rows(what: str, figures: BurstFigures, bound: str, verdict: Verdict) -
 def steady_row(what: str, figures: SteadyFigures, bound: str, verdict: Verdict) -> Row:
     return Row(
         f"{what} {figures.per_second}/s, late p50 / p99 / max",
-        spread_text(figures.lateness),
+        percentiles_text(figures.lateness),
         bound=bound,
         verdict=verdict,
     )

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from bench.harness.spread import Spread
+from bench.harness.percentiles import Percentiles
 from bench.measurements.v1.batches import BatchesFigures
 from bench.measurements.v1.hanging import HangingFigures
 from bench.measurements.v1.imports import SAMPLED_PERCENTS, ImportFigures
@@ -11,7 +11,7 @@ from bench.measurements.v1.pages import PageFigures, PagesFigures, Place
 from bench.measurements.v1.retries import ATTEMPTS, RetriesFigures
 from bench.measurements.v1.session import V1Figures
 from bench.report.bounds import Bounds
-from bench.report.rows import Row, Verdict, below, cpu_row, judge, ratio_text, spread_text
+from bench.report.rows import Row, Verdict, below, cpu_row, judge, percentiles_text, ratio_text
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
@@ -39,7 +39,7 @@ def batches_rows(figures: BatchesFigures, bounds: Bounds) -> list[Row]:
             f"{figures.ratio:.2f}",
             *judged_inserts(figures.per_second, figures.ratio, bounds),
         ),
-        Row("  latency of a batch p50 / p99 / max", spread_text(figures.load.latency)),
+        Row("  latency of a batch p50 / p99 / max", percentiles_text(figures.load.latency)),
         cpu_row("  ", figures.cpu_us_per_timer),
         memory_row("  memory right after", figures.memory_mb, bounds),
         first_page_row(figures.first_page, bounds),
@@ -62,10 +62,10 @@ def memory_row(what: str, memory_mb: float, bounds: Bounds) -> Row:
     return below(what, memory_mb, bounds.batches_memory_mb, "MB", digits=0)
 
 
-def first_page_row(latency: Spread, bounds: Bounds) -> Row:
+def first_page_row(latency: Percentiles, bounds: Bounds) -> Row:
     return Row(
         "  first page right after p50 / p99 / max",
-        spread_text(latency),
+        percentiles_text(latency),
         bound=f"p99 < {bounds.page_p99_ms:g} ms",
         verdict=judge(latency.p99_ms < bounds.page_p99_ms),
     )
@@ -140,8 +140,8 @@ def hanging_rows(figures: HangingFigures, bounds: Bounds) -> list[Row]:
         ),
         Row(
             "  late p50 / p99 / max",
-            spread_text(lateness),
-            spread_text(figures.alone.lateness),
+            percentiles_text(lateness),
+            percentiles_text(figures.alone.lateness),
             f"{figures.ratio:.2f}",
             f"p99 < {bounds.hanging_p99_ms:,.0f} ms",
             judge(lateness.p99_ms < bounds.hanging_p99_ms),

@@ -6,8 +6,8 @@ from statistics import median
 import msgspec
 
 from bench.harness.load_generator import EvenInstants
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.harness.server import Server
-from bench.harness.spread import Spread, spread_of
 from bench.limits.broker import BrokerLimit, PublishEvents, measure_broker
 from bench.measurements.bus.command_publisher import Publish, publish_commands, publish_faults
 from bench.measurements.bus.command_watcher import Watcher
@@ -44,8 +44,8 @@ class EventsRound(msgspec.Struct, frozen=True, kw_only=True):
     first_due_us: int
     last_arrived_us: int
     settled_us: int
-    lateness: Spread
-    announced: Spread
+    lateness: Percentiles
+    announced: Percentiles
     """Lateness of `reachedAt`, when the server published the event."""
     arrivals_ms: list[float]
     """Milliseconds after the first due instant, ascending."""
@@ -58,7 +58,7 @@ class EventsBurstFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     settled_per_second: float
     arrived_per_second: float
-    lateness: Spread
+    lateness: Percentiles
     limit: BrokerLimit
     ratio: float
     rounds: list[EventsRound]
@@ -68,7 +68,7 @@ class EventsBurstFigures(msgspec.Struct, frozen=True, kw_only=True):
 class EventsSteadyFigures(msgspec.Struct, frozen=True, kw_only=True):
     per_second: int
     seconds: int
-    lateness: Spread
+    lateness: Percentiles
     round: EventsRound
     faults: list[str]
 
@@ -120,8 +120,8 @@ def run_round(
         first_due_us=first_due_us,
         last_arrived_us=events[-1].arrived_us if events else 0,
         settled_us=settled_us,
-        lateness=spread_of([(each.arrived_us - due_us) / 1_000 for each, due_us in awaited]),
-        announced=spread_of([(each.reached_us - due_us) / 1_000 for each, due_us in awaited]),
+        lateness=percentiles_of([(each.arrived_us - due_us) / 1_000 for each, due_us in awaited]),
+        announced=percentiles_of([(each.reached_us - due_us) / 1_000 for each, due_us in awaited]),
         arrivals_ms=[(each.arrived_us - first_due_us) / 1_000 for each in events],
         audit=record,
         faults=faults,

@@ -13,8 +13,8 @@ from bench.harness.load_generator import (
     RandomInstants,
     generate,
 )
+from bench.harness.percentiles import Percentiles
 from bench.harness.server import Server, ServerCpu
-from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
 from bench.measurements.creates import DAY_US, HOUR_US, faults_of
 from bench.measurements.v1.listing import time_first_page
@@ -46,7 +46,7 @@ class BatchesFigures(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     cpu_us_per_timer: float
     memory_mb: float
-    first_page: Spread
+    first_page: Percentiles
     stored: int
     faults: list[str]
 

@@ -6,9 +6,9 @@ import msgspec
 
 from bench.harness.callback_answers import Manner
 from bench.harness.load_generator import generate_all
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.harness.receiver import Receiver
 from bench.harness.server import Server
-from bench.harness.spread import Spread, spread_of
 from bench.measurements.callback_audit import Audit, audit
 from bench.measurements.firing import GRACE_SECONDS, creation_faults
 from bench.measurements.v1.batches import all_at, batch_load, due_soon
@@ -18,7 +18,7 @@ from bench.scale import V1Scale
 class HealthyRound(msgspec.Struct, frozen=True, kw_only=True):
     """The healthy endpoint's timers, all due at one instant."""
 
-    lateness: Spread
+    lateness: Percentiles
     arrivals_ms: list[float]
     """Milliseconds after the due instant, ascending."""
     audit: Audit
@@ -86,7 +86,7 @@ def run_healthy(
     callbacks = sorted(healthy.take(), key=lambda callback: callback.arrived_us)
     record = audit(callbacks, first_number, count)
     return HealthyRound(
-        lateness=spread_of([callback.lateness_ms for callback in callbacks]),
+        lateness=percentiles_of([callback.lateness_ms for callback in callbacks]),
         arrivals_ms=[callback.lateness_ms for callback in callbacks],
         audit=record,
         faults=[

@@ -16,8 +16,8 @@ import msgspec
 from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import V1Form, v1_body
 from bench.harness.load_generator import RandomInstants, generate
+from bench.harness.percentiles import Percentiles
 from bench.harness.server import Server, ServerCpu
-from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL, InsertLimit, measure_inserts
 from bench.measurements.v1.batches import BATCH, batch_load, random_instants
 from bench.measurements.v1.listing import time_first_page
@@ -76,7 +76,7 @@ class ImportFigures(msgspec.Struct, frozen=True, kw_only=True):
     answer: ImportCounts | None
     cpu_us_per_timer: float
     memory: list[MemorySample]
-    first_page: Spread
+    first_page: Percentiles
     faults: list[str]
 
     def memory_at(self, percent: int) -> float:

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from bench.harness.percentiles import Percentiles, percentiles_of
 from bench.harness.server import Server
-from bench.harness.spread import Spread, spread_of
 from duetime.api.v1.listing import cursor_of, parse_listing
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.store import ScanQuery
@@ -72,7 +72,7 @@ def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:
         yield from page.timers
 
 
-def time_pages(server: Server, queries: Sequence[Query]) -> Spread:
+def time_pages(server: Server, queries: Sequence[Query]) -> Percentiles:
     """Latency of pages that a single client reads one after the other."""
     durations_ms = []
     for query in queries:
@@ -80,10 +80,10 @@ def time_pages(server: Server, queries: Sequence[Query]) -> Spread:
         started = time.perf_counter()
         server.read(path)
         durations_ms.append((time.perf_counter() - started) * 1_000)
-    return spread_of(durations_ms)
+    return percentiles_of(durations_ms)
 
 
-def time_first_page(server: Server) -> Spread:
+def time_first_page(server: Server) -> Percentiles:
     """Latency of the first page of pending timers, after one read that warms up."""
     query: Query = {"status": "pending", "limit": PAGE}
     read_page(server, query)

@@ -11,8 +11,8 @@ import msgspec
 
 from bench.harness.create_bodies import V1Form
 from bench.harness.load_generator import generate
+from bench.harness.percentiles import Percentiles
 from bench.harness.server import Server
-from bench.harness.spread import Spread
 from bench.limits.inserts import CALLBACK_URL
 from bench.measurements.v1.batches import batch_load, random_instants
 from bench.measurements.v1.listing import (
@@ -44,7 +44,7 @@ class PageFigures(msgspec.Struct, frozen=True, kw_only=True):
     filter: str
     order: str
     place: Place
-    latency: Spread
+    latency: Percentiles
 
 
 class PagesFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class PageReader:
         self._requests = requests
         self.faults: list[str] = []
 
-    def measure(self, place: Place) -> Spread:
+    def measure(self, place: Place) -> Percentiles:
         queries = self._queries_at(place)
         self._check(read_page(self._server, queries[0]), place)
         return time_pages(self._server, queries)

@@ -56,8 +56,8 @@ class TimerService:
     """Validates, writes, and wakes the engine. It keeps no timer: the store is the truth.
 
     Each front door has a service with its own rules; services may share `creates`. Errors name
-    fields in the spelling of the platform API (`execute_at`, `callback.url`); a door with another
-    spelling translates.
+    fields as the platform API does (`execute_at`, `callback.url`); a front door that names them
+    differently translates.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ async def test_a_timer_of_the_v1_api_is_created_read_changed_listed_and_deleted(
     generated: GeneratedClient,
 ) -> None:
     models = generated.models
-    wanted = models.V1CreateBody(
+    body = models.V1CreateBody(
         id="a/b c?d",
         execute_at=LATER,
         callback_url=URL,
@@ -98,14 +98,14 @@ async def test_a_timer_of_the_v1_api_is_created_read_changed_listed_and_deleted(
         retry_policy=models.V1RetryPolicyBody(max_attempts=3, initial_interval="10s"),
         callback_timeout_seconds=2.5,
     )
-    status, created = await generated.call("timers_v_1.create_timer_v1", body=wanted)
+    status, created = await generated.call("timers_v_1.create_timer_v1", body=body)
     assert status == 200
     assert created.execute_at == LATER
     assert created.retry_policy.max_retries == 2
     assert created.callback_timeout == "2s500ms"
 
-    wanted.payload = 1
-    status, refused = await generated.call("timers_v_1.create_timer_v1", body=wanted)
+    body.payload = 1
+    status, refused = await generated.call("timers_v_1.create_timer_v1", body=body)
     assert (status, refused.details["fields"]) == (409, ["payload"])
 
     key = ("default", "a/b c?d")

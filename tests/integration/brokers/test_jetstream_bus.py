@@ -35,11 +35,11 @@ def event(id: str, data: bytes = b"{}", key: str = "acme.call-1") -> OutgoingMes
     return OutgoingMessage(channel=Channel.EVENTS, id=id, key=key, data=data)
 
 
-async def take(bus: JetStreamBus, wanted: int) -> list[ReceivedCommand]:
+async def take(bus: JetStreamBus, count: int) -> list[ReceivedCommand]:
     taken: list[ReceivedCommand] = []
-    while len(taken) < wanted:
-        received = await bus.receive(wanted - len(taken), PATIENCE_SECONDS)
-        assert received, f"only {len(taken)} of {wanted} commands came"
+    while len(taken) < count:
+        received = await bus.receive(count - len(taken), PATIENCE_SECONDS)
+        assert received, f"only {len(taken)} of {count} commands came"
         taken += received
     return taken
 

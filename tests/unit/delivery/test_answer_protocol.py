@@ -114,15 +114,15 @@ class TestRescheduling:
         )
 
     @pytest.mark.parametrize(
-        ("wanted", "problem"),
+        ("given", "problem"),
         [
             (1893456010, "must be a string"),
             (True, "must be a string"),
             (["2031-01-01T00:00:00Z"], "must be a string"),
             ({}, "must be a string"),
             *(
-                (wanted, "must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z")
-                for wanted in ("", "tomorrow", "2030-01-01", "2030-02-30T00:00:00Z", "2" * 9_999)
+                (given, "must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z")
+                for given in ("", "tomorrow", "2030-01-01", "2030-02-30T00:00:00Z", "2" * 9_999)
             ),
             ("10000-01-01T00:00:00Z", "must be a date and time in ISO 8601, such as 2026"),
             ("2030-01-01T00:00:10", "must have a UTC offset, such as 2026-01-01T12:00:00Z"),
@@ -135,8 +135,8 @@ class TestRescheduling:
             ),
         ],
     )
-    def test_an_impossible_instant_fails_the_attempt(self, wanted: object, problem: str) -> None:
-        outcome = failed(asking_for(wanted))
+    def test_an_impossible_instant_fails_the_attempt(self, given: object, problem: str) -> None:
+        outcome = failed(asking_for(given))
         assert outcome.error.startswith(f"HTTP 200, but nextExecuteAt {problem}")
         assert not outcome.blames_endpoint
 

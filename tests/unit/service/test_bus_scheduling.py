@@ -60,12 +60,16 @@ class Bench:
         correlation: str | None = None,
     ) -> Scheduled:
         (answer,) = await self.scheduling.schedule_all(
-            [self.wanted(call, due_at=due_at, tenant=tenant, order=order, correlation=correlation)]
+            [
+                self.schedule_of(
+                    call, due_at=due_at, tenant=tenant, order=order, correlation=correlation
+                )
+            ]
         )
         assert isinstance(answer, Scheduled)
         return answer
 
-    def wanted(
+    def schedule_of(
         self,
         call: str = "call",
         *,
@@ -150,7 +154,7 @@ async def test_a_new_command_for_the_same_instant_keeps_the_firing(bench: Bench)
 @pytest.mark.parametrize("orders", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
 async def test_the_last_command_of_a_batch_counts(bench: Bench, orders: tuple[int, ...]) -> None:
     answers = await bench.scheduling.schedule_all(
-        [bench.wanted(due_at=at(order), order=order) for order in orders]
+        [bench.schedule_of(due_at=at(order), order=order) for order in orders]
     )
     assert sorted(str(answer) for answer in answers) == [
         "Scheduled.CREATED",
@@ -163,7 +167,7 @@ async def test_the_last_command_of_a_batch_counts(bench: Bench, orders: tuple[in
 async def test_a_bad_command_does_not_hide_a_good_one_before_it(bench: Bench) -> None:
     far = Instant(at(0) + 200 * 365 * 86_400 * 1_000_000)
     good, bad = await bench.scheduling.schedule_all(
-        [bench.wanted(due_at=at(5)), bench.wanted(due_at=far)]
+        [bench.schedule_of(due_at=at(5)), bench.schedule_of(due_at=far)]
     )
     assert good is Scheduled.CREATED
     assert isinstance(bad, InvalidInput)
@@ -173,12 +177,12 @@ async def test_a_bad_command_does_not_hide_a_good_one_before_it(bench: Bench) ->
 async def test_an_invalid_schedule_does_not_affect_the_others(bench: Bench) -> None:
     answers = await bench.scheduling.schedule_all(
         [
-            bench.wanted("a", due_at=at(5)),
-            bench.wanted("b", due_at=at(5), tenant=""),
-            bench.wanted("", due_at=at(5)),
-            bench.wanted("c", due_at=Instant(-1)),
-            bench.wanted("d", due_at=at(5), correlation="a\0b"),
-            bench.wanted("e", due_at=at(5), tenant="other"),
+            bench.schedule_of("a", due_at=at(5)),
+            bench.schedule_of("b", due_at=at(5), tenant=""),
+            bench.schedule_of("", due_at=at(5)),
+            bench.schedule_of("c", due_at=Instant(-1)),
+            bench.schedule_of("d", due_at=at(5), correlation="a\0b"),
+            bench.schedule_of("e", due_at=at(5), tenant="other"),
         ]
     )
     fields = [answer.field if isinstance(answer, InvalidInput) else answer for answer in answers]
@@ -213,7 +217,7 @@ async def test_a_timer_of_another_door_is_left_alone(bench: Bench) -> None:
     await bench.namespaces.provide(["acme"])
     timer = make_timer("call", namespace="acme", execute_at=at(5), metadata=Raw(b'"mine"'))
     await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
-    (answer,) = await bench.scheduling.schedule_all([bench.wanted(due_at=at(9))])
+    (answer,) = await bench.scheduling.schedule_all([bench.schedule_of(due_at=at(9))])
     assert isinstance(answer, InvalidInput)
     assert str(answer) == "id belongs to a timer that was not scheduled over the bus"
     assert await bench.timer() == timer
@@ -241,8 +245,8 @@ async def test_a_firing_that_was_announced_and_not_recorded_keeps_its_name(bench
 async def test_an_existing_timer_that_cannot_be_read_is_an_answer_of_its_own() -> None:
     store = DamagedStore()
     bench = Bench(store)
-    wanted = [bench.wanted(call, due_at=at(10)) for call in ("first", "damaged", "last")]
-    store.damaged.add(wanted[1].id)
-    first, damaged, last = await bench.scheduling.schedule_all(wanted)
+    schedules = [bench.schedule_of(call, due_at=at(10)) for call in ("first", "damaged", "last")]
+    store.damaged.add(schedules[1].id)
+    first, damaged, last = await bench.scheduling.schedule_all(schedules)
     assert (first, last) == (Scheduled.CREATED, Scheduled.CREATED)
     assert isinstance(damaged, TimerUnreadable)

@@ -30,15 +30,15 @@ NATS = NatsCallback(topic="a.b", payload=Raw("1"))
 TIMER = make_timer(callback=STATUS, retry_policy=POLICY, metadata=Raw("[1, 2]"))
 
 
-def between(wanted: Timer, existing: Timer) -> list[str]:
+def between(requested: Timer, existing: Timer) -> list[str]:
     """The differences, which are the same from either side."""
-    fields = differing_fields(wanted, existing, TIMEOUT_MS)
-    assert differing_fields(existing, wanted, TIMEOUT_MS) == fields
+    fields = differing_fields(requested, existing, TIMEOUT_MS)
+    assert differing_fields(existing, requested, TIMEOUT_MS) == fields
     return fields
 
 
-def between_callbacks(wanted: Callback, existing: Callback) -> list[str]:
-    return between(make_timer(callback=wanted), make_timer(callback=existing))
+def between_callbacks(requested: Callback, existing: Callback) -> list[str]:
+    return between(make_timer(callback=requested), make_timer(callback=existing))
 
 
 def test_an_equal_timer_differs_in_nothing() -> None:

@@ -90,13 +90,13 @@ async def test_another_number_of_shards_is_refused_and_the_existing_one_named() 
     await Namespaces(store).add_all(
         [ConfiguredNamespace("default", 16), ConfiguredNamespace("a", 1)]
     )
-    wanted = [
+    configured = [
         ConfiguredNamespace("default", 32),
         ConfiguredNamespace("a", 2),
         ConfiguredNamespace("b"),
     ]
     with pytest.raises(SettingsError) as caught:
-        await Namespaces(store).add_all(wanted)
+        await Namespaces(store).add_all(configured)
     assert caught.value.message.splitlines() == [
         "namespace 'default': num_shards was fixed at 16 when the namespace was created and "
         "cannot be changed",

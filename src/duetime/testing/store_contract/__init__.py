@@ -16,12 +16,12 @@ from duetime.testing.store_contract.content import ContentContract  # noqa: E402
 from duetime.testing.store_contract.creating import CreatingContract  # noqa: E402
 from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
 from duetime.testing.store_contract.leasing import LeasingContract, NamespacesContract  # noqa: E402
+from duetime.testing.store_contract.lists_from_a_position import ListsFromAPositionContract  # noqa: E402
 from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
-from duetime.testing.store_contract.paging import CountingContract, PagingContract  # noqa: E402
+from duetime.testing.store_contract.pages_and_counts import CountingContract, PagesContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
 from duetime.testing.store_contract.redriving import RedrivingContract  # noqa: E402
-from duetime.testing.store_contract.scanning import ScanningContract  # noqa: E402
 from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
 from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
 
@@ -38,8 +38,8 @@ class StoreContract(
     RecoveringContract,
     RedrivingContract,
     PruningContract,
-    PagingContract,
-    ScanningContract,
+    PagesContract,
+    ListsFromAPositionContract,
     CountingContract,
     NamespacesContract,
     LeasingContract,

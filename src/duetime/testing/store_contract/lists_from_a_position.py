@@ -1,4 +1,4 @@
-"""Scanning: a place to go on from, in either direction, whatever is written meanwhile."""
+"""Lists that continue from a position, in either direction, whatever is written meanwhile."""
 
 import asyncio
 from itertools import product
@@ -11,7 +11,7 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.store import Position, ScanQuery
-from duetime.testing.store_contract.paging import filled
+from duetime.testing.store_contract.pages_and_counts import filled
 from duetime.testing.store_contract.steps import (
     FAR_FUTURE,
     Store,
@@ -78,7 +78,7 @@ async def walked(store: Store, query: ScanQuery) -> list[Timer]:
 
 
 @pytest.mark.asyncio
-class ScanningContract:
+class ListsFromAPositionContract:
     async def test_every_status_range_and_direction(self, store: Store) -> None:
         timers = await filled(store)
         assert {timer.status for timer in timers} == set(TimerStatus)

@@ -1,4 +1,4 @@
-"""Paging and counting: every filter, order and window against a plain sorted list, and counts that
+"""Pages and counts: every filter, order and window against a plain sorted list, and counts that
 are right after every kind of operation."""
 
 from itertools import product
@@ -58,7 +58,7 @@ def expected_page(timers: list[Timer], query: PageQuery) -> Page:
 
 
 @pytest.mark.asyncio
-class PagingContract:
+class PagesContract:
     async def test_every_filter_order_and_window(self, store: Store) -> None:
         timers = await filled(store)
         assert {timer.status for timer in timers} == set(TimerStatus)

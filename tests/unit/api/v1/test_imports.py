@@ -223,8 +223,8 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
     written = asyncio.Event()
 
     class Watched(BatchCreation):
-        async def create(self, wanted: Sequence[BatchEntry]) -> list[Outcome]:
-            outcomes = await super().create(wanted)
+        async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
+            outcomes = await super().create(entries)
             written.set()
             return outcomes
 
