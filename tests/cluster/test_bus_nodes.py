@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.crash.announcements import (
     command_of,
 )
 from tests.real_server.timer_requests import in_ms
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -49,9 +49,7 @@ async def test_commands_are_shared_and_events_published_once(
 async def test_killing_a_node_in_the_middle_loses_nothing(
     tmp_path: Path, broker: RunningBroker, postgres_url: str, postgres_schema: str
 ) -> None:
-    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
-    chance = random.Random(seed)
+    chance = random.Random(chosen_seed())
     settings = {"LEASE_SECONDS": LEASE_SECONDS, **broker.settings}
     async with NatsBusClient(broker.url, reads=False) as preparing:
         await preparing.prepare_commands(ack_wait_seconds=ACK_WAIT_SECONDS)

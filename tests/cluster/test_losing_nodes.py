@@ -1,7 +1,6 @@
 """Nodes are killed, stopped and cut off under load: nothing is lost, nothing stale is written."""
 
 import asyncio
-import os
 import random
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.cluster.nodes import running_nodes
 from tests.effort import scaled
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.timer_requests import now, wait_until_dry
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -27,9 +27,7 @@ KILLS = scaled(5)
 async def test_killing_one_of_three_nodes_again_and_again_loses_nothing(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
-    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
-    chance = random.Random(seed)
+    chance = random.Random(chosen_seed())
     receiver.reaction = Answer(delay_seconds=0.005)
     async with running_nodes(
         3, tmp_path, postgres_url, postgres_schema, LEASE_SECONDS=str(LEASE_SECONDS)

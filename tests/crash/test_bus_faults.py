@@ -6,7 +6,6 @@
 import asyncio
 import os
 import random
-import sys
 from pathlib import Path
 
 import httpx
@@ -28,6 +27,7 @@ from tests.real_server.databases import Database, on_every_database
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import wait_for_v1
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -46,9 +46,7 @@ def server(tmp_path: Path, database: Database, broker: RunningBroker) -> ServerP
 
 @pytest.fixture
 def chance() -> random.Random:
-    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
-    return random.Random(seed)
+    return random.Random(chosen_seed())
 
 
 @on_every_database

@@ -1,7 +1,6 @@
 """The server is killed five times in a row while batches are created, repeated, and fired."""
 
 import asyncio
-import os
 import random
 import sys
 from collections import Counter
@@ -18,6 +17,7 @@ from tests.real_server.databases import Database, on_every_database
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import Json, in_ms, now
 from tests.real_server.v1_requests import TIMERS, v1_body
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -79,8 +79,7 @@ async def test_every_timer_of_an_answered_batch_is_stored_and_fires(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
     receiver.reaction = Answer(body=b'{"ok": true}')
-    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
+    seed = chosen_seed()
     chance = random.Random(seed)
     clients = [BatchClient(f"c{n}", receiver.url, random.Random(seed + n)) for n in range(CLIENTS)]
     server = ServerProcess(tmp_path, **database.settings)

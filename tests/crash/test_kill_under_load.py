@@ -1,7 +1,6 @@
 """The server is killed five times in a row while clients create, change and cancel."""
 
 import asyncio
-import os
 import random
 import sys
 from collections import Counter
@@ -18,6 +17,7 @@ from tests.real_server.callback_receiver import CallbackReceiver
 from tests.real_server.databases import Database, on_every_database
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import now, wait_until_dry
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -31,8 +31,7 @@ MOST_IN_FLIGHT = 2_048
 async def test_no_timer_is_lost_and_only_callbacks_in_flight_are_repeated(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:
-    seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
+    seed = chosen_seed()
     chance = random.Random(seed)
     clients = [LoadClient(f"c{n}", receiver.url, random.Random(seed + n)) for n in range(CLIENTS)]
     starts: list[Instant] = []

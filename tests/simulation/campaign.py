@@ -4,7 +4,6 @@ DUETIME_SEED=17 pytest tests/simulation          replays the scenarios of seed 1
 DUETIME_TEST_EFFORT=10 pytest tests/simulation   plays ten times as many
 """
 
-import os
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from structlog.testing import capture_logs
 
 from duetime.testing import run_on_virtual_time
 from tests.effort import scaled
+from tests.seed import given_seed
 
 SEEDS = scaled(40)
 
@@ -26,9 +26,8 @@ class Playable(Protocol):
 
 
 def seeds() -> list[int]:
-    if "DUETIME_SEED" in os.environ:
-        return [int(os.environ["DUETIME_SEED"])]
-    return list(range(SEEDS))
+    seed = given_seed()
+    return list(range(SEEDS)) if seed is None else [seed]
 
 
 def play(new_scenario: Callable[[], Playable]) -> list[str]:

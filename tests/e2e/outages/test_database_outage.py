@@ -1,7 +1,6 @@
 """The database goes away under load and comes back: no timer is lost, and requests fail clearly."""
 
 import asyncio
-import os
 import random
 import sys
 from collections import Counter
@@ -22,6 +21,7 @@ from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.databases import PostgresDatabase
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import create_timer, in_ms, now, timer_body, wait_until_dry
+from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -43,8 +43,7 @@ class Load:
     def __init__(
         self, server: ServerProcess, receiver: CallbackReceiver, *, longest_delay_ms: float
     ) -> None:
-        seed = int(os.environ.get("DUETIME_TEST_SEED", random.randrange(2**32)))
-        sys.stdout.write(f"DUETIME_TEST_SEED={seed}\n")
+        seed = chosen_seed()
         self._server = server
         self._receiver = receiver
         self._started_at = now()
