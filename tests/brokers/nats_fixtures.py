@@ -1,10 +1,8 @@
 """NATS servers for tests, started only when a test needs one.
 
-`DUETIME_TEST_NATS_URL` names a server for tests that accept any. Without `nats-server`, tests that
-need one are skipped; where the variable CI is set, they fail.
+Without `nats-server`, tests that need one are skipped; where the variable CI is set, they fail.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,19 +16,6 @@ from tests.brokers.nats_server import MISSING, NatsServer, find_nats_server
 
 class MakeNats(Protocol):
     def __call__(self, *, configuration: str = "", jetstream: bool = True) -> NatsServer: ...
-
-
-@pytest.fixture(scope="session")
-def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with JetStream that all tests of this process share. Each test uses subjects and
-    streams of its own."""
-    given = os.environ.get("DUETIME_TEST_NATS_URL")
-    if given:
-        yield given
-        return
-    skip_without(find_nats_server(), MISSING)
-    with NatsServer(tmp_path_factory.mktemp("nats")) as server:
-        yield server.url
 
 
 @pytest.fixture

@@ -147,7 +147,6 @@ class AnyEnvelope(Struct, frozen=True, kw_only=True, rename="camel"):
     id: str = ""
     tenant_id: str = ""
     correlation_id: str | None = None
-    causation_id: str | None = None
     timestamp_ms: object = None
     payload: Raw = Raw(b"{}")
 

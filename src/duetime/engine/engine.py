@@ -180,11 +180,6 @@ class Engine:
     def in_flight(self) -> int:
         return self._dispatcher.in_flight
 
-    @property
-    def open_endpoints(self) -> int:
-        """Endpoints that keep failing or hanging, as far as this node has seen."""
-        return self._lanes.open_endpoints()
-
     def endpoints(self) -> list[EndpointStatus]:
         """The endpoints that this node calls, or that failed here lately; the open ones first."""
         return self._lanes.statuses()

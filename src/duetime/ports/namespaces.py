@@ -1,6 +1,5 @@
 """The engine's view of namespaces."""
 
-from collections.abc import Iterator
 from typing import Protocol
 
 from duetime.domain.namespace import Namespace
@@ -11,14 +10,9 @@ class NamespaceView(Protocol):
 
     def known(self, name: str) -> Namespace | None: ...
 
-    def __iter__(self) -> Iterator[Namespace]: ...
-
 
 class NoNamespaces:
     """A view without namespaces, so that nothing is limited."""
 
     def known(self, name: str) -> Namespace | None:
         return None
-
-    def __iter__(self) -> Iterator[Namespace]:
-        return iter(())

@@ -125,7 +125,6 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     kept on its own. Pruning up to a multiple of it is cheap.
     """
 
-    name: str
     durable: bool
     shared_by_nodes: bool
     history_step: int = 1

@@ -4,7 +4,6 @@ A parser raises ValueError with a message that completes the sentence "PORT must
 """
 
 import difflib
-import math
 import re
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -80,14 +79,10 @@ def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
-def number(minimum: float, maximum: float = math.inf) -> Callable[[str], float]:
-    limits = (
-        f"of at least {minimum:g}" if maximum == math.inf else f"from {minimum:g} to {maximum:g}"
-    )
-
+def number(minimum: float, maximum: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
         if not _NUMBER.fullmatch(text) or not minimum <= float(text) <= maximum:
-            raise ValueError(f"a number {limits}")
+            raise ValueError(f"a number from {minimum:g} to {maximum:g}")
         return float(text)
 
     return parse

@@ -70,7 +70,6 @@ class RecordingDestination:
         self._default = default or Succeed()
         self._scripts: dict[str, list[Behaviour]] = {}
         self._running: Counter[str] = Counter()
-        self._changed = asyncio.Condition()
         self.attempts: list[RecordedAttempt] = []
 
     def script(self, endpoint_or_id: str, *behaviours: Behaviour) -> None:
@@ -93,11 +92,6 @@ class RecordingDestination:
     def most_at_once(self, endpoint: str) -> int:
         return max((attempt.at_once for attempt in self.attempts_of(endpoint)), default=0)
 
-    async def wait_for_attempts(self, count: int) -> None:
-        """Return once `count` attempts were started."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: len(self.attempts) >= count)
-
     def check(self, callback: Callback) -> None:
         pass
 
@@ -114,8 +108,6 @@ class RecordingDestination:
         attempt = RecordedAttempt(claim, endpoint, self._clock.now(), self._running[endpoint])
         self.attempts.append(attempt)
         try:
-            async with self._changed:
-                self._changed.notify_all()
             attempt.outcome = await self._behave(self._next_behaviour(claim, endpoint), attempt)
             return attempt.outcome
         except asyncio.CancelledError:

@@ -167,7 +167,7 @@ async def test_an_empty_file_with_the_mark_of_another_program_is_refused(path: P
         await SqliteStore(path).open()
 
 
-@pytest.mark.parametrize("failing", ["Readers", "Checkpointer", "migrate"])
+@pytest.mark.parametrize("failing", ["Reader", "Checkpointer", "migrate"])
 async def test_a_store_that_fails_to_open_lets_go_of_the_file(
     path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """The whole engine on a memory store and virtual time, with everything around it in reach."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from duetime.domain.callback import HttpCallback
@@ -87,9 +87,6 @@ class KnownNamespaces:
 
     def known(self, name: str) -> Namespace | None:
         return self._by_name.get(name)
-
-    def __iter__(self) -> Iterator[Namespace]:
-        return iter(self._by_name.values())
 
     def limit(self, name: str, concurrency: int | None) -> None:
         options = NamespaceOptions(concurrency=concurrency)

@@ -37,14 +37,11 @@ class HttpTarget:
     port: int
     origin: str
     """`scheme://host:port`, always with the port; the key of the pool and of fairness."""
-    request_line: bytes
-    """`POST /path?query HTTP/1.1` and the line break."""
-    host_header: bytes
-    """The value of `Host`; the port is left out when it is the scheme's own."""
     authorization: bytes | None = field(repr=False)
     """The value of `Authorization` for `user:password@` in the URL, else None."""
     head_start: bytes = field(repr=False)
-    """The request line and the `Host` line, joined."""
+    """The lines `POST /path?query HTTP/1.1` and `Host`, which has the port unless it is the
+    scheme's own."""
 
 
 def parse_target(url: str) -> HttpTarget:
@@ -74,17 +71,15 @@ def parse_target(url: str) -> HttpTarget:
     host, port = _split_port(host_and_port, _DEFAULT_PORTS[scheme])
     name = _ipv6_host(host) if host.startswith("[") else _named_host(host)
     bracketed = f"[{name}]" if ":" in name else name
-    host_header = bracketed if port == _DEFAULT_PORTS[scheme] else f"{bracketed}:{port}"
-    request_line = f"POST {_encode(path_and_query)} HTTP/1.1\r\n".encode("ascii")
+    host_value = bracketed if port == _DEFAULT_PORTS[scheme] else f"{bracketed}:{port}"
+    head_start = f"POST {_encode(path_and_query)} HTTP/1.1\r\nHost: {host_value}\r\n"
     return HttpTarget(
         scheme=scheme,
         host=name,
         port=port,
         origin=f"{scheme}://{bracketed}:{port}",
-        request_line=request_line,
-        host_header=host_header.encode("ascii"),
         authorization=_basic_authorization(user_info),
-        head_start=b"%bHost: %b\r\n" % (request_line, host_header.encode("ascii")),
+        head_start=head_start.encode("ascii"),
     )
 
 

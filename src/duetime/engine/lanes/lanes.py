@@ -112,12 +112,6 @@ class Lanes:
         """Take out the waiting claims: all of them, or those of some shards."""
         return [claim for lane in self._lanes.values() for claim in lane.take_waiting(shards)]
 
-    def open_endpoints(self) -> int:
-        """Endpoints that keep failing or hanging, as far as this node has seen."""
-        now_seconds = self._clock.monotonic()
-        in_use = sum(lane.breaker.is_open for lane in self._lanes.values())
-        return in_use + sum(breaker.is_open for breaker in self._idle.remembered(now_seconds))
-
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, open, or failing lately; the open ones first, by name."""
         now_seconds = self._clock.monotonic()

@@ -46,7 +46,7 @@ class MemoryStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(name="memory", durable=False, shared_by_nodes=False)
+        return Capabilities(durable=False, shared_by_nodes=False)
 
     async def open(self) -> None:
         pass

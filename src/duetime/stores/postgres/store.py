@@ -52,10 +52,7 @@ class PostgresStore:
         self._options = options
         self._opened: _Pools | None = None
         self.capabilities = Capabilities(
-            name="postgresql",
-            durable=True,
-            shared_by_nodes=True,
-            history_step=options.history_step,
+            durable=True, shared_by_nodes=True, history_step=options.history_step
         )
 
     async def open(self) -> None:

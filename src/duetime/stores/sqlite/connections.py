@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
@@ -122,16 +121,13 @@ class Transaction(Statements):
         self._count_changes.clear()
 
 
-class Readers:
-    """Threads that read beside the writer. Each read sees one consistent state of the file."""
+class Reader:
+    """A thread that reads beside the writer. Each read sees one consistent state of the file."""
 
-    def __init__(self, path: Path, threads: int) -> None:
-        self._idle: SimpleQueue[Statements] = SimpleQueue()
-        for _ in range(threads):
-            self._idle.put(Statements(connect(path, READER_CACHE_KIB)))
-        self._threads = threads
+    def __init__(self, path: Path) -> None:
+        self._statements = Statements(connect(path, READER_CACHE_KIB))
         self._closed = False
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="duetime-sqlite-reader")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="duetime-sqlite-reader")
 
     async def run(self, read: Callable[[Statements], Result]) -> Result:
         if self._closed:
@@ -140,19 +136,15 @@ class Readers:
         return await loop.run_in_executor(self._executor, self._read, read)
 
     def _read(self, read: Callable[[Statements], Result]) -> Result:
-        statements = self._idle.get()
         try:
-            return read_in_one_view(statements, read)
+            return read_in_one_view(self._statements, read)
         except apsw.Error as error:
             raise store_error(error) from error
-        finally:
-            self._idle.put(statements)
 
     def close(self) -> None:
         self._closed = True
         self._executor.shutdown()
-        for _ in range(self._threads):
-            self._idle.get().close()
+        self._statements.close()
 
 
 def read_in_one_view(statements: Statements, read: Callable[[Statements], Result]) -> Result:

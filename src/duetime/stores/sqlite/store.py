@@ -30,7 +30,7 @@ from duetime.ports.store import (
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.checkpointer import Checkpointer
-from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Readers, connect, not_opened
+from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
 from duetime.stores.sqlite.creating import NewTimer, create_timers, is_one_statement
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
@@ -46,7 +46,7 @@ _SETTLE = BatchOperation(settle)
 class SqliteStore:
     """Implements the timer store and lease store ports on one file, for one process."""
 
-    capabilities = Capabilities(name="sqlite", durable=True, shared_by_nodes=False)
+    capabilities = Capabilities(durable=True, shared_by_nodes=False)
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -165,12 +165,12 @@ class SqliteStore:
         return self._require_opened().writer
 
     @property
-    def _quick(self) -> Readers:
-        return self._require_opened().quick_readers
+    def _quick(self) -> Reader:
+        return self._require_opened().quick_reader
 
     @property
-    def _lists(self) -> Readers:
-        return self._require_opened().list_readers
+    def _lists(self) -> Reader:
+        return self._require_opened().list_reader
 
     def _require_opened(self) -> "_Opened":
         if self._opened is None:
@@ -182,8 +182,8 @@ class _Opened:
     """Everything that exists only while the file is open. Made on the event loop's thread."""
 
     def __init__(self, file: "_File") -> None:
-        self.quick_readers = file.quick_readers
-        self.list_readers = file.list_readers
+        self.quick_reader = file.quick_reader
+        self.list_reader = file.list_reader
         self.writer = Writer(file.connection, file.checkpointer.between_commits)
         self._closing = file.closing
 
@@ -195,8 +195,8 @@ class _Opened:
 class _File(NamedTuple):
     connection: apsw.Connection
     checkpointer: Checkpointer
-    quick_readers: Readers
-    list_readers: Readers
+    quick_reader: Reader
+    list_reader: Reader
     closing: ExitStack
 
 
@@ -239,10 +239,10 @@ def _open_all(path: Path, closing: ExitStack) -> _File:
     closing.callback(connection.close)
     migrate(connection)
     # A list that skips far takes long; quick reads should not wait behind it.
-    quick_readers = Readers(path, threads=1)
-    closing.callback(quick_readers.close)
-    list_readers = Readers(path, threads=1)
-    closing.callback(list_readers.close)
+    quick_reader = Reader(path)
+    closing.callback(quick_reader.close)
+    list_reader = Reader(path)
+    closing.callback(list_reader.close)
     checkpointer = Checkpointer(path, descriptor, connection)
     closing.callback(checkpointer.close)
-    return _File(connection, checkpointer, quick_readers, list_readers, closing.pop_all())
+    return _File(connection, checkpointer, quick_reader, list_reader, closing.pop_all())

@@ -8,7 +8,7 @@ from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, claim_statement
 from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
-from tests.integration.postgres.planning.plans import run_explained
+from tests.integration.postgres.planning.plans import buffers_touched, run_explained
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def test_rows_of_timers_claimed_long_ago_are_not_read_again(
     async def blocks_read(since: int) -> int:
         values = [list(leases), list(leases.values()), at(100), 100, at(100), Instant(since)]
         plan = await run_explained(planner, claim_statement(16), *values)
-        return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+        return buffers_touched(plan)
 
     async with database.transaction(isolation="repeatable_read"):
         assert await database.fetchval("SELECT count(*) FROM pending_timers") == 0

@@ -8,7 +8,7 @@ from duetime.delivery.http_client import InvalidUrl, parse_target
 
 
 @pytest.mark.parametrize(
-    ("url", "origin", "host_header", "path"),
+    ("url", "origin", "host_value", "path"),
     [
         ("http://example.com", "http://example.com:80", "example.com", "/"),
         ("https://example.com/", "https://example.com:443", "example.com", "/"),
@@ -48,11 +48,10 @@ from duetime.delivery.http_client import InvalidUrl, parse_target
         ("http://a:65535/", "http://a:65535", "a:65535", "/"),
     ],
 )
-def test_url_is_parsed(url: str, origin: str, host_header: str, path: str) -> None:
+def test_url_is_parsed(url: str, origin: str, host_value: str, path: str) -> None:
     target = parse_target(url)
     assert target.origin == origin
-    assert target.host_header == host_header.encode()
-    assert target.request_line == f"POST {path} HTTP/1.1\r\n".encode()
+    assert target.head_start == f"POST {path} HTTP/1.1\r\nHost: {host_value}\r\n".encode()
     assert target.origin.startswith(f"{target.scheme}://")
     assert target.origin.endswith(f":{target.port}")
     assert target.host == target.origin.split("://")[1].rsplit(":", 1)[0].strip("[]")
@@ -153,7 +152,8 @@ def test_credentials_are_not_shown_in_logs() -> None:
 
 def test_longest_url_is_accepted() -> None:
     url = "http://a/".ljust(2048, "x")
-    assert parse_target(url).request_line == f"POST {url[8:]} HTTP/1.1\r\n".encode()
+    expected = f"POST {url[8:]} HTTP/1.1\r\nHost: a\r\n".encode()
+    assert parse_target(url).head_start == expected
 
 
 def test_target_is_a_value() -> None:

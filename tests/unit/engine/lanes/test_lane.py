@@ -50,8 +50,6 @@ class LaneBench:
     def _note(self, lane: Lane, claim: Claim) -> None:
         self.started.append(claim.id)
 
-    def _ignore(self, lane: Lane, now_seconds: float) -> None: ...
-
 
 def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:
     """Look after the lane every 25 ms; returns the claims it handed back."""
