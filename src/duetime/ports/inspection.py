@@ -5,10 +5,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from duetime.domain.instants import Instant
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.ports.membership import ClusterView
+
+MAX_EXAMPLES = 5
+"""Cases of an inconsistency that a finding shows."""
+
+OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
+"""Time that a shard may be without an owner while nodes come and go, in microseconds."""
 
 
 class ClusterFacts(Struct, frozen=True):

@@ -12,6 +12,17 @@ from msgspec import Struct
 from duetime.domain.instants import Instant
 from duetime.ports.leases import ShardState
 
+BEAT_SHARE = 0.1
+"""Share of the lease time between two beats."""
+
+STEP_DOWN_SHARE = 0.5
+"""Share of the lease time without a confirmed beat after which a node stops acting."""
+
+TAKE_OVER_SHARE = 0.75
+"""Share of the lease time after which others may take a silent node's shards. With a beat added it
+is less than the whole, so a dead node's shards have an owner again within the lease time. The gap
+to STEP_DOWN_SHARE allows for clocks that run at different speeds."""
+
 
 class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A member's description of itself, sent with each beat for people and for its peers.

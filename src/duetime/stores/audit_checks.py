@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from duetime.domain.instants import MICROSECONDS_PER_SECOND
-from duetime.ports.inspection import AuditFinding
-
-MAX_EXAMPLES = 5
-
-OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
-"""Time that a shard may be without an owner while nodes come and go."""
+from duetime.ports.inspection import MAX_EXAMPLES, AuditFinding
 
 DUE_TOO_EARLY = "timers that are due before the instant that was asked for"
 UNKNOWN_NAMESPACE = "timers of a namespace that does not exist"

@@ -23,21 +23,17 @@ from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
-from duetime.ports.membership import ClusterView, Member, NodeFacts
+from duetime.ports.membership import (
+    BEAT_SHARE,
+    STEP_DOWN_SHARE,
+    TAKE_OVER_SHARE,
+    ClusterView,
+    Member,
+    NodeFacts,
+)
 from duetime.ports.store import Leases, TimerStore
 
 _log = structlog.get_logger()
-
-BEAT_SHARE = 0.1
-"""Share of the lease time between two beats."""
-
-STEP_DOWN_SHARE = 0.5
-"""Share of the lease time without a confirmed beat after which a node stops acting."""
-
-TAKE_OVER_SHARE = 0.75
-"""Share of the lease time after which others may take a silent node's shards. With a beat added it
-is less than the whole, so a dead node's shards have an owner again within the lease time. The gap
-to STEP_DOWN_SHARE allows for clocks that run at different speeds."""
 
 LOOK_AGAIN_SECONDS = 0.02
 """Interval at which a node looks whether all attempts of a leaving shard have ended."""

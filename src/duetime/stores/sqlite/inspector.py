@@ -12,13 +12,17 @@ from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import TimerStatus
-from duetime.ports.inspection import AuditFinding, AuditReport, ClusterFacts
+from duetime.ports.inspection import (
+    MAX_EXAMPLES,
+    OVERDUE_TOO_LONG,
+    AuditFinding,
+    AuditReport,
+    ClusterFacts,
+)
 from duetime.ports.membership import ClusterView
 from duetime.stores.audit_checks import (
     ABANDONED,
     DUE_TOO_EARLY,
-    MAX_EXAMPLES,
-    OVERDUE_TOO_LONG,
     UNKNOWN_EPOCH,
     UNKNOWN_NAMESPACE,
     UNREADABLE,

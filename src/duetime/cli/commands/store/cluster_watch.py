@@ -16,16 +16,15 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, format_instant
 from duetime.event_loop import stop_signal
 from duetime.ports.inspection import StoreInspector
-from duetime.ports.membership import Member
+from duetime.ports.membership import BEAT_SHARE, TAKE_OVER_SHARE, Member
 from duetime.settings import Settings
 
 LOOK_SECONDS = 1.0
 """Time between two reads."""
 
-SILENT_SHARE = 0.3
-DEAD_SHARE = 0.75
-"""Shares of the lease time without a beat after which a member is shown as silent or as dead.
-Members beat every tenth of the lease time; after three quarters of it others take over."""
+SILENT_SHARE = 3 * BEAT_SHARE
+"""Share of the lease time without a beat after which a member is shown as silent. It is shown as
+dead when others take over."""
 
 
 async def watch_cluster(settings: Settings, inspector: StoreInspector) -> None:
@@ -114,7 +113,7 @@ def beat_text(beat: int, still_seconds: float, lease_seconds: float) -> Text:
     """The beat, and whether the member is alive or how long its beat has not changed."""
     if still_seconds < lease_seconds * SILENT_SHARE:
         return Text(f"{beat} alive", style="green")
-    style = "yellow" if still_seconds < lease_seconds * DEAD_SHARE else "red"
+    style = "yellow" if still_seconds < lease_seconds * TAKE_OVER_SHARE else "red"
     return Text(f"{beat} still for {span(still_seconds * 1_000)}", style=style)
 
 

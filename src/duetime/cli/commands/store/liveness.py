@@ -3,19 +3,22 @@
 from collections.abc import Collection
 
 from duetime.clock import SystemClock
-from duetime.ports.inspection import AuditFinding, ClusterFacts, StoreInspector
+from duetime.ports.inspection import (
+    MAX_EXAMPLES,
+    OVERDUE_TOO_LONG,
+    AuditFinding,
+    ClusterFacts,
+    StoreInspector,
+)
+from duetime.ports.membership import BEAT_SHARE
 
 BEATS_TO_WAIT = 1.5
 LONGEST_WAIT_SECONDS = 3.0
-_BEATS_PER_LEASE = 10
-
-LONG_OVERDUE_US = 60_000_000
-MAX_EXAMPLES = 5
 
 
 def can_tell(lease_seconds: float) -> bool:
     """Whether a living member beats within the time that a person is willing to wait."""
-    return lease_seconds / _BEATS_PER_LEASE * BEATS_TO_WAIT <= LONGEST_WAIT_SECONDS
+    return lease_seconds * BEAT_SHARE * BEATS_TO_WAIT <= LONGEST_WAIT_SECONDS
 
 
 async def look_twice(
@@ -23,7 +26,7 @@ async def look_twice(
 ) -> tuple[ClusterFacts, set[str]]:
     """The cluster, and the members whose beats did not change between two reads."""
     before = await inspector.cluster()
-    await SystemClock().sleep(lease_seconds / _BEATS_PER_LEASE * BEATS_TO_WAIT)
+    await SystemClock().sleep(lease_seconds * BEAT_SHARE * BEATS_TO_WAIT)
     after = await inspector.cluster()
     beats = {member.node: member.beat for member in before.view.members}
     silent = {member.node for member in after.view.members if beats.get(member.node) == member.beat}
@@ -38,7 +41,7 @@ def findings_of_silence(facts: ClusterFacts, silent: Collection[str]) -> list[Au
         for state in facts.view.shards
         if state.owner in silent
         and state.shard in facts.first_due
-        and facts.first_due[state.shard] < now - LONG_OVERDUE_US
+        and facts.first_due[state.shard] < now - OVERDUE_TOO_LONG
     ]
     if not shards:
         return []
