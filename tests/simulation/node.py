@@ -2,7 +2,7 @@
 
 from duetime.engine import Cluster, EngineOptions
 from duetime.ports.membership import NodeFacts
-from duetime.testing import LoopClock
+from duetime.testing import LoopClock, engine_options
 from tests.simulation.faulty_store import StoreFaults
 from tests.simulation.invariants import Owner
 from tests.simulation.memory_signals import MemorySignals, SignalHub
@@ -87,7 +87,7 @@ class Node(Process):
 
     def _options(self, world: World, poll_seconds: float) -> EngineOptions:
         random, is_on_time = world.random, world.longest_lateness_ms is not None
-        return EngineOptions(
+        return engine_options(
             owner=self.name,
             # A long one leaves a node with many claims when its leases run out.
             horizon_ms=random.choice([0, 10, 50, 500, 20_000]),

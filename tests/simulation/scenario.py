@@ -5,8 +5,7 @@ import asyncio
 from msgspec import Struct
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.engine import EngineOptions
-from duetime.testing import VirtualTimeLoop
+from duetime.testing import VirtualTimeLoop, engine_options
 from tests.simulation.clients import Clients
 from tests.simulation.faulty_store import StoreFaults
 from tests.simulation.invariants import Broken
@@ -155,14 +154,13 @@ class Scenario:
     def _new_process(self) -> Process:
         process = Process(self.world, len(self.processes) + 1, self.faults, self.world.clock)
         isolation = self.profile.isolation
-        options = EngineOptions(
+        options = engine_options(
             owner=process.name,
             horizon_ms=self.random.choice([0, 10, 50, 500]),
             poll_seconds=self.random.choice([0.5, 5, 30]),
             batch_size=self.random.choice([1, 7, 100, 500]),
             concurrency=1_000 if isolation else self.random.choice([2, 8, 64, 1_000]),
             concurrency_per_endpoint=100 if isolation else self.random.choice([1, 4, 100]),
-            retention_seconds=None,
         )
         process.assemble(options)
         self.processes[process.name] = process

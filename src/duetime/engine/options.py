@@ -11,12 +11,12 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
     share the store; `facts` describe the process to the others."""
 
     owner: str
-    horizon_ms: float = 50.0
-    poll_seconds: float = 5.0
-    batch_size: int = 500
-    concurrency: int = 4_096
-    concurrency_per_endpoint: int = 1_024
-    retention_seconds: float | None = None
-    lease_seconds: float = 10.0
-    clock_skew_limit_ms: float = 500.0
+    horizon_ms: float
+    poll_seconds: float
+    batch_size: int
+    concurrency: int
+    concurrency_per_endpoint: int
+    retention_seconds: float | None
+    lease_seconds: float
+    clock_skew_limit_ms: float
     facts: NodeFacts = NodeFacts()

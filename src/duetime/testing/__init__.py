@@ -3,6 +3,7 @@
 The contract suites need pytest and pytest-asyncio and are imported from their own modules.
 """
 
+from duetime.testing.engine_options import engine_options
 from duetime.testing.manual_engine import ManualEngine
 from duetime.testing.recording_destination import (
     Fail,
@@ -32,6 +33,7 @@ __all__ = [
     "Succeed",
     "VirtualClock",
     "VirtualTimeLoop",
+    "engine_options",
     "make_timer",
     "on_virtual_time",
     "run_on_virtual_time",

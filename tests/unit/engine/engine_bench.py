@@ -16,10 +16,10 @@ from duetime.domain.namespace import (
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Settlement
-from duetime.engine import Engine, EngineOptions
+from duetime.engine import Engine
 from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
 from duetime.stores.memory import MemoryStore
-from duetime.testing import LoopClock, RecordingDestination, make_timer
+from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
 
 GOOD = "https://good.example"
 HANGING = "https://hanging.example"
@@ -98,7 +98,7 @@ class EngineBench:
         self.clock = LoopClock()
         self.store = self.new_store()
         self.destination = RecordingDestination(self.clock)
-        self.options = EngineOptions(owner="test", **options)
+        self.options = engine_options(**options)
         self.namespaces = KnownNamespaces()
         self.engine = self.new_engine()
 

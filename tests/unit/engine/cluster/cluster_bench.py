@@ -15,10 +15,10 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.engine import Cluster, Engine, EngineOptions
+from duetime.engine import Cluster, Engine
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
-from duetime.testing import LoopClock, RecordingDestination, make_timer
+from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
 from duetime.testing.recording_destination import RecordedAttempt
 from tests.simulation.audited_store import AuditedStore
 from tests.simulation.faulty_store import FaultyStore, Limbo, StoreFaults
@@ -262,7 +262,7 @@ class BenchNode:
             self.store,
             _NodeDestination(self._bench, self),
             self._bench.clock,
-            EngineOptions(
+            engine_options(
                 owner=self.name, facts=NodeFacts(process=self.name), **self._bench.options
             ),
             Cluster(
