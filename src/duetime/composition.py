@@ -151,7 +151,7 @@ def assemble(settings: Settings) -> Duetime:
     timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
     bus_router = None
     if bus is not None and events is not None:
-        bus_router = BusRouter(bus, events, timers.scheduling(), clock)
+        bus_router = BusRouter(bus, events, timers.scheduling(settings), clock)
     app = create_app(
         services=timers.services(settings),
         store=store,
@@ -189,11 +189,7 @@ class _Timers(NamedTuple):
     creates: CreateBatcher
 
     def services(self, settings: Settings) -> Services:
-        platform = TimerRules(
-            min_delay_ms=round(settings.min_delay_seconds * 1_000),
-            callback_timeout_ms=_callback_timeout_ms(settings),
-            max_payload_bytes=settings.max_payload_bytes,
-        )
+        platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
         return Services(
             platform=self._service(platform),
@@ -203,8 +199,8 @@ class _Timers(NamedTuple):
             namespaces=self.namespaces,
         )
 
-    def scheduling(self) -> Scheduling:
-        rules = TimerRules(min_delay_ms=0, past_is_due=True)
+    def scheduling(self, settings: Settings) -> Scheduling:
+        rules = replace(_timer_rules(settings), min_delay_ms=0, past_is_due=True)
         return Scheduling(*self[:5], rules, creates=self.creates)
 
     def _service(self, rules: TimerRules) -> TimerService:
@@ -241,6 +237,14 @@ def _destination(
         BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
     }
     return DestinationRouter(destinations, unavailable, clock)
+
+
+def _timer_rules(settings: Settings) -> TimerRules:
+    return TimerRules(
+        min_delay_ms=round(settings.min_delay_seconds * 1_000),
+        callback_timeout_ms=_callback_timeout_ms(settings),
+        max_payload_bytes=settings.max_payload_bytes,
+    )
 
 
 def _callback_timeout_ms(settings: Settings) -> int:

@@ -5,6 +5,7 @@ import asyncio
 from msgspec import UNSET, json
 
 from duetime.domain.callback import Callback, HttpCallback
+from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS, DEFAULT_MAX_PAYLOAD_BYTES
 from duetime.domain.namespace import ConfiguredNamespace, NamespaceOptions
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
@@ -48,7 +49,11 @@ class Process:
             self.engine,
             self.destination,
             self._namespaces,
-            TimerRules(min_delay_ms=0),
+            TimerRules(
+                min_delay_ms=0,
+                callback_timeout_ms=DEFAULT_CALLBACK_TIMEOUT_MS,
+                max_payload_bytes=DEFAULT_MAX_PAYLOAD_BYTES,
+            ),
             new_uuid=self.world.new_uuid,
         )
 

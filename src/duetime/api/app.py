@@ -21,8 +21,6 @@ from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.operations import V1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.timers import TimersV1
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS
-from duetime.domain.limits import DEFAULT_MAX_BODY_BYTES
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.service.namespaces import Namespaces
@@ -44,8 +42,8 @@ class Services(Struct, frozen=True, kw_only=True):
 class ApiRules(Struct, frozen=True, kw_only=True):
     """The API's settings. `callback_timeout_ms` applies to timers that have no timeout."""
 
-    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
-    callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
+    max_body_bytes: int
+    callback_timeout_ms: int
     ping_timeout_seconds: float = 4.5
 
 

@@ -6,12 +6,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import Payload
 from duetime.domain.instants import Instant, format_instant, parse_instant
-from duetime.domain.limits import MAX_DELAY_MICROSECONDS
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_DELAY_YEARS, MAX_REASON_CHARACTERS
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
-
-MAX_REASON_CHARACTERS = 200
-"""Length of the endpoint's own words in a timer's last error."""
 
 _NULL = Raw(b"null")
 
@@ -134,7 +131,9 @@ def _next_execute_at(said: _Answer, now: Instant) -> Instant | None:
     if instant < 0:
         raise UnreadableAnswer("nextExecuteAt must not be before 1970")
     if instant - now > MAX_DELAY_MICROSECONDS:
-        raise UnreadableAnswer("nextExecuteAt is too far in the future: at most 100 years")
+        raise UnreadableAnswer(
+            f"nextExecuteAt is too far in the future: at most {MAX_DELAY_YEARS} years"
+        )
     return max(instant, now)
 
 

@@ -18,7 +18,7 @@ from duetime.delivery.http_client import (
     StaleConnection,
     parse_target,
 )
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, CallbackProtocol, HttpCallback
+from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import (
     MICROSECONDS_PER_MS,
@@ -51,9 +51,7 @@ class HttpDestination:
     Redirects are not followed: they fail the attempt, so that the client learns of the new URL.
     """
 
-    def __init__(
-        self, client: HttpClient, clock: Clock, default_timeout_ms: int = DEFAULT_TIMEOUT_MS
-    ) -> None:
+    def __init__(self, client: HttpClient, clock: Clock, default_timeout_ms: int) -> None:
         self._client = client
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from duetime.delivery.callback_headers import FIELD as HEADERS_FIELD
 from duetime.delivery.callback_headers import check_headers
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS, Callback, NatsCallback
+from duetime.domain.callback import Callback, NatsCallback
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.limits import MAX_SUBJECT_CHARACTERS
@@ -29,12 +29,7 @@ class NatsDestination:
     `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops repeats.
     """
 
-    def __init__(
-        self,
-        connection: NatsConnection,
-        clock: Clock,
-        default_timeout_ms: int = DEFAULT_TIMEOUT_MS,
-    ) -> None:
+    def __init__(self, connection: NatsConnection, clock: Clock, default_timeout_ms: int) -> None:
         self._connection = connection
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms

@@ -4,9 +4,6 @@ from enum import StrEnum
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-DEFAULT_TIMEOUT_MS = 30_000
-"""Time that an attempt may take unless configured otherwise."""
-
 Payload = Raw | UnsetType
 """The client's JSON, verbatim; unset when there is none, which is not the same as null."""
 

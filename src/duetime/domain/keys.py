@@ -10,7 +10,7 @@ Epoch = NewType("Epoch", int)
 
 
 class TimerKey(NamedTuple):
-    """A timer's identity. Both parts are strings of 1 to 255 characters."""
+    """A timer's identity. Both parts are strings of 1 to `MAX_KEY_CHARACTERS` characters."""
 
     namespace: str
     id: str

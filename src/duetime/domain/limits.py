@@ -14,8 +14,10 @@ MAX_INSTANT_CHARACTERS = 64
 MAX_DURATION_CHARACTERS = 32
 """Length of a duration as text."""
 
-MAX_DELAY_MICROSECONDS = 36_525 * 86_400 * 1_000_000
-"""Delay until an instant that a request may ask for: a hundred years of 365.25 days."""
+MAX_DELAY_YEARS = 100
+"""Delay until an instant that a request may ask for, in years of 365.25 days."""
+
+MAX_DELAY_MICROSECONDS = MAX_DELAY_YEARS * 31_557_600 * 1_000_000
 
 MAX_HEAD_BYTES = 65_536
 """Size of a request's head."""
@@ -23,20 +25,25 @@ MAX_HEAD_BYTES = 65_536
 MAX_JSON_DEPTH = 64
 """Levels of arrays and objects in a request body."""
 
-DEFAULT_MAX_BODY_BYTES = 1_048_576
-"""Size of a request body, unless configured otherwise."""
-
 MAX_URL_CHARACTERS = 2_048
 """Length of a callback's URL."""
 
 MAX_HOST_CHARACTERS = 253
 """Length of a host name in DNS."""
 
+MAX_PORT = 65_535
+
 MAX_HEADERS = 64
 """Headers that one callback may carry."""
 
 MAX_HEADER_BYTES = 16_384
 """Size of all headers of one callback."""
+
+MAX_ANSWER_BYTES = 65_536
+"""Size of an answer to a callback; the rest of a longer one is not kept."""
+
+MAX_REASON_CHARACTERS = 200
+"""Length of the endpoint's own words in a timer's last error."""
 
 MAX_SUBJECT_CHARACTERS = 255
 """Length of the NATS subject that a callback publishes on."""
@@ -46,6 +53,9 @@ MAX_COMMAND_BYTES = 65_536
 
 MAX_CORRELATION_CHARACTERS = 1_024
 """Length of a correlation id on the bus."""
+
+MAX_OLD_MESSAGES = 10_000
+"""Stored messages of a channel that a watch may show first."""
 
 MIN_CALLBACK_TIMEOUT_MS = 1
 MAX_CALLBACK_TIMEOUT_MS = 3_600_000
@@ -81,9 +91,6 @@ MAX_RETENTION_DAYS = 36_500
 MAX_PAYLOAD_BYTES = 16 * 2**20
 """Size of a payload that a namespace, or the service, may be set to accept."""
 
-DEFAULT_MAX_PAYLOAD_BYTES = 262_144
-"""Size of a payload, unless configured otherwise."""
-
 MAX_METADATA_BYTES = 65_536
 """Size of a timer's metadata."""
 
@@ -107,3 +114,6 @@ MAX_PAGE_OFFSET = 2**63 - 1
 
 MAX_QUERY_PARAMETERS = 50
 """Parameters in one query string."""
+
+MAX_SCHEMA_CHARACTERS = 48
+"""Length of a PostgreSQL schema's name. Names derived from it must fit into 63 bytes."""

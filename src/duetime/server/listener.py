@@ -4,6 +4,7 @@ import errno
 import socket
 
 from duetime.domain.errors import DuetimeError, ErrorKind
+from duetime.domain.limits import MAX_PORT
 
 
 class AddressUnavailable(DuetimeError):
@@ -60,7 +61,7 @@ def take_connections(listener: socket.socket, backlog: int) -> None:
 
 def bind_next_free(host: str, first_port: int, tries: int = 50) -> socket.socket:
     """A socket that listens on the first free port at or after `first_port`."""
-    last_port = min(first_port + tries, 65535)
+    last_port = min(first_port + tries, MAX_PORT)
     for port in range(first_port, last_port + 1):
         try:
             listener = bind(host, port)

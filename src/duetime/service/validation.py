@@ -5,14 +5,14 @@ Each check raises `InvalidInput` with the name of the field. The limits are in `
 
 from msgspec import UNSET, Raw, Struct
 
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS, BusCallback, Callback, HttpCallback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.errors import InvalidInput, TooLarge
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_duration
 from duetime.domain.limits import (
-    DEFAULT_MAX_PAYLOAD_BYTES,
     MAX_BACKOFF_MULTIPLIER,
     MAX_CALLBACK_TIMEOUT_MS,
     MAX_DELAY_MICROSECONDS,
+    MAX_DELAY_YEARS,
     MAX_KEY_CHARACTERS,
     MAX_METADATA_BYTES,
     MAX_NAMESPACE_CONCURRENCY,
@@ -40,11 +40,11 @@ class TimerRules(Struct, frozen=True, kw_only=True):
     `max_payload_bytes` to namespaces without a limit of their own.
     """
 
-    min_delay_ms: int = 5_000
+    min_delay_ms: int
     past_is_due: bool = False
     default_retries: bool = False
-    callback_timeout_ms: int = DEFAULT_TIMEOUT_MS
-    max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES
+    callback_timeout_ms: int
+    max_payload_bytes: int
     max_metadata_bytes: int = MAX_METADATA_BYTES
 
 
@@ -63,7 +63,8 @@ class TimerChecks:
         if self._min_delay <= delay <= MAX_DELAY_MICROSECONDS:
             return
         if delay > MAX_DELAY_MICROSECONDS:
-            raise InvalidInput("execute_at", "is too far in the future: at most 100 years")
+            problem = f"is too far in the future: at most {MAX_DELAY_YEARS} years"
+            raise InvalidInput("execute_at", problem)
         if self._rules.past_is_due:
             if execute_at < 0:
                 raise InvalidInput("execute_at", "must not be before 1970")

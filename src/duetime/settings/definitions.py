@@ -5,14 +5,21 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import get_args
 
-from duetime.domain.limits import (
+from duetime.domain.defaults import (
+    DEFAULT_CALLBACK_TIMEOUT_MS,
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_PAYLOAD_BYTES,
+    DEFAULT_MIN_DELAY_SECONDS,
+    DEFAULT_PORT,
+)
+from duetime.domain.limits import (
     MAX_CALLBACK_TIMEOUT_MS,
     MAX_PAYLOAD_BYTES,
+    MAX_PORT,
     MAX_RETENTION_DAYS,
+    MIN_API_KEY_CHARACTERS,
 )
-from duetime.domain.namespace import ConfiguredNamespace
+from duetime.domain.namespace import DEFAULT_SHARDS, ConfiguredNamespace
 from duetime.settings.broker_address import broker_url, nats_url
 from duetime.settings.namespaces import namespace_list
 from duetime.settings.parsers import (
@@ -59,14 +66,18 @@ class Settings:
         api_key,
         None,
         "secret",
-        "The key that callers send as X-API-Key, at least 32 characters. Required unless "
-        "AUTH=none.",
+        f"The key that callers send as X-API-Key, at least {MIN_API_KEY_CHARACTERS} characters. "
+        "Required unless AUTH=none.",
         secret=True,
     )
 
     host: str = setting("API", one_word, "0.0.0.0", "address", "The address the API listens on.")
     port: int = setting(
-        "API", whole_number(0, 65535), "8080", "port", "The port of the API; 0 = any free port."
+        "API",
+        whole_number(0, MAX_PORT),
+        str(DEFAULT_PORT),
+        "port",
+        "The port of the API; 0 = any free port.",
     )
     workers: int = setting(
         "API",
@@ -80,13 +91,13 @@ class Settings:
         namespace_list,
         "default",
         "name[:shards], ...",
-        "Namespaces created at the start, each with its number of shards unless that is 16. The "
-        "namespace default always exists.",
+        "Namespaces created at the start, each with its number of shards unless that is "
+        f"{DEFAULT_SHARDS}. The namespace default always exists.",
     )
     min_delay_seconds: float = setting(
         "API",
         number(0, 86_400),
-        "5",
+        str(DEFAULT_MIN_DELAY_SECONDS),
         "seconds",
         "Shortest delay until an instant that the platform API accepts; 0 = any future instant.",
     )
@@ -131,7 +142,7 @@ class Settings:
     callback_timeout_seconds: float = setting(
         "Delivery",
         number(0.1, MAX_CALLBACK_TIMEOUT_MS / 1_000),
-        "30",
+        f"{DEFAULT_CALLBACK_TIMEOUT_MS / 1_000:g}",
         "seconds",
         "Time that a callback may take in all before it counts as failed.",
     )
@@ -228,7 +239,9 @@ class StoreParts:
         "address",
         "PostgreSQL server, or the directory of its socket; an alternative to DATABASE_URL.",
     )
-    pg_port: int = setting("PostgreSQL", whole_number(1, 65535), "5432", "port", "PostgreSQL port.")
+    pg_port: int = setting(
+        "PostgreSQL", whole_number(1, MAX_PORT), "5432", "port", "PostgreSQL port."
+    )
     pg_user: str | None = setting("PostgreSQL", text_without_nul, None, "text", "PostgreSQL user.")
     pg_password: str | None = setting(
         "PostgreSQL",
@@ -290,7 +303,7 @@ class BrokerParts:
     nats_host: str | None = setting(
         "NATS", one_word, None, "address", "NATS server for NATS callbacks, without NATS_URL."
     )
-    nats_port: int = setting("NATS", whole_number(1, 65535), "4222", "port", "NATS port.")
+    nats_port: int = setting("NATS", whole_number(1, MAX_PORT), "4222", "port", "NATS port.")
     nats_user: str | None = setting(
         "NATS",
         any_text,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from duetime.domain.errors import SettingsError
+from duetime.domain.limits import MIN_API_KEY_CHARACTERS
 from duetime.settings.brokers import NatsAccess
 from duetime.settings.definitions import BrokerParts, LoadingSettings, Settings, StoreParts
 from duetime.settings.given_values import GivenValues
@@ -68,7 +69,8 @@ def _check_access(loading: LoadingSettings, given: GivenValues) -> None:
     elif not given.has("API_KEY"):
         given.missing(
             "API_KEY",
-            "set it to a secret of at least 32 characters (openssl rand -hex 32 makes one), "
+            f"set it to a secret of at least {MIN_API_KEY_CHARACTERS} characters (openssl rand "
+            "-hex 32 makes one), "
             "or set AUTH=none behind a gateway that checks callers",
         )
 

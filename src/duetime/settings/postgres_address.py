@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
+from duetime.domain.limits import MAX_PORT
+
 SCHEMES = ("postgresql", "postgres")
 DEFAULT_PORT = 5432
 
@@ -145,8 +147,8 @@ def _hosts_in_query(given: dict[str, str]) -> tuple[tuple[str, int], ...]:
 def _port(text: str | None) -> int:
     if not text:
         return DEFAULT_PORT
-    if not _PORT.fullmatch(text) or not 1 <= int(text) <= 65535:
-        raise ValueError(f"{_URL}, with a port from 1 to 65535")
+    if not _PORT.fullmatch(text) or not 1 <= int(text) <= MAX_PORT:
+        raise ValueError(f"{_URL}, with a port from 1 to {MAX_PORT}")
     return int(text)
 
 

@@ -7,19 +7,21 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
+from duetime.domain.defaults import DEFAULT_PORT
+from duetime.domain.limits import MIN_API_KEY_CHARACTERS
 from duetime.settings.definitions import SETTINGS
 from duetime.settings.setting import Definition
 
 EXAMPLE_PATH = Path(".env.example")
 PAGE_PATH = Path("docs/reference/configuration.md")
-PLACEHOLDER_API_KEY = "replace-me-with-a-secret-of-at-least-32-characters"
+PLACEHOLDER_API_KEY = f"replace-me-with-a-secret-of-at-least-{MIN_API_KEY_CHARACTERS}-characters"
 
 _EXAMPLE_HEAD = """\
 # Settings of Duetime, each with its default. Copy this file to .env and change what you need.
 # The environment takes precedence over this file. docs/reference/configuration.md explains more.
 """
 
-_PAGE_HEAD = """\
+_PAGE_HEAD = f"""\
 # Configuration
 
 `duetime serve` reads its settings once, when it starts. The first of these sources that names a
@@ -51,12 +53,14 @@ retention = "7d"
 
 [Namespaces](../how-to/namespaces.md) explains these tables, which add to `NAMESPACES`.
 
-`duetime dev` needs no settings. It listens on 127.0.0.1, on the first free port from `PORT` or 8080
-on, keeps its timers in `duetime-dev.db` and accepts any future instant. Its key is `API_KEY`, else
-a key that it creates in `.duetime-dev-key`.
+`duetime dev` needs no settings. It listens on 127.0.0.1, on the first free port from `PORT` or
+{DEFAULT_PORT} on, keeps its timers in `duetime-dev.db` and accepts any future instant. Its key is
+`API_KEY`, else a key that it creates in `.duetime-dev-key`.
 """
 
-_PAGE_TAIL = """\
+_SERVER_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
+
+_PAGE_TAIL = f"""\
 ## The command line as a client
 
 `duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces`,
@@ -65,7 +69,7 @@ _PAGE_TAIL = """\
 
 | Name | Default | Meaning |
 |---|---|---|
-| `DUETIME_URL` | `http://127.0.0.1:8080`, with `PORT` of `.env` | The server, as with `--server`. |
+| `DUETIME_URL` | `{_SERVER_URL}`, with `PORT` of `.env` | The server, as with `--server`. |
 | `DUETIME_API_KEY` | `API_KEY`, else the key of `duetime dev` | The key, as with `--api-key`. |
 """
 

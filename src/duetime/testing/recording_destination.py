@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from duetime.domain.callback import DEFAULT_TIMEOUT_MS, BusCallback, Callback, HttpCallback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback
+from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
@@ -127,7 +128,7 @@ class RecordingDestination:
 
     async def _behave(self, behaviour: Behaviour, attempt: RecordedAttempt) -> Outcome:
         sent_at = attempt.sent_at
-        timeout_ms = attempt.claim.callback.timeout_ms or DEFAULT_TIMEOUT_MS
+        timeout_ms = attempt.claim.callback.timeout_ms or DEFAULT_CALLBACK_TIMEOUT_MS
         delay_seconds = timeout_ms / 1_000
         if not isinstance(behaviour, Hang):
             delay_seconds = min(behaviour.after_seconds, delay_seconds)

@@ -88,7 +88,7 @@ async def test_requests_in_pieces_of_any_size_are_answered_in_order(listening: L
 async def test_a_timer_of_either_api_is_completed(
     listening: Listening, protocol: CallbackProtocol
 ) -> None:
-    destination = HttpDestination(HttpClient(), SystemClock())
+    destination = HttpDestination(HttpClient(), SystemClock(), default_timeout_ms=30_000)
     callback = HttpCallback(url=listening.url, payload=Raw(b'{"n": 1}'), protocol=protocol)
     outcome = await destination.deliver(claim_of(callback, attempt=2))
     await destination.close()

@@ -10,12 +10,13 @@ from starlette.types import ASGIApp, Message
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS, DEFAULT_MAX_BODY_BYTES
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus
 from duetime.service.redriving import Redriving
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
-from tests.unit.service.service_bench import ServiceBench
+from tests.unit.service.service_bench import ServiceBench, timer_rules
 
 API_KEY = "a-key-of-at-least-thirty-two-characters"
 IN_TEN_SECONDS = "2030-01-01T00:00:10Z"
@@ -86,6 +87,13 @@ async def call(
     return Reply(start["status"], names, body["body"])
 
 
+def make_api_rules(**changes: object) -> ApiRules:
+    rules = ApiRules(
+        max_body_bytes=DEFAULT_MAX_BODY_BYTES, callback_timeout_ms=DEFAULT_CALLBACK_TIMEOUT_MS
+    )
+    return replace(rules, **changes)
+
+
 class ApiBench(ServiceBench):
     """The API over a service on a memory store."""
 
@@ -99,7 +107,7 @@ class ApiBench(ServiceBench):
         super().__init__(store, rules)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
-        v1_rules = TimerRules(min_delay_ms=0, default_retries=True)
+        v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
             services=Services(
                 platform=self.service,
@@ -113,7 +121,7 @@ class ApiBench(ServiceBench):
             health=lambda: self.engine,
             endpoints=lambda: NodeEndpoints("node-1", self.endpoints),
             api_key=api_key,
-            rules=api_rules or ApiRules(),
+            rules=api_rules or make_api_rules(),
             asyncapi=b'{"asyncapi": "3.0.0"}',
         )
 

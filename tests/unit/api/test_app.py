@@ -7,11 +7,17 @@ import pytest
 import structlog
 from msgspec.structs import replace
 
-from duetime.api.app import ApiRules
 from duetime.domain.errors import StoreUnavailable
 from duetime.ports.store import CreateRequest, CreateResult, Page, PageQuery
 from duetime.stores.memory import MemoryStore
-from tests.unit.api.asgi_client import API_KEY, ApiBench, RawHeaders, call, create_body
+from tests.unit.api.asgi_client import (
+    API_KEY,
+    ApiBench,
+    RawHeaders,
+    call,
+    create_body,
+    make_api_rules,
+)
 
 PROTECTED = [
     ("POST", "/timers"),
@@ -186,7 +192,7 @@ class TestHealth:
 
     async def test_degraded_when_the_store_fails_or_hangs(self) -> None:
         for store in (BrokenStore(StoreUnavailable("gone")), HangingStore()):
-            api = ApiBench(store=store, api_rules=ApiRules(ping_timeout_seconds=0.01))
+            api = ApiBench(store=store, api_rules=make_api_rules(ping_timeout_seconds=0.01))
             with structlog.testing.capture_logs() as logs:
                 reply = await call(api.app, "GET", "/healthz")
             assert reply.status == 500

@@ -18,13 +18,12 @@ from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
-from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import RecordingWakeUps
+from tests.unit.service.service_bench import RecordingWakeUps, timer_rules
 
-RULES = TimerRules(min_delay_ms=0, past_is_due=True)
+RULES = timer_rules(min_delay_ms=0, past_is_due=True)
 DUE_AT = plus_ms(START_AT, 60_000)
 
 UNREADABLE = [

@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from duetime.delivery.answer_protocol import MAX_REASON_CHARACTERS, format_request, read_answer
+from duetime.delivery.answer_protocol import format_request, read_answer
 from duetime.delivery.http_client import HttpAnswer
 from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
 from duetime.domain.instants import Instant, format_instant
-from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_KEY_CHARACTERS
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_KEY_CHARACTERS, MAX_REASON_CHARACTERS
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.delivery.claims import claim_of

@@ -3,10 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.domain.defaults import (
+    DEFAULT_CALLBACK_TIMEOUT_MS,
+    DEFAULT_MAX_PAYLOAD_BYTES,
+    DEFAULT_MIN_DELAY_SECONDS,
+)
 from duetime.domain.errors import TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
@@ -73,6 +80,15 @@ class DamagedStore(MemoryStore):
         return await super().get(key)
 
 
+def timer_rules(**changes: object) -> TimerRules:
+    rules = TimerRules(
+        min_delay_ms=DEFAULT_MIN_DELAY_SECONDS * 1_000,
+        callback_timeout_ms=DEFAULT_CALLBACK_TIMEOUT_MS,
+        max_payload_bytes=DEFAULT_MAX_PAYLOAD_BYTES,
+    )
+    return replace(rules, **changes)
+
+
 class ServiceBench:
     """A service on a memory store, with everything around it within reach."""
 
@@ -81,10 +97,10 @@ class ServiceBench:
         self.clock = VirtualClock()
         self.wakeups = RecordingWakeUps()
         self.namespaces = Namespaces(self.store)
-        http = HttpDestination(_UNUSED_CLIENT, self.clock)
+        http = HttpDestination(_UNUSED_CLIENT, self.clock, DEFAULT_CALLBACK_TIMEOUT_MS)
         missing: dict[type[Callback], str] = {NatsCallback: "'nats' needs a NATS server"}
         self._destination = DestinationRouter({HttpCallback: http}, missing, self.clock)
-        self.service = self.service_with(rules or TimerRules())
+        self.service = self.service_with(rules or timer_rules())
 
     def service_with(self, rules: TimerRules) -> TimerService:
         return TimerService(

@@ -16,15 +16,14 @@ from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
-from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualEngine, VirtualClock
 from duetime.testing.store_contract.steps import own_shards
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import DamagedStore, RecordingWakeUps
+from tests.unit.service.service_bench import DamagedStore, RecordingWakeUps, timer_rules
 
-RULES = TimerRules(min_delay_ms=0, past_is_due=True)
+RULES = timer_rules(min_delay_ms=0, past_is_due=True)
 
 
 def at(seconds: float) -> Instant:

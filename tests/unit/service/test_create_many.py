@@ -18,9 +18,8 @@ from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.create_requests import NewTimer
-from duetime.service.validation import TimerRules
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import DamagedStore, ServiceBench
+from tests.unit.service.service_bench import DamagedStore, ServiceBench, timer_rules
 
 CALLBACK = HttpCallback(url="https://example.com/due", payload=Raw('{"a":1}'))
 PATIENT = RetryPolicy(max_retries=9)
@@ -76,7 +75,7 @@ async def test_a_repeat_is_recognised_when_its_instant_has_passed(bench: Service
 
 
 async def test_namespaces_may_alternate_and_be_new_to_this_node(bench: ServiceBench) -> None:
-    service = bench.service_with(TimerRules(default_retries=True))
+    service = bench.service_with(timer_rules(default_retries=True))
     options = NamespaceOptions(retry_policy=PATIENT)
     await bench.store.add_namespace(Namespace("patient", 64, options))
     answers = await service.create_many(
@@ -96,7 +95,7 @@ async def test_namespaces_may_alternate_and_be_new_to_this_node(bench: ServiceBe
 
 
 async def test_changed_options_hold_for_the_next_timer(bench: ServiceBench) -> None:
-    service = bench.service_with(TimerRules(default_retries=True))
+    service = bench.service_with(timer_rules(default_retries=True))
     before = (await service.create(new_timer("before"))).timer
     assert before.retry_policy == RetryPolicy()
 

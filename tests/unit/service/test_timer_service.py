@@ -20,9 +20,8 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import Existence, OnExisting
 from duetime.service.create_requests import NewTimer
-from duetime.service.validation import TimerRules
 from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import ServiceBench
+from tests.unit.service.service_bench import ServiceBench, timer_rules
 
 YEAR_MS = 31_557_600_000
 CALLBACK = HttpCallback(url="https://example.com/due", payload=Raw('{"a":1}'))
@@ -99,15 +98,15 @@ async def test_the_bounds_themselves_are_accepted(bench: ServiceBench, delay_ms:
 
 
 async def test_the_minimum_delay_may_be_zero_or_a_fraction() -> None:
-    none = await ServiceBench(rules=TimerRules(min_delay_ms=0)).open()
+    none = await ServiceBench(rules=timer_rules(min_delay_ms=0)).open()
     await none.service.create(new_timer(0.001))
-    half = await ServiceBench(rules=TimerRules(min_delay_ms=500)).open()
+    half = await ServiceBench(rules=timer_rules(min_delay_ms=500)).open()
     with pytest.raises(InvalidInput, match=r"at least 0\.5 s"):
         await half.service.create(new_timer(499))
 
 
 async def test_sizes_are_limited() -> None:
-    rules = TimerRules(max_payload_bytes=10, max_metadata_bytes=10)
+    rules = timer_rules(max_payload_bytes=10, max_metadata_bytes=10)
     bench = await ServiceBench(rules=rules).open()
     large = Raw('"' + "x" * 9 + '"')
     fitting = Raw('"' + "x" * 8 + '"')

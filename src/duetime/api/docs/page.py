@@ -12,6 +12,7 @@ from starlette.types import Scope
 from duetime.api.docs.tables import answer_table, body_table, parameter_table, prose
 from duetime.api.http.answers import Answer, Headers
 from duetime.api.openapi.document import openapi_document
+from duetime.domain.defaults import DEFAULT_PORT
 from duetime.domain.instants import Instant, format_instant, plus_ms
 
 EXAMPLE_DELAY_MS = 3_600_000
@@ -261,5 +262,5 @@ def _shown(value: object) -> str:
 
 def _base_url(scope: Scope) -> str:
     host = dict(scope["headers"]).get(b"host", b"")
-    known = host.decode() if _HOST.fullmatch(host) else "localhost:8080"
+    known = host.decode() if _HOST.fullmatch(host) else f"localhost:{DEFAULT_PORT}"
     return f"{'https' if scope['scheme'] == 'https' else 'http'}://{known}"

@@ -9,6 +9,7 @@ from msgspec import Meta, UnsetType
 
 from duetime.api.http.values import STATUSES
 from duetime.domain import limits
+from duetime.domain.instants import format_duration
 from duetime.domain.outcome import AttemptOutcome
 
 KEY_LENGTH = {"minLength": 1, "maxLength": limits.MAX_KEY_CHARACTERS}
@@ -69,7 +70,8 @@ MaxAttempts = Annotated[
 MaxRetryDuration = Annotated[
     str | UnsetType,
     Meta(
-        description="No retry is planned later than this after the first attempt. At most 365d.",
+        description="No retry is planned later than this after the first attempt. At most "
+        f"{format_duration(limits.MAX_RETRY_DURATION_MS)}.",
         extra_json_schema=DURATION,
     ),
 ]
@@ -100,5 +102,9 @@ BackoffMultiplier = Annotated[
 ]
 MaxInterval = Annotated[
     str | UnsetType,
-    Meta(description="Longest wait between attempts. At most 30d.", extra_json_schema=DURATION),
+    Meta(
+        description="Longest wait between attempts. At most "
+        f"{format_duration(limits.MAX_RETRY_INTERVAL_MS)}.",
+        extra_json_schema=DURATION,
+    ),
 ]

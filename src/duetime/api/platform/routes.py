@@ -31,6 +31,12 @@ from duetime.api.platform.types import (
     TimerSummaryEnvelope,
     UpdateTimerBody,
 )
+from duetime.domain.defaults import (
+    DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_MAX_PAYLOAD_BYTES,
+    DEFAULT_MIN_DELAY_SECONDS,
+)
+from duetime.domain.limits import MAX_DELAY_YEARS, MAX_PLATFORM_PAGE_TIMERS
 
 TIMERS = Tag(
     "Platform timers",
@@ -100,7 +106,8 @@ CREATE_TIMER = Operation(
     tag=TIMERS,
     summary="Create a timer",
     description="The answer comes once the timer is durable. `execute_at` must be at least "
-    "`MIN_DELAY_SECONDS` (5 unless configured) and at most 100 years ahead.",
+    f"`MIN_DELAY_SECONDS` ({DEFAULT_MIN_DELAY_SECONDS} unless configured) and at most "
+    f"{MAX_DELAY_YEARS} years ahead.",
     body=Body(
         CreateTimerBody, {"HTTP callback": examples.CREATE, "NATS callback": examples.CREATE_NATS}
     ),
@@ -137,7 +144,7 @@ CREATE_TIMER = Operation(
             "413",
             "The payload or the body is too large.",
             Code.VALIDATION,
-            "callback.payload must be at most 262144 bytes of JSON",
+            f"callback.payload must be at most {DEFAULT_MAX_PAYLOAD_BYTES} bytes of JSON",
         ),
         _INTERNAL,
     ),
@@ -160,7 +167,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
                 "400",
                 "A parameter is wrong.",
                 Code.VALIDATION,
-                "limit must be a whole number from 1 to 200",
+                f"limit must be a whole number from 1 to {MAX_PLATFORM_PAGE_TIMERS}",
             ),
             _UNAUTHORIZED,
             _INTERNAL,
@@ -196,7 +203,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
                 "413",
                 "The payload or the body is too large.",
                 Code.VALIDATION,
-                "body must be at most 1048576 bytes",
+                f"body must be at most {DEFAULT_MAX_BODY_BYTES} bytes",
             ),
         ),
     ),

@@ -26,6 +26,7 @@ from duetime.api.http.types import (
     OutcomeText,
     StatusText,
 )
+from duetime.domain.limits import MAX_URL_CHARACTERS
 
 ExecuteAt = Annotated[
     str,
@@ -62,7 +63,7 @@ class HttpCallbackBody(
     url: Annotated[
         str,
         Meta(
-            description="An http or https URL of at most 2048 characters.",
+            description=f"An http or https URL of at most {MAX_URL_CHARACTERS} characters.",
             examples=["https://api.example.com/webhook"],
             extra_json_schema=HTTP_URL,
         ),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duetime.api.http.types import DurationText, InstantText, OutcomeText, StatusText
+from duetime.domain.limits import MAX_IMPORT_ERRORS
 
 EXISTENCE_HEADER = "Timer-Existence"
 """Header of the answer to a create: whether the timer is new."""
@@ -105,14 +106,17 @@ class LineError(ItemError, frozen=True):
 
 
 class ImportAnswer(Struct, frozen=True, kw_only=True):
-    """The result of an import. `errors` describes the first 100 lines that were not imported."""
+    """The result of an import."""
 
     lines: int
     created: int
     existing: int
     conflicts: int
     invalid: int
-    errors: list[LineError]
+    errors: Annotated[
+        list[LineError],
+        Meta(description=f"The first {MAX_IMPORT_ERRORS} lines that were not imported."),
+    ]
 
 
 class RedriveAnswer(Struct, frozen=True):

@@ -25,6 +25,9 @@ from duetime.api.http.types import (
     MaxRetryDuration,
 )
 from duetime.domain import limits
+from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
+from duetime.domain.instants import format_duration
+from duetime.domain.namespace import DEFAULT_SHARDS
 
 NamespaceText = Annotated[
     str,
@@ -68,8 +71,10 @@ PayloadJson = Annotated[
 TimeoutText = Annotated[
     str | UnsetType,
     Meta(
-        description='Longest duration of an attempt, such as "30s", from 1ms to 1h. Defaults to '
-        "the service's own timeout, 30s unless configured.",
+        description='Longest duration of an attempt, such as "30s", from '
+        f"{format_duration(limits.MIN_CALLBACK_TIMEOUT_MS)} to "
+        f"{format_duration(limits.MAX_CALLBACK_TIMEOUT_MS)}. Defaults to the service's own "
+        f"timeout, {format_duration(DEFAULT_CALLBACK_TIMEOUT_MS)} unless configured.",
         extra_json_schema=DURATION,
     ),
 ]
@@ -94,9 +99,9 @@ Protocol = Annotated[
 HeadersJson = Annotated[
     dict[str, HeaderValue] | UnsetType | None,
     Meta(
-        description="Headers to send with the callback, 16 KiB in all. Headers that frame the "
-        "request, `webhook-id`, `webhook-timestamp`, `webhook-signature` and `Timer-Attempt` are "
-        "not sent.",
+        description="Headers to send with the callback, "
+        f"{limits.MAX_HEADER_BYTES // 1_024} KiB in all. Headers that frame the request, "
+        "`webhook-id`, `webhook-timestamp`, `webhook-signature` and `Timer-Attempt` are not sent.",
         examples=[{"Authorization": "Bearer token123"}],
         extra_json_schema=HEADERS,
     ),
@@ -174,11 +179,14 @@ class SelectedUpdateBody(
 
 
 class BatchBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Up to 1,000 timers to create."""
+    """The timers to create."""
 
     timers: Annotated[
         list[CreateBody],
-        Meta(extra_json_schema={"minItems": 1, "maxItems": limits.MAX_BATCH_TIMERS}),
+        Meta(
+            description=f"Up to {limits.MAX_BATCH_TIMERS:,} timers.",
+            extra_json_schema={"minItems": 1, "maxItems": limits.MAX_BATCH_TIMERS},
+        ),
     ]
 
 
@@ -219,8 +227,8 @@ class NamespaceBody(
     num_shards: Annotated[
         int | UnsetType | None,
         Meta(
-            description="Shards that the timers are spread over, 16 by default. Fixed once the "
-            "namespace exists.",
+            description="Shards that the timers are spread over, "
+            f"{DEFAULT_SHARDS} by default. Fixed once the namespace exists.",
             extra_json_schema={"minimum": 1, "maximum": limits.MAX_SHARDS},
         ),
     ] = UNSET

@@ -63,7 +63,7 @@ class LineError(Struct, frozen=True):
 
 
 class ImportSummary(Struct, frozen=True):
-    """`errors` holds the first 100 lines that were not imported."""
+    """`errors` holds the first `MAX_IMPORT_ERRORS` lines that were not imported."""
 
     lines: int
     created: int

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from duetime.domain.defaults import DEFAULT_PORT
+from duetime.domain.limits import MAX_PORT
 from duetime.dotenv_file import read_dotenv
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 DEV_KEY_PATH = Path(".duetime-dev-key")
 
 _KEY_VARIABLES = ("DUETIME_API_KEY", "API_KEY")
@@ -32,7 +34,7 @@ def find_url(dotenv: Mapping[str, str]) -> str:
     if url:
         return url
     port = dotenv.get("PORT", "")
-    if port.isascii() and port.isdigit() and 0 < int(port) <= 65535:
+    if port.isascii() and port.isdigit() and 0 < int(port) <= MAX_PORT:
         return f"http://127.0.0.1:{int(port)}"
     return DEFAULT_URL
 

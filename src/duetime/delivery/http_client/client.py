@@ -15,6 +15,7 @@ from duetime.delivery.http_client.connector import (
 from duetime.delivery.http_client.failures import StaleConnection, TimedOut
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
+from duetime.domain.limits import MAX_ANSWER_BYTES
 
 RESERVED_HEADERS = frozenset(
     {
@@ -47,7 +48,7 @@ class HttpClient:
     def __init__(
         self,
         *,
-        answer_limit_bytes: int = 65_536,
+        answer_limit_bytes: int = MAX_ANSWER_BYTES,
         max_idle_seconds: float = 4.0,
         connect_timeout_seconds: float = 10.0,
         ssl_context: ssl.SSLContext | None = None,

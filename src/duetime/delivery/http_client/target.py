@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
-from duetime.domain.limits import MAX_HOST_CHARACTERS, MAX_URL_CHARACTERS
+from duetime.domain.limits import MAX_HOST_CHARACTERS, MAX_PORT, MAX_URL_CHARACTERS
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SPACE_OR_CONTROL = re.compile(r"[\x00-\x20\x7f-\xa0]")
@@ -106,7 +106,7 @@ def _split_port(host_and_port: str, default: int) -> tuple[str, int]:
     if not (digits.isascii() and digits.isdigit()):
         raise InvalidUrl("has a port that is not a number")
     port = int(digits)
-    if not 1 <= port <= 65_535:
+    if not 1 <= port <= MAX_PORT:
         raise InvalidUrl("port is out of range")
     return host, port
 

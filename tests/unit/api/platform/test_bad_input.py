@@ -2,9 +2,8 @@
 
 import pytest
 
-from duetime.api.app import ApiRules
-from duetime.service.validation import TimerRules
-from tests.unit.api.asgi_client import API_KEY, ApiBench, call, create_body
+from tests.unit.api.asgi_client import API_KEY, ApiBench, call, create_body, make_api_rules
+from tests.unit.service.service_bench import timer_rules
 
 URL = "https://example.com"
 DEEP = b"[" * 100_000
@@ -242,7 +241,7 @@ async def test_64_levels_and_brackets_in_strings_are_accepted(api: ApiBench) -> 
 
 
 async def test_oversize_values_are_413() -> None:
-    rules = TimerRules(max_payload_bytes=100, max_metadata_bytes=100)
+    rules = timer_rules(max_payload_bytes=100, max_metadata_bytes=100)
     api = ApiBench(rules=rules)
     await api.open()
     payload = await api.request("POST", "/timers", with_callback(payload="x" * 100))
@@ -259,7 +258,7 @@ class TestBodySize:
     key = (b"x-api-key", API_KEY.encode())
 
     async def bench(self) -> ApiBench:
-        api = ApiBench(api_rules=ApiRules(max_body_bytes=1_000))
+        api = ApiBench(api_rules=make_api_rules(max_body_bytes=1_000))
         await api.open()
         return api
 

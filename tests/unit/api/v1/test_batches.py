@@ -3,8 +3,8 @@
 import pytest
 from msgspec import Raw, json
 
-from duetime.api.app import ApiRules
 from duetime.domain.timer import TimerStatus
+from tests.unit.api.asgi_client import make_api_rules
 from tests.unit.api.v1.v1_bench import V1Bench, create_body, error_of
 
 
@@ -179,7 +179,7 @@ async def test_a_policy_is_completed_from_a_namespace_that_is_new_to_this_node(
 
 
 async def test_a_batch_may_be_larger_than_one_body() -> None:
-    bench = await V1Bench(api_rules=ApiRules(max_body_bytes=1_024)).open()
+    bench = await V1Bench(api_rules=make_api_rules(max_body_bytes=1_024)).open()
     timers = [create_body(f"timer {number}") for number in range(60)]
     assert (await bench.post("/batch", {"timers": timers})).status == 200
     timers = [create_body(f"timer {number}") for number in range(200)]

@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec import json
 
-from duetime.api.app import ApiRules
 from duetime.api.v1.batch_entries import BatchEntry
 from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.imports import BLOCK_BYTES, Import
 from duetime.api.v1.request_types import CreateBody
 from duetime.domain.timer import TimerStatus
-from duetime.service.validation import TimerRules
-from tests.unit.api.asgi_client import API_KEY, Reply, call
+from tests.unit.api.asgi_client import API_KEY, Reply, call, make_api_rules
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
+from tests.unit.service.service_bench import timer_rules
 
 
 async def send(bench: V1Bench, chunks: Iterable[bytes], query: str = "") -> Reply:
@@ -174,7 +173,7 @@ async def test_the_first_errors_are_listed_when_a_later_block_is_written_first(
         yield lines(create_body("first")) + b"x\n" * 150
         yield (b"x" * 900 + b"\n") * (BLOCK_BYTES // 900)
 
-    batches = FirstBlockLast(bench.service_with(TimerRules(min_delay_ms=0)), bench.namespaces)
+    batches = FirstBlockLast(bench.service_with(timer_rules(min_delay_ms=0)), bench.namespaces)
     answer = await Import(batches, None, max_line_bytes=1_000).run(in_two_blocks())
     assert [error.line for error in answer.errors] == list(range(2, 102))
 
@@ -203,7 +202,7 @@ async def test_lines_without_a_namespace_go_to_the_one_in_the_query(bench: V1Ben
 
 
 async def test_a_line_that_is_too_long_does_not_affect_the_others() -> None:
-    bench = await V1Bench(api_rules=ApiRules(max_body_bytes=1_024)).open()
+    bench = await V1Bench(api_rules=make_api_rules(max_body_bytes=1_024)).open()
     long = lines(create_body("long", payload="x" * 600_000))
     content = lines(create_body("a")) + long + lines(create_body("b"))
     chunks = [content[start : start + 65_536] for start in range(0, len(content), 65_536)]
@@ -234,7 +233,7 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
         await asyncio.wait_for(written.wait(), 10)
         yield lines(create_body("second"))
 
-    batches = Watched(bench.service_with(TimerRules(min_delay_ms=0)), bench.namespaces)
+    batches = Watched(bench.service_with(timer_rules(min_delay_ms=0)), bench.namespaces)
     answer = await Import(batches, None, max_line_bytes=1_000).run(slowly())
     assert (answer.lines, answer.created) == (2, 2)
 

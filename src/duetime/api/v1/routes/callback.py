@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from duetime.api.http.operation import Body, Callback, Response
 from duetime.api.http.types import INSTANT, InstantText
 from duetime.api.v1.routes.examples import CALLBACK, NEXT_EXECUTE_AT
+from duetime.domain.limits import MAX_REASON_CHARACTERS
 
 
 class CallbackRequest(Struct, frozen=True, rename="camel"):
@@ -38,7 +39,8 @@ class CallbackAnswer(Struct, frozen=True, rename="camel"):
         str | UnsetType,
         Meta(
             description="With `ok` false and no `nextExecuteAt`: the reason. The timer's "
-            "`lastError` shows its first 200 characters. A value that is not a string is ignored."
+            f"`lastError` shows its first {MAX_REASON_CHARACTERS} characters. A value that is not "
+            "a string is ignored."
         ),
     ] = UNSET
     error: Annotated[

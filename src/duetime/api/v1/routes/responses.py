@@ -5,6 +5,9 @@ from msgspec import Struct
 from duetime.api.http.operation import Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
+from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
+from duetime.domain.limits import MAX_RETRIES, MAX_V1_PAGE_TIMERS
+from duetime.domain.namespace import DEFAULT_SHARDS
 
 _UNACCEPTABLE = "A value is not acceptable, or the namespace does not exist."
 
@@ -26,17 +29,19 @@ def _invalid(description: str, field: str, problem: str) -> Response:
 
 
 INVALID = _invalid(_UNACCEPTABLE, "executeAt", "must be in the future")
-INVALID_POLICY = _invalid(_UNACCEPTABLE, "retryPolicy.maxRetries", "must be from 0 to 100")
+INVALID_POLICY = _invalid(
+    _UNACCEPTABLE, "retryPolicy.maxRetries", f"must be from 0 to {MAX_RETRIES}"
+)
 INVALID_FILTER = _invalid(_UNACCEPTABLE, "body", "must have a timerId, a filter, or all: true")
 INVALID_LIMIT = _invalid(
     "A parameter is wrong or unknown, or the namespace does not exist.",
     "limit",
-    "must be a whole number from 1 to 1000",
+    f"must be a whole number from 1 to {MAX_V1_PAGE_TIMERS}",
 )
 INVALID_SHARDS = _invalid(
     "A value is not acceptable.",
     "numShards",
-    "was fixed at 16 when the namespace was created and cannot be changed",
+    f"was fixed at {DEFAULT_SHARDS} when the namespace was created and cannot be changed",
 )
 UNKNOWN_PARAMETER = _invalid(
     "The request has a query, which this operation does not read.",
@@ -82,7 +87,7 @@ TOO_LARGE = _failure(
     "413",
     "The payload or the body is too large.",
     "PAYLOAD_TOO_LARGE",
-    "payload must be at most 262144 bytes of JSON",
+    f"payload must be at most {DEFAULT_MAX_PAYLOAD_BYTES} bytes of JSON",
     {"field": "payload"},
 )
 _INTERNAL = _failure(

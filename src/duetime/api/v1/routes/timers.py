@@ -24,6 +24,7 @@ from duetime.api.v1.routes import responses as failures
 from duetime.api.v1.routes.callback import TIMER_CALLBACK
 from duetime.api.v1.routes.responses import ok, with_failures
 from duetime.api.v1.timers import TimersV1
+from duetime.domain.limits import BATCH_BODY_FACTOR, MAX_BATCH_TIMERS, MAX_DELAY_YEARS
 from duetime.ports.store import Existence
 
 TIMERS = Tag(
@@ -104,8 +105,8 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Create a timer",
         description="The answer comes once the timer is durable. Repeating a request is safe: the "
         "answer is the existing timer. If a different timer has the id, the request is refused and "
-        "`details.fields` names the members that differ. `executeAt` may be at most 100 years "
-        "ahead.",
+        "`details.fields` names the members that differ. `executeAt` may be at most "
+        f"{MAX_DELAY_YEARS} years ahead.",
         body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
         responses=with_failures(
             _created(
@@ -254,9 +255,10 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         path="/api/v1/timers/batch",
         handler=TimersV1.create_batch,
         tag=TIMERS,
-        summary="Create up to 1,000 timers",
+        summary=f"Create up to {MAX_BATCH_TIMERS:,} timers",
         description="Each timer is created or refused by itself. Its result says what is wrong "
-        "with it, and the others are created. The body may be eight times as large as others.",
+        "with it, and the others are created. The body may be "
+        f"{BATCH_BODY_FACTOR} times as large as others.",
         body=Body(BatchBody, {"One is wrong": examples.BATCH}),
         responses=with_failures(
             ok("One result for each timer.", BatchAnswer, {"One is wrong": examples.BATCH_RESULTS}),

@@ -17,8 +17,10 @@ from duetime.cli.output.received_callback import ReceivedCallback, readable_line
 from duetime.cli.output.wording import span
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
+from duetime.domain.defaults import DEFAULT_PORT
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.instants import format_instant, plus_ms
+from duetime.domain.limits import MAX_PORT
 from duetime.dotenv_file import read_dotenv
 from duetime.event_loop import run, stop_signal
 from duetime.server.listener import bind_next_free, url_of
@@ -43,11 +45,11 @@ def dev(
         int,
         typer.Option(
             min=0,
-            max=65535,
+            max=MAX_PORT,
             envvar="PORT",
             help="Port of the API; the next free one if it is taken.",
         ),
-    ] = 8080,
+    ] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = Path("duetime-dev.db"),
 ) -> None:
@@ -130,7 +132,7 @@ class _Dev:
         port: int = api_listener.getsockname()[1]
         # The receiver uses the port after the API's, so that timers created before a restart
         # still find it.
-        receiver_listener = bind_next_free("127.0.0.1", min(port + 1, 65535))
+        receiver_listener = bind_next_free("127.0.0.1", min(port + 1, MAX_PORT))
         receiver = Receiver(self._clock, self._show)
         await receiver.start(receiver_listener)
         addresses = DevAddresses(

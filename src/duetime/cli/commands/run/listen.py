@@ -9,13 +9,14 @@ from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
+from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
 from duetime.server.listener import AddressUnavailable, bind, take_connections, url_of
 
 
 def listen(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+        int, typer.Option(min=0, max=MAX_PORT, help="Port to listen on; 0 picks a free one.")
     ] = 9000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     status: Annotated[

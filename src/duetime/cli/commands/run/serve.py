@@ -9,6 +9,7 @@ import typer
 from duetime.cli.commands.options import ConfigOption
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
+from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
 from duetime.server.listener import AddressUnavailable, bind
 from duetime.server.worker_link import WorkerLink, worker_link
@@ -20,7 +21,7 @@ def serve(
     config: ConfigOption = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on (default: HOST).")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port to listen on (default: PORT).")
+        int | None, typer.Option(min=0, max=MAX_PORT, help="Port to listen on (default: PORT).")
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the port (default: WORKERS).")

@@ -24,9 +24,8 @@ from duetime.cli.commands.options import (
 from duetime.cli.output.progress import Progress, progress_on_stderr
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
+from duetime.domain.limits import MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-
-PAGE_SIZE = 1_000
 
 Write = Callable[[bytes], object]
 
@@ -78,7 +77,7 @@ def export(
     * `duetime export --namespace orders --output orders.ndjson`
     * `duetime export --status all --full | gzip > everything.ndjson.gz`
     """
-    query: dict[str, str | int] = {"namespace": namespace, "limit": PAGE_SIZE}
+    query: dict[str, str | int] = {"namespace": namespace, "limit": MAX_V1_PAGE_TIMERS}
     query |= read_due_range(due_after, due_before)
     if status is not ExportedStatus.ALL:
         query["status"] = status.value

@@ -18,6 +18,7 @@ from duetime.cli.commands.options import (
 )
 from duetime.cli.output.timer_views import print_json, print_timers, print_v1_timers
 from duetime.cli.terminal import refuse
+from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_PLATFORM_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
@@ -41,7 +42,15 @@ class Order(StrEnum):
 
 def list_timers(
     status: Annotated[StatusName | None, typer.Option(help="Only timers with this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of timers.")] = 50,
+    limit: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MAX_V1_PAGE_TIMERS,
+            help=f"Maximum number of timers; more than {MAX_PLATFORM_PAGE_TIMERS} only with "
+            "`--namespace`.",
+        ),
+    ] = DEFAULT_PAGE_TIMERS,
     offset: Annotated[int, typer.Option(min=0, help="Number of timers to skip.")] = 0,
     sort: Annotated[SortName | None, typer.Option(help="Instant to sort by [created_at].")] = None,
     order: Annotated[Order | None, typer.Option(help="Oldest or newest first [desc].")] = None,
@@ -88,6 +97,11 @@ def list_timers(
             query["cursor"] = cursor
         client: PlatformClient | V1Client = V1Client(server, api_key)
     else:
+        if limit > MAX_PLATFORM_PAGE_TIMERS:
+            refuse(
+                "--limit",
+                f"at most {MAX_PLATFORM_PAGE_TIMERS}, or {MAX_V1_PAGE_TIMERS} with --namespace",
+            )
         query["offset"] = offset
         query["sort"] = (sort or SortName.CREATED_AT).value
         query["order"] = (order or Order.DESC).value

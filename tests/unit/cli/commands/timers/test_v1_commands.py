@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from duetime.cli.client.field_names import in_platform_names, in_v1_names
+from duetime.domain.limits import MAX_PLATFORM_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 UUID = "01980000-0000-7000-8000-000000000000"
@@ -115,6 +116,17 @@ def test_list_by_instant_needs_no_namespace(server: ScriptedServer) -> None:
         "order": "desc",
         "dueBefore": "2030-01-01T00:00:00Z",
     }
+
+
+def test_list_takes_the_limit_of_the_api_that_it_uses(server: ScriptedServer) -> None:
+    assert (
+        invoke("list", "--namespace", "orders", "--limit", str(MAX_V1_PAGE_TIMERS)).exit_code == 0
+    )
+    too_many = str(MAX_PLATFORM_PAGE_TIMERS + 1)
+    result = invoke("list", "--limit", too_many)
+    assert result.exit_code == 2
+    assert result.stderr == "--limit: at most 200, or 1000 with --namespace\n"
+    assert [request.url.params["limit"] for request in server.requests] == ["1000"]
 
 
 def test_create_with_an_id_uses_the_v1_api(server: ScriptedServer) -> None:

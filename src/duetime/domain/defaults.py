@@ -1,0 +1,17 @@
+"""Defaults of settings that are stated outside of the settings, too: in texts of the API and of the
+command line. `settings.definitions` has all others."""
+
+DEFAULT_PORT = 8_080
+"""Port of the API."""
+
+DEFAULT_MIN_DELAY_SECONDS = 5
+"""Delay until an instant that the platform API requires."""
+
+DEFAULT_MAX_BODY_BYTES = 1_048_576
+"""Size of a request body."""
+
+DEFAULT_MAX_PAYLOAD_BYTES = 262_144
+"""Size of a payload."""
+
+DEFAULT_CALLBACK_TIMEOUT_MS = 30_000
+"""Time that an attempt may take."""
