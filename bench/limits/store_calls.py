@@ -18,7 +18,8 @@ from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.domain.timer import Claim
 from duetime.ports.store import CreateRequest, Leases, OnExisting
-from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres import PostgresStore
+from tests.postgres.options import store_options
 
 TIMEOUT_SECONDS = 120.0
 
@@ -43,7 +44,7 @@ class Stopwatch:
 
 
 async def measure(rows: Rows) -> StoreCalls:
-    store = PostgresStore(PostgresOptions(url=rows.url, schema=rows.schema))
+    store = PostgresStore(store_options(rows.url, rows.schema))
     await store.open()
     try:
         namespace = await store.add_namespace(Namespace(DEFAULT_NAMESPACE))

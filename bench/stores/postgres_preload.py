@@ -19,7 +19,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.timer import Attempt
-from duetime.stores.postgres.options import PostgresOptions
+from tests.postgres.options import store_options
 
 CHUNK = 250_000
 HOUR_US = 3_600_000_000
@@ -164,7 +164,7 @@ async def fill(filling: Filling, steps: Steps) -> None:
 
 async def history_of(pool: Any, now_us: int) -> list[Partition]:
     """The partitions of the time span to fill, created where missing."""
-    width = PostgresOptions(url="").history_step
+    width = store_options("").history_step
     first_us = now_us - FINISHED_WITHIN_US
     for instant in (*range(first_us, now_us, width), now_us):
         await pool.execute("SELECT add_history_partition($1, $2)", instant, width)

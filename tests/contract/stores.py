@@ -16,6 +16,7 @@ from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.sqlite import SqliteStore
 from duetime.testing.store_contract import Store
 from tests.postgres.emptying import SchemaEmptier
+from tests.postgres.options import store_options
 
 STORES = os.environ.get("DUETIME_TEST_STORES", "memory,sqlite,postgresql").split(",")
 SHARED_STORES = [name for name in STORES if name != "sqlite"]
@@ -97,7 +98,7 @@ def site_of(store_name: str, directory: Path, request: pytest.FixtureRequest) ->
             return Site(lambda: _sqlite_file(directory))
         case "postgresql":
             url, schema = map(request.getfixturevalue, ("postgres_url", "contract_schema"))
-            return PostgresSite(PostgresOptions(url=url, schema=schema))
+            return PostgresSite(store_options(url, schema))
     raise AssertionError(store_name)
 
 

@@ -48,9 +48,10 @@ class PostgresDatabase:
         return {"DATABASE_URL": self.url, "PG_SCHEMA": self.schema}
 
     def store(self) -> Store:
-        from duetime.stores.postgres import PostgresOptions, PostgresStore
+        from duetime.stores.postgres import PostgresStore
+        from tests.postgres.options import store_options
 
-        return PostgresStore(PostgresOptions(url=self.url, schema=self.schema))
+        return PostgresStore(store_options(self.url, self.schema))
 
 
 @pytest.fixture

@@ -114,6 +114,3 @@ MAX_PAGE_OFFSET = 2**63 - 1
 
 MAX_QUERY_PARAMETERS = 50
 """Parameters in one query string."""
-
-MAX_SCHEMA_CHARACTERS = 48
-"""Length of a PostgreSQL schema's name. Names derived from it must fit into 63 bytes."""

@@ -11,7 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 
-from duetime.domain.limits import MAX_SCHEMA_CHARACTERS, MIN_API_KEY_CHARACTERS
+from duetime.domain.limits import MIN_API_KEY_CHARACTERS
+from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import LogLevel, MemoryStoreSettings, SqliteStoreSettings
@@ -22,7 +23,6 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
 _PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
-_SCHEMA = re.compile(rf"[a-z_][a-z0-9_]{{0,{MAX_SCHEMA_CHARACTERS - 1}}}")
 
 
 def without_secrets(url: str) -> str:
@@ -137,8 +137,8 @@ def _is_host(text: str) -> bool:
 
 
 def schema_name(text: str) -> str:
-    if not _SCHEMA.fullmatch(text) or text.startswith("pg_"):
-        raise ValueError("up to 48 of a-z, 0-9 and _, not starting with a digit or with pg_")
+    if not is_schema_name(text):
+        raise ValueError(SCHEMA_NAME_RULE)
     return text
 
 

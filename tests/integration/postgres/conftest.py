@@ -10,6 +10,7 @@ from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import ANY_PLAN, PLANS_BY_INDEX, Connection, connected
 from tests.postgres.emptying import SchemaEmptier
 from tests.postgres.fixtures import dropped_schema
+from tests.postgres.options import store_options
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,13 +29,13 @@ def reused_schema(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def options(postgres_url: str, reused_schema: str) -> PostgresOptions:
-    return PostgresOptions(url=postgres_url, schema=reused_schema)
+    return store_options(postgres_url, reused_schema)
 
 
 @pytest.fixture
 def new_options(postgres_url: str, postgres_schema: str) -> PostgresOptions:
     """Options with a schema that does not exist yet."""
-    return PostgresOptions(url=postgres_url, schema=postgres_schema)
+    return store_options(postgres_url, postgres_schema)
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
 """Where the database is and how it may be used."""
 
-import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
-from duetime.domain.limits import MAX_SCHEMA_CHARACTERS
-
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
+from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +18,15 @@ class PostgresOptions:
     """
 
     url: str = field(repr=False)
-    schema: str = "duetime"
-    pool_size: int = 8
-    statement_timeout_seconds: float = 10.0
+    schema: str
+    pool_size: int
+    statement_timeout_seconds: float
+    history_partition_seconds: float
     connect_timeout_seconds: float = 5.0
-    history_partition_seconds: float = 4 * 86_400.0
 
     def __post_init__(self) -> None:
-        if not _SCHEMA.fullmatch(self.schema) or len(self.schema) > MAX_SCHEMA_CHARACTERS:
-            raise ValueError(
-                f"schema must be 1 to {MAX_SCHEMA_CHARACTERS} lower-case letters, digits and"
-                f" underscores, not {self.schema!r}"
-            )
+        if not is_schema_name(self.schema):
+            raise ValueError(f"schema must be {SCHEMA_NAME_RULE}: {self.schema!r} is not")
         if self.pool_size < 1:
             raise ValueError("pool_size must be at least 1")
         if self.statement_timeout_seconds <= 0 or self.connect_timeout_seconds <= 0:

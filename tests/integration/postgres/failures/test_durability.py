@@ -4,9 +4,10 @@ import asyncpg
 import structlog
 
 from duetime.domain.namespace import Namespace
-from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres import PostgresStore
 from duetime.testing.store_contract.steps import create
 from duetime.testing.timers import make_timer
+from tests.postgres.options import store_options
 
 
 async def test_a_role_that_does_not_wait_for_the_disk_is_overruled(
@@ -17,7 +18,7 @@ async def test_a_role_that_does_not_wait_for_the_disk_is_overruled(
     scope = f'ROLE "{role}" IN DATABASE "{name}"'
     await database.execute(f"ALTER {scope} SET synchronous_commit = off")
     try:
-        store = PostgresStore(PostgresOptions(url=postgres_url, schema=postgres_schema))
+        store = PostgresStore(store_options(postgres_url, postgres_schema))
         await store.open()
         await store.add_namespace(Namespace("default", 16))
         await _note_setting_of_creates(database, postgres_schema)
@@ -36,7 +37,7 @@ async def test_a_server_that_does_not_sync_is_logged(
     database = await asyncpg.connect(postgres_url)
     fsync = await database.fetchval("SHOW fsync")
     await database.close()
-    store = PostgresStore(PostgresOptions(url=postgres_url, schema=postgres_schema))
+    store = PostgresStore(store_options(postgres_url, postgres_schema))
     with structlog.testing.capture_logs() as logs:
         await store.open()
     await store.close()

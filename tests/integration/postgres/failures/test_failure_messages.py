@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.domain.limits import MAX_SCHEMA_CHARACTERS
 from duetime.stores.postgres import PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, connected
+from tests.postgres.options import store_options
 
 SECRET = "pa55word"
 
@@ -50,14 +52,14 @@ async def test_an_unknown_database(options: PostgresOptions) -> None:
 
 async def test_a_host_that_does_not_exist() -> None:
     url = f"postgresql://me:{SECRET}@no-such-host.invalid:5432/timers"
-    message = await message_of(PostgresOptions(url=url))
+    message = await message_of(store_options(url))
     assert "timers on no-such-host.invalid:5432" in message
     assert "is it running, and reachable?" in message
 
 
 async def test_a_port_without_a_listener() -> None:
     url = f"postgresql://me:{SECRET}@127.0.0.1:1/timers"
-    message = await message_of(PostgresOptions(url=url))
+    message = await message_of(store_options(url))
     assert "timers on 127.0.0.1:1" in message
     assert "is it running, and reachable?" in message
 
@@ -66,7 +68,7 @@ async def test_a_port_without_a_listener() -> None:
     "url", [f"http://me:{SECRET}@a.example/timers", f"postgresql://me:{SECRET}@a.example:port/x"]
 )
 async def test_a_url_that_cannot_be_read(url: str) -> None:
-    message = await message_of(PostgresOptions(url=url))
+    message = await message_of(store_options(url))
     assert "postgresql://user:password@host:5432/database" in message
 
 
@@ -94,7 +96,8 @@ async def test_a_server_that_only_reads(options: PostgresOptions) -> None:
     ("wrong", "problem"),
     [
         ({"schema": "Bad Name"}, "schema"),
-        ({"schema": "x" * 49}, "schema"),
+        ({"schema": "x" * (MAX_SCHEMA_CHARACTERS + 1)}, "schema"),
+        ({"schema": "pg_duetime"}, "schema"),
         ({"pool_size": 0}, "pool_size"),
         ({"statement_timeout_seconds": 0.0}, "timeouts"),
         ({"history_partition_seconds": 0.0}, "history_partition_seconds"),
@@ -102,7 +105,7 @@ async def test_a_server_that_only_reads(options: PostgresOptions) -> None:
 )
 def test_options_that_make_no_sense(wrong: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        PostgresOptions(url="postgresql://localhost", **wrong)  # type: ignore[arg-type]
+        replace(store_options("postgresql://localhost"), **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -115,4 +118,4 @@ def test_options_that_make_no_sense(wrong: dict[str, object], problem: str) -> N
     ],
 )
 def test_messages_name_the_database_without_the_password(url: str, place: str) -> None:
-    assert PostgresOptions(url=url).place == place
+    assert store_options(url).place == place

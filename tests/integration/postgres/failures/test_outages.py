@@ -20,6 +20,7 @@ from duetime.testing.store_contract.steps import at, claim, completion, create, 
 from duetime.testing.timers import make_timer
 from tests.integration.postgres.held import held
 from tests.postgres.fixtures import MakePostgres
+from tests.postgres.options import store_options
 from tests.postgres.relay import Relay
 
 PATIENCE_SECONDS = 30
@@ -87,7 +88,7 @@ async def test_a_settlement_whose_connection_breaks_can_be_repeated(
 
 async def test_a_restart_costs_at_most_a_call(make_postgres: MakePostgres) -> None:
     with make_postgres() as server:
-        store = PostgresStore(PostgresOptions(url=server.url))
+        store = PostgresStore(store_options(server.url))
         await store.open()
         await store.add_namespace(Namespace("default", 16))
         await expect_available(store)

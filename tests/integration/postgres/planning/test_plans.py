@@ -68,6 +68,7 @@ from tests.integration.postgres.planning.table_states import (
     filled_and_analysed,
 )
 from tests.postgres.fixtures import dropped_schema
+from tests.postgres.options import store_options
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -164,7 +165,7 @@ async def options(
     request: pytest.FixtureRequest, postgres_url: str
 ) -> AsyncIterator[PostgresOptions]:
     with dropped_schema(postgres_url) as schema:
-        options = PostgresOptions(url=postgres_url, schema=schema)
+        options = store_options(postgres_url, schema)
         store = PostgresStore(options)
         await store.open()
         await store.add_namespace(Namespace("default", 16))
