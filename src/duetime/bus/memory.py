@@ -9,13 +9,15 @@ from itertools import islice
 from msgspec import Struct
 
 from duetime.domain.errors import BusUnavailable
-from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.ports.bus import (
+    GIVE_BACK_SECONDS,
+    MAX_IN_FLIGHT,
+    REDELIVER_AFTER_SECONDS,
+    Channel,
+    OutgoingMessage,
+    ReceivedCommand,
+)
 
-REDELIVER_AFTER_SECONDS = 30.0
-GIVE_BACK_SECONDS = 1.0
-"""Pause before a command that was given back is handed over again."""
-
-MAX_IN_FLIGHT = 4_096
 MAX_KEPT = 100_000
 """Messages and ids kept per channel. Nothing consumes events and rejections, so the oldest go."""
 

@@ -6,6 +6,21 @@ from typing import Protocol
 
 from msgspec import Struct
 
+REDELIVER_AFTER_SECONDS = 30.0
+"""Time after which a command that is not acknowledged is handed over again."""
+
+GIVE_BACK_SECONDS = 1.0
+"""Pause before a command that was given back is handed over again."""
+
+MAX_IN_FLIGHT = 4_096
+"""Commands of all nodes that are handed over and not acknowledged."""
+
+KEEP_SECONDS = 7 * 86_400
+"""Time for which events and rejections are kept, at a broker that keeps them by age."""
+
+DEDUPLICATION_SECONDS = 120
+"""Time in which a message of the same id is dropped, at a broker that remembers ids by age."""
+
 
 class Channel(StrEnum):
     """The name of a channel is the same at every broker."""
@@ -77,9 +92,9 @@ class Bus(Protocol):
         if none comes within `wait_seconds`.
 
         All nodes of a service share the commands: each command is handed over to one of them. A
-        command that is not acknowledged within half a minute, because its holder died or is
-        stuck, is handed over again, to the next node that asks. At most a few thousand commands
-        are handed over and not acknowledged.
+        command that is not acknowledged within `REDELIVER_AFTER_SECONDS`, because its holder died
+        or is stuck, is handed over again, to the next node that asks. At most `MAX_IN_FLIGHT`
+        commands are handed over and not acknowledged.
         """
         ...
 
@@ -104,7 +119,7 @@ class Bus(Protocol):
         missing in between, and none comes twice as far as the broker can prevent it.
 
         A channel holds no acknowledged command. Fewer than `last` messages come if there are
-        fewer, or fewer within the last ten thousand entries of the broker's log.
+        fewer, or fewer within the last `MAX_OLD_MESSAGES` entries of the broker's log.
 
         Watching takes no message away from its consumers. When the connection breaks, either
         messages are missed or the watch ends with `BusUnavailable`."""

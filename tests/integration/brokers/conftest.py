@@ -7,9 +7,10 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from duetime.bus.jetstream.bus import REDELIVER_AFTER_SECONDS, JetStreamBus
+from duetime.bus.jetstream.bus import JetStreamBus
 from duetime.clock import SystemClock
 from duetime.nats import NatsOptions
+from duetime.ports.bus import REDELIVER_AFTER_SECONDS
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
 

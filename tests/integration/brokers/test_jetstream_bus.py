@@ -137,7 +137,7 @@ async def test_looking_back_skips_deleted_messages_and_other_subjects(
 async def test_looking_back_is_bounded(
     open_bus: OpenBus, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jetstream_watch, "MAX_SEQUENCES", 10)
+    monkeypatch.setattr(jetstream_watch, "MAX_OLD_MESSAGES", 10)
     await client.jsm().add_stream(StreamConfig(name="ALL", subjects=["timer.>", "else"]))
     bus = await open_bus()
     await bus.publish(event("far", b"far"))

@@ -9,22 +9,27 @@ import structlog
 
 from duetime.bus.jetstream.api import API_SECONDS
 from duetime.bus.jetstream.commands import CommandPull
-from duetime.bus.jetstream.setup import CommandSource, set_up, stream_of
+from duetime.bus.jetstream.setup import NANOSECONDS, CommandSource, set_up, stream_of
 from duetime.bus.jetstream.watch import History, Watch
 from duetime.domain.errors import BusUnavailable
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions
-from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.ports.bus import (
+    GIVE_BACK_SECONDS,
+    REDELIVER_AFTER_SECONDS,
+    Channel,
+    OutgoingMessage,
+    ReceivedCommand,
+)
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
 
-REDELIVER_AFTER_SECONDS = 30.0
 PUBLISH_SECONDS = 5.0
 
 _ACKNOWLEDGE = b"+ACK"
 _GIVE_BACK = b"-NAK"
-_GIVE_BACK_LATER = b'-NAK {"delay": 1000000000}'
-"""A delay of one second keeps a command that nobody can handle from circulating without pause."""
+_GIVE_BACK_LATER = b'-NAK {"delay": %d}' % (GIVE_BACK_SECONDS * NANOSECONDS)
+"""The delay keeps a command that nobody can handle from circulating without pause."""
 
 _HEADER_SAFE = re.compile(r"[!-$&-~]+")
 _SAFE_IN_HEADER = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")

@@ -13,13 +13,12 @@ from duetime.bus.jetstream.stream_requirements import (
 )
 from duetime.nats import NatsConnection
 from duetime.nats.connection import ApiError
-from duetime.ports.bus import Channel
+from duetime.ports.bus import DEDUPLICATION_SECONDS, KEEP_SECONDS, MAX_IN_FLIGHT, Channel
 
 CONSUMER = "duetime"
-MAX_ACK_PENDING = 4_096
 
-_NANOSECONDS = 1_000_000_000
-_DAY_SECONDS = 86_400
+NANOSECONDS = 1_000_000_000
+"""Nanoseconds of a second; JetStream counts durations in them."""
 
 _STREAM_NAMES = {
     Channel.COMMANDS: "TIMER_COMMANDS",
@@ -28,8 +27,8 @@ _STREAM_NAMES = {
 }
 _KEPT = {
     "retention": "limits",
-    "max_age": 7 * _DAY_SECONDS * _NANOSECONDS,
-    "duplicate_window": 120 * _NANOSECONDS,
+    "max_age": KEEP_SECONDS * NANOSECONDS,
+    "duplicate_window": DEDUPLICATION_SECONDS * NANOSECONDS,
 }
 _STREAM_SETTINGS: dict[Channel, dict[str, Any]] = {
     Channel.COMMANDS: {"retention": "workqueue"},
@@ -123,8 +122,8 @@ async def _find_or_create_consumer(
         "name": CONSUMER,
         "filter_subject": Channel.COMMANDS,
         "ack_policy": "explicit",
-        "ack_wait": int(redeliver_after_seconds * _NANOSECONDS),
-        "max_ack_pending": MAX_ACK_PENDING,
+        "ack_wait": int(redeliver_after_seconds * NANOSECONDS),
+        "max_ack_pending": MAX_IN_FLIGHT,
         "max_deliver": -1,
         "deliver_policy": "all",
         "replay_policy": "instant",

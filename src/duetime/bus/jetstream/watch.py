@@ -9,15 +9,12 @@ from msgspec import Struct
 from nats.aio.msg import Msg
 
 from duetime.bus.jetstream.api import call, refused
+from duetime.domain.limits import MAX_OLD_MESSAGES
 from duetime.nats import NatsConnection
 from duetime.nats.connection import ApiError
-from duetime.ports.bus import Channel
-
-MAX_SEQUENCES = 10_000
-"""Sequence numbers looked at, including those of deleted messages and of other subjects."""
+from duetime.ports.bus import DEDUPLICATION_SECONDS, Channel
 
 MAX_CONCURRENT_REQUESTS = 100
-DEDUPLICATION_SECONDS = 120.0
 MAX_UNREAD = 10_000
 MAX_REMEMBERED_IDS = 100_000
 
@@ -65,7 +62,8 @@ class History:
         oldest = await self._get({"seq": 1, "next_by_subj": self._channel})
         if oldest is None:
             return []
-        first = max(oldest.sequence, newest - MAX_SEQUENCES + 1)
+        # Deleted messages and those of other subjects count too.
+        first = max(oldest.sequence, newest - MAX_OLD_MESSAGES + 1)
         found: list[StoredMessage] = []
         end, width = newest + 1, min(count, MAX_CONCURRENT_REQUESTS)
         while len(found) < count and end > first:

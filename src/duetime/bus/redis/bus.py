@@ -11,18 +11,21 @@ from redis.exceptions import ResponseError
 from duetime.bus.redis.connection import Answer, RedisConnection
 from duetime.bus.redis.publisher import RedisPublisher
 from duetime.domain.errors import BusUnavailable
-from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
+from duetime.domain.limits import MAX_OLD_MESSAGES
+from duetime.ports.bus import (
+    GIVE_BACK_SECONDS,
+    KEEP_SECONDS,
+    MAX_IN_FLIGHT,
+    REDELIVER_AFTER_SECONDS,
+    Channel,
+    OutgoingMessage,
+    ReceivedCommand,
+)
 
 GROUP = "duetime"
 RETURNED = "duetime:returned"
 """Name of the consumer that holds returned commands. No node uses this name, so any node may take
 them."""
-
-REDELIVER_AFTER_SECONDS = 30.0
-KEEP_SECONDS = 7 * 24 * 3600.0
-MAX_IN_FLIGHT = 4_096
-GIVE_BACK_SECONDS = 1.0
-"""Pause before a command that was given back is handed over again."""
 
 POLL_SECONDS = 1.0
 """Time after which a waiting node notices a command that another node gave back."""
@@ -32,8 +35,6 @@ RECLAIM_SECONDS = 3.0
 
 FORGET_CONSUMER_AFTER_MS = 3_600_000
 WATCH_BATCH = 100
-MAX_OLD_MESSAGES = 10_000
-"""Stored messages that a watch shows at most."""
 
 _COMMANDS = Channel.COMMANDS.value
 _ORDERS_PER_MS = 1_000_000

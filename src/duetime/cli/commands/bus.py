@@ -28,6 +28,7 @@ from duetime.cli.terminal import ExitCode, console, fail, printable, refuse
 from duetime.clock import SystemClock
 from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
+from duetime.domain.limits import MAX_OLD_MESSAGES
 from duetime.event_loop import run, until_stopped
 from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker
@@ -62,7 +63,8 @@ _CHANNELS = {
     ChannelName.COMMANDS: Channel.COMMANDS,
     ChannelName.REJECTED: Channel.REJECTED,
 }
-_LAST = {ChannelName.REJECTED: 10}
+_OLD_REJECTIONS = 10
+_LAST = {ChannelName.REJECTED: _OLD_REJECTIONS}
 """Old messages that `tail` shows first: a rejection is looked up after it has happened."""
 
 
@@ -128,9 +130,9 @@ def tail(
         int | None,
         typer.Option(
             min=0,
-            max=10_000,
+            max=MAX_OLD_MESSAGES,
             show_default=False,
-            help="Old messages to show first [0; 10 for rejected commands].",
+            help=f"Old messages to show first [0; {_OLD_REJECTIONS} for rejected commands].",
         ),
     ] = None,
     count: Annotated[

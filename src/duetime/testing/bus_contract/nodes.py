@@ -6,16 +6,13 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from duetime.ports.bus import Bus
+from duetime.ports.bus import REDELIVER_AFTER_SECONDS, Bus
 
 MakeBus = Callable[[], Bus]
 """Returns the bus of one more node on the same broker, not opened yet."""
 
 AnotherBus = Callable[[], Awaitable[Bus]]
 """Returns the bus of one more node, opened."""
-
-REDELIVER_AFTER_SECONDS = 30.0
-"""Redelivery time as outside of tests: no command is handed over again by accident."""
 
 SOON_SECONDS = 0.3
 
@@ -28,6 +25,7 @@ class Nodes:
 
     @pytest.fixture
     def redeliver_after_seconds(self) -> float:
+        """As outside of tests: no command is handed over again by accident."""
         return REDELIVER_AFTER_SECONDS
 
     @pytest_asyncio.fixture
