@@ -20,22 +20,24 @@ REMIND_SECONDS = 30.0
 class BackgroundLoop(ABC):
     """Takes one step after the other until it is stopped.
 
-    A failed step is logged and taken again after a pause that grows up to a second: an absent
-    store or bus must not end the service. `stop` never interrupts a step, so that no answer of
-    the store is lost between the store and the loop.
+    A failed step is logged and taken again after a pause, which doubles with each failure up to
+    `longest_pause_seconds`: an absent store or bus must not end the service. `stop` never
+    interrupts a step, so that no answer of the store is lost between the store and the loop.
 
     `woken` ends the waits of the loop. Pass an event that other parts already set; otherwise the
     loop makes its own.
     """
 
     name: str
+    first_pause_seconds: float = FIRST_PAUSE_SECONDS
+    longest_pause_seconds: float = LONGEST_PAUSE_SECONDS
 
     def __init__(self, clock: Clock, woken: asyncio.Event | None = None) -> None:
         self._clock = clock
         self._wake = asyncio.Event() if woken is None else woken
         self._stop_asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._pause_seconds = FIRST_PAUSE_SECONDS
+        self._pause_seconds = self.first_pause_seconds
         self._failing_since_seconds: float | None = None
         self._reported_at_seconds: float | None = None
         self._absent = ""
@@ -93,7 +95,7 @@ class BackgroundLoop(ABC):
                 _log.exception("loop.step_failed", loop=self.name)
                 await self._pause()
             else:
-                self._pause_seconds = FIRST_PAUSE_SECONDS
+                self._pause_seconds = self.first_pause_seconds
                 if self._reported_at_seconds is not None:
                     self._report_return()
                 self._failing_since_seconds = None
@@ -117,7 +119,7 @@ class BackgroundLoop(ABC):
         if self._failing_since_seconds is None:
             self._failing_since_seconds = self._clock.monotonic()
         pause = self._pause_seconds
-        self._pause_seconds = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        self._pause_seconds = min(2 * pause, self.longest_pause_seconds)
         await _set_within(self._stop_asked, pause)
 
 

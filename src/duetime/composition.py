@@ -145,7 +145,7 @@ def assemble(settings: Settings) -> Duetime:
     events = None if bus is None else EventDestination(bus, clock)
     destination = _destination(settings, clock, nats, events)
     known = KnownNamespaces()
-    cluster = _cluster(settings, store)
+    cluster = _cluster(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
@@ -297,7 +297,7 @@ def _store(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
 
 
 def _cluster(
-    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore"
+    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore", clock: SystemClock
 ) -> Cluster | None:
     if not isinstance(settings.store, PostgresStoreSettings):
         return None
@@ -306,7 +306,7 @@ def _cluster(
     assert isinstance(store, PostgresStore)
     return Cluster(
         members=store,
-        signals=PostgresSignals(postgres_options(settings.store, settings.retention_days)),
+        signals=PostgresSignals(postgres_options(settings.store, settings.retention_days), clock),
         is_gone=lambda facts: is_gone(facts.process),
     )
 

@@ -1,4 +1,6 @@
-"""The log of a background loop while the store is away."""
+"""A background loop while the store is away: its log, and its pauses."""
+
+from itertools import pairwise
 
 import structlog
 from structlog.testing import capture_logs
@@ -16,6 +18,37 @@ class Flaky(BackgroundLoop):
         if self.away:
             raise StoreUnavailable("away")
         await self.wait(1)
+
+
+class Patient(BackgroundLoop):
+    """Never succeeds, and records the instants of its tries."""
+
+    name = "patient"
+    first_pause_seconds = 2.0
+    longest_pause_seconds = 6.0
+
+    def __init__(self, clock: LoopClock) -> None:
+        super().__init__(clock)
+        self.tried_at_seconds: list[float] = []
+
+    async def step(self) -> None:
+        self.tried_at_seconds.append(self._clock.monotonic())
+        raise StoreUnavailable("away")
+
+
+def test_a_loop_may_set_its_own_pauses() -> None:
+    @on_virtual_time
+    async def scenario() -> list[float]:
+        clock = LoopClock()
+        loop = Patient(clock)
+        loop.start()
+        await clock.sleep(20)
+        await loop.stop()
+        return loop.tried_at_seconds
+
+    with capture_logs():
+        tries = scenario()
+    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [2, 4, 6, 6]
 
 
 def test_an_absence_is_logged_once_and_again_at_intervals() -> None:

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
+from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
@@ -48,15 +50,15 @@ class Listener:
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Log entries about lost connections stay out of the output."""
-    with capture_logs():
-        yield
+def logs() -> Iterator[list[EventDict]]:
+    """Log entries about lost connections; they stay out of the output."""
+    with capture_logs() as logs:
+        yield logs
 
 
 @pytest.fixture
 async def signals(options: PostgresOptions) -> AsyncIterator[PostgresSignals]:
-    signals = PostgresSignals(options)
+    signals = PostgresSignals(options, SystemClock())
     yield signals
     await signals.stop()
 
@@ -74,7 +76,7 @@ def channel(options: PostgresOptions) -> str:
 async def test_every_node_receives_a_signal(
     options: PostgresOptions, signals: PostgresSignals
 ) -> None:
-    other, own_ears, other_ears = PostgresSignals(options), Listener(), Listener()
+    other, own_ears, other_ears = PostgresSignals(options, SystemClock()), Listener(), Listener()
     await signals.start(own_ears)
     await other.start(other_ears)
     due = {ShardNumber(3): at(5), ShardNumber(4095): at(-1), ShardNumber(0): Instant(-7)}
@@ -109,7 +111,8 @@ async def test_an_empty_announcement_is_not_sent(signals: PostgresSignals) -> No
 async def test_nodes_of_another_schema_receive_nothing(
     options: PostgresOptions, signals: PostgresSignals
 ) -> None:
-    ears, elsewhere = Listener(), PostgresSignals(replace(options, schema="elsewhere"))
+    elsewhere = PostgresSignals(replace(options, schema="elsewhere"), SystemClock())
+    ears = Listener()
     await signals.start(ears)
     await elsewhere.start(Listener())
     await elsewhere.announce_due({ShardNumber(1): at(1)})
@@ -130,12 +133,25 @@ async def test_a_broken_connection_is_replaced_and_reported(
     assert await ears.next() == CHANGED
 
 
-async def test_signals_start_without_a_database_and_find_it_later(
+async def test_a_lost_connection_is_logged(
     options: PostgresOptions,
+    signals: PostgresSignals,
+    watcher: Connection,
+    logs: list[EventDict],
+) -> None:
+    ears = Listener()
+    await signals.start(ears)
+    await watcher.fetchval(_END_LISTENERS, channel(options))
+    assert await ears.next() == MISSED
+    assert [(line["event"], line["log_level"]) for line in logs] == [("signals.lost", "warning")]
+
+
+async def test_signals_start_without_a_database_and_find_it_later(
+    options: PostgresOptions, logs: list[EventDict]
 ) -> None:
     with Relay(options.url) as relay:
         relay.cut()
-        signals, ears = PostgresSignals(replace(options, url=relay.url)), Listener()
+        signals, ears = PostgresSignals(replace(options, url=relay.url), SystemClock()), Listener()
         await signals.start(ears)
         with pytest.raises(StoreUnavailable):
             await signals.announce_shards_changed()
@@ -144,6 +160,10 @@ async def test_signals_start_without_a_database_and_find_it_later(
         await signals.announce_shards_changed()
         assert await ears.next() == CHANGED
         await signals.stop()
+    assert [(line["event"], line["log_level"], line["loop"]) for line in logs] == [
+        ("signals.unavailable", "warning", "postgres-signals"),
+        ("signals.available", "info", "postgres-signals"),
+    ]
 
 
 async def test_a_signal_of_another_release_counts_as_missed_signals(
@@ -167,7 +187,7 @@ async def test_stopped_signals_say_nothing_and_cannot_be_sent(signals: PostgresS
 async def test_stopping_ends_while_the_database_is_away(options: PostgresOptions) -> None:
     with Relay(options.url) as relay:
         hurried = replace(options, url=relay.url, connect_timeout_seconds=0.3)
-        signals = PostgresSignals(hurried)
+        signals = PostgresSignals(hurried, SystemClock())
         await signals.start(Listener())
         relay.freeze()
         async with asyncio.timeout(PATIENCE_SECONDS):

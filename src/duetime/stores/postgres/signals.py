@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import structlog
 
+from duetime.background import BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
+from duetime.ports.clock import Clock
 from duetime.ports.signals import SignalReceiver
 from duetime.stores.postgres.connections import ANY_PLAN, Connections, connect
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
@@ -41,8 +42,9 @@ _HINTS: Mapping[str, str] = {"synchronous_commit": "off"}
 class PostgresSignals:
     """Implements the node signals port: one connection listens, another sends."""
 
-    def __init__(self, options: PostgresOptions) -> None:
+    def __init__(self, options: PostgresOptions, clock: Clock) -> None:
         self._options = options
+        self._clock = clock
         self._channel = f"duetime_{options.schema}"
         self._listener: _Listener | None = None
         self._senders: Connections | None = None
@@ -50,8 +52,9 @@ class PostgresSignals:
     async def start(self, receiver: SignalReceiver) -> None:
         self._senders = Connections(self._options, _HINTS, 1)
         await self._senders.open()
-        self._listener = _Listener(self._options, self._channel, receiver)
-        await self._listener.start()
+        self._listener = _Listener(self._options, self._channel, receiver, self._clock)
+        self._listener.start()
+        await self._listener.tried.wait()
 
     async def stop(self) -> None:
         if self._listener is not None:
@@ -74,50 +77,57 @@ class PostgresSignals:
         await self._senders.fetch(_NOTIFY, self._channel, payloads)
 
 
-class _Listener:
-    """Keeps a listening connection until it is stopped."""
+class _SignalsUnavailable(StoreUnavailable):
+    what = "signals"
 
-    def __init__(self, options: PostgresOptions, channel: str, receiver: SignalReceiver) -> None:
+
+class _Listener(BackgroundLoop):
+    """Keeps a listening connection: one step makes it, each later step probes it after a silence.
+
+    `tried` is set once the first connection listens, or the first try has failed.
+    """
+
+    name = "postgres-signals"
+    first_pause_seconds = FIRST_PAUSE_SECONDS
+    longest_pause_seconds = LONGEST_PAUSE_SECONDS
+
+    def __init__(
+        self, options: PostgresOptions, channel: str, receiver: SignalReceiver, clock: Clock
+    ) -> None:
+        super().__init__(clock)
+        self.tried = asyncio.Event()
         self._options = options
         self._channel = channel
         self._receiver = receiver
-        self._stop_asked = asyncio.Event()
-        self._lost = asyncio.Event()
-        self._tried = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Return once the first connection listens, or the first try has failed."""
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._listen_until_stopped(), name="postgres-signals")
-        await self._tried.wait()
+        self._connection: Any = None
 
     async def stop(self) -> None:
-        self._stop_asked.set()
-        self._lost.set()
-        if self._task is not None:
-            await self._task
-
-    async def _listen_until_stopped(self) -> None:
-        pause_seconds = FIRST_PAUSE_SECONDS
-        while not self._stop_asked.is_set():
+        await super().stop()
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
             try:
-                connection = await self._connect()
-                await self._listen(connection)
-                pause_seconds = FIRST_PAUSE_SECONDS
-            except StoreUnavailable as error:
-                _log.warning("signals.unavailable", error=error.message)
-            except Exception:
-                # Without signals, timers from other nodes would be late for ever.
-                _log.exception("signals.failed")
-            self._tried.set()
-            await _set_within(self._stop_asked, pause_seconds)
-            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+                await connection.close(timeout=self._options.connect_timeout_seconds)
+            except DRIVER_ERRORS as error:
+                _log.warning("signals.lost", error=str(store_error(error, self._options)))
+            finally:
+                connection.terminate()
+
+    async def step(self) -> None:
+        if self._connection is not None:
+            await self._probe_after_silence(self._connection)
+            return
+        try:
+            self._connection = await self._connect()
+            if self.tried.is_set():
+                self._receiver.signals_missed()
+        except StoreUnavailable as error:
+            raise _SignalsUnavailable(error.message) from error
+        finally:
+            self.tried.set()
 
     async def _connect(self) -> Any:
         connection = await connect(self._options, ANY_PLAN)
         try:
-            self._lost.clear()
             connection.add_termination_listener(self._on_lost)
             await connection.add_listener(self._channel, self._on_notification)
         except DRIVER_ERRORS as error:
@@ -125,24 +135,22 @@ class _Listener:
             raise store_error(error, self._options) from error
         return connection
 
-    async def _listen(self, connection: Any) -> None:
-        """Listen until the connection is lost or `stop` is called."""
-        if self._tried.is_set():
-            self._receiver.signals_missed()
-        self._tried.set()
+    async def _probe_after_silence(self, connection: Any) -> None:
+        """A lost connection ends the silence, and the probe finds out."""
+        await self.wait(PROBE_SECONDS)
+        if self._stopping:
+            return
         try:
-            while not (self._lost.is_set() or self._stop_asked.is_set()):
-                if not await _set_within(self._lost, PROBE_SECONDS):
-                    await connection.execute("SELECT 1")
-            if self._stop_asked.is_set():
-                await connection.close(timeout=self._options.connect_timeout_seconds)
+            await connection.execute("SELECT 1")
         except DRIVER_ERRORS as error:
             _log.warning("signals.lost", error=str(store_error(error, self._options)))
-        finally:
+            self._connection = None
             connection.terminate()
+            # A server that ends every connection at once is not asked without pause.
+            await self._clock.sleep(FIRST_PAUSE_SECONDS)
 
     def _on_lost(self, connection: object) -> None:
-        self._lost.set()
+        self.wake()
 
     def _on_notification(self, connection: object, pid: int, channel: str, payload: str) -> None:
         if payload == _SHARDS_CHANGED:
@@ -152,13 +160,6 @@ class _Listener:
         else:
             # A newer release may send other signals. Looking at everything is always right.
             self._receiver.signals_missed()
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
 
 
 def due_payloads(due: Mapping[ShardNumber, Instant]) -> Iterator[str]:
