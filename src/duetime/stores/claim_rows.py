@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Claim
-
-_log = structlog.get_logger()
+from duetime.stores.unreadable_rows import UNREADABLE_ROW, log_unreadable
 
 MAX_BATCH_BYTES = 16 * 2**20
 """Size of the callbacks in a batch at which the batch ends: bytes bound its memory, not timers."""
@@ -25,15 +25,12 @@ class _ClaimRow(Claim, frozen=True, array_like=True):
     """A claim as an array in the order of its fields."""
 
 
-UNREADABLE_CLAIM = (msgspec.DecodeError, UnicodeDecodeError)
-"""Errors of a claim that this release cannot read."""
-
 _decode_claim = msgspec.json.Decoder(_ClaimRow).decode
 _decode_claims = msgspec.json.Decoder(list[_ClaimRow]).decode
 
 
 def claims_of(text: str | bytes | None) -> list[Claim]:
-    """The claims of a JSON array of claims; none for None. Raises UNREADABLE_CLAIM if one of them
+    """The claims of a JSON array of claims; none for None. Raises UNREADABLE_ROW if one of them
     cannot be read; then `readable_claims` sorts it out."""
     if text is None:
         return []
@@ -43,19 +40,18 @@ def claims_of(text: str | bytes | None) -> list[Claim]:
     return list(claims)
 
 
-def readable_claims(texts: Iterable[str | bytes], *, log: bool) -> Iterator[Claim]:
-    """The claims of JSON texts, each decoded on its own.
+def readable_claims(rows: Iterable[Sequence[Any]]) -> Iterator[Claim]:
+    """The claims of rows of namespace, id, instant of creation and JSON text, each decoded on its
+    own.
 
-    A claim that this release cannot read, perhaps one of a later release, is left executing. It
-    does not keep the others from firing, and the audit shows it. It is logged when it is made, and
-    not by every read after that.
+    A claim that this release cannot read, perhaps one of a later release, is logged and left
+    executing. It does not keep the others from firing, and the audit shows it.
     """
-    for text in texts:
+    for namespace, id, created_at, text in rows:
         try:
             yield _decode_claim(text)
-        except UNREADABLE_CLAIM as error:
-            if log:
-                _log.error("claim.unreadable", error=str(error), claim=text[:200])
+        except UNREADABLE_ROW as error:
+            log_unreadable(TimerKey(namespace, id), Instant(created_at), error)
 
 
 def unreadable_claims(named: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -63,7 +59,7 @@ def unreadable_claims(named: Iterable[Sequence[Any]]) -> Iterator[str]:
     for name, text in named:
         try:
             _decode_claim(text)
-        except UNREADABLE_CLAIM as error:
+        except UNREADABLE_ROW as error:
             yield f"{name}: {error}"
 
 

@@ -1,11 +1,9 @@
 """Timers as rows of a database: the columns, and structured values as JSON text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
-import structlog
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -15,6 +13,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.stores.unreadable_rows import UNREADABLE_ROW, log_unreadable
 
 COLUMNS = (
     "created_at", "updated_at", "execute_at", "due_at", "epoch", "command_order", "shard",
@@ -24,9 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a timer, in the order that `timer_of` reads them."""
 
-_log = structlog.get_logger()
-
-_MAX_LOGGED = 1_000
+_CREATED_AT = COLUMNS.index("created_at")
 
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
@@ -48,7 +45,7 @@ def timer_of(row: Sequence[Any]) -> Timer:
         policy = None if retry_policy is None else _decode_retry_policy(retry_policy)
         remembered = () if attempts is None else _decode_attempts(attempts)
         raw_metadata = None if metadata is None else _raw(metadata)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE_ROW as error:
         raise TimerUnreadable(key) from error
     return Timer(
         key=key,
@@ -84,17 +81,12 @@ def _raw(metadata: str | bytes) -> Raw:
 
 
 def readable_timers(rows: Iterable[Sequence[Any]]) -> Iterator[Timer]:
-    """The timers of rows with COLUMNS, but for those that cannot be read."""
+    """The timers of rows with COLUMNS. Unreadable ones are logged and left out."""
     for row in rows:
         try:
             yield timer_of(row)
         except TimerUnreadable as unreadable:
-            _log_once(unreadable.key, str(unreadable.__cause__))
-
-
-@lru_cache(maxsize=_MAX_LOGGED)
-def _log_once(key: TimerKey, reason: str) -> None:
-    _log.error("timer.unreadable", namespace=key.namespace, id=key.id, reason=reason)
+            log_unreadable(unreadable.key, Instant(row[_CREATED_AT]), unreadable.__cause__)
 
 
 def existing_timer_of(row: Sequence[Any]) -> tuple[Timer, bool]:

@@ -4,6 +4,7 @@ import pytest
 from msgspec import Raw
 from structlog.testing import capture_logs
 
+from duetime.clock import SystemClock
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import TimerUnreadable
 from duetime.domain.keys import TimerKey
@@ -91,26 +92,45 @@ async def test_a_batch_of_large_timers_is_bounded_by_their_size(store: PostgresS
 
 @pytest.mark.parametrize(
     "damage",
-    ["callback = 'damaged'", """callback = '{"type":"pigeon"}'""", "attempts = '[{}]'"],
+    [
+        "callback = 'damaged'",
+        "callback = left(callback, 40)",
+        """callback = '{"type":"https://user:secret@example.com"}'""",
+        "attempts = '[{}]'",
+    ],
 )
 async def test_a_timer_that_cannot_be_read_is_set_aside_and_the_rest_fires(
     store: PostgresStore, database: Connection, damage: str
 ) -> None:
-    timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(5)]
+    callback = HttpCallback(url="https://user:secret@example.com/due")
+    # Created now, so that their log entries are not those of another test's timers.
+    now = SystemClock().now()
+    timers = [
+        make_timer(f"t{n}", execute_at=at(n), created_at=now, callback=callback) for n in range(5)
+    ]
     await create(store, *timers)
     await database.execute(f"UPDATE pending_timers SET {damage} WHERE id = 't2'")
     leases = await own_shards(store)
     readable = ["t0", "t1", "t3", "t4"]
     with capture_logs() as logs:
         assert ids_of(await claim(store, leases)) == readable
-    assert [line["event"] for line in logs] == ["claim.unreadable"]
+    (line,) = logs
+    assert line["reason"]
+    assert "secret" not in line["reason"]
+    assert {**line, "reason": ""} == {
+        "event": "timer.unreadable",
+        "log_level": "error",
+        "namespace": "default",
+        "id": "t2",
+        "reason": "",
+    }
     with capture_logs() as logs:
         assert sorted(ids_of(await store.executing(leases))) == readable
+        assert await claim(store, leases) == []
+        successors = await own_shards(store)
+        assert set(await store.recover(successors)) >= {at(0), at(1), at(3), at(4)}
+        assert ids_of(await claim(store, successors)) == readable
     assert logs == []
-    assert await claim(store, leases) == []
-    successors = await own_shards(store)
-    assert set(await store.recover(successors)) >= {at(0), at(1), at(3), at(4)}
-    assert ids_of(await claim(store, successors)) == readable
     assert len(await database.fetch("SELECT FROM executing_timers WHERE id = 't2'")) == 1
 
 

@@ -1,16 +1,20 @@
 """A row that cannot be read is set aside, logged once and shown by the audit; the rest fires."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
+from duetime.clock import SystemClock
+from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import TimerUnreadable
 from duetime.domain.keys import TimerKey
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive
 from duetime.ports.store import (
     CreateRequest,
@@ -39,6 +43,7 @@ DAMAGES = {
     "empty": "UPDATE timers SET callback = ''",
     "closes the claim": "UPDATE timers SET callback = ']'",
     "of a later release": """UPDATE timers SET callback = '{"type":"smoke signal"}'""",
+    "wrong field": """UPDATE timers SET callback = '{"type":"https://user:secret@example.com"}'""",
     "not UTF-8": "UPDATE timers SET callback = CAST(x'7b22ff22' AS TEXT)",
     "retry policy": "UPDATE timers SET retry_policy = '{'",
     "attempts": "UPDATE live_timers SET attempts = '[{' WHERE timer_uuid = (SELECT timer_uuid"
@@ -49,6 +54,28 @@ LOST_TEXT = {
     "metadata": "UPDATE timers SET metadata = CAST(x'7b22ff22' AS TEXT)",
 }
 READABLE = ["t0", "t1", "t3", "t4"]
+CALLBACK = HttpCallback(url="https://user:secret@example.com/due")
+
+
+def five_timers() -> list[Timer]:
+    """Created now, so that their log entries are not those of another test's timers."""
+    now = SystemClock().now()
+    return [
+        make_timer(f"t{n}", execute_at=at(n), created_at=now, callback=CALLBACK) for n in range(5)
+    ]
+
+
+def assert_logged_without_content(logs: Sequence[EventDict]) -> None:
+    (line,) = logs
+    assert line["reason"]
+    assert "secret" not in line["reason"]
+    assert {**line, "reason": ""} == {
+        "event": "timer.unreadable",
+        "log_level": "error",
+        "namespace": "default",
+        "id": "t2",
+        "reason": "",
+    }
 
 
 async def audited(path: Path) -> dict[str, tuple[int, str]]:
@@ -65,7 +92,7 @@ async def audited(path: Path) -> dict[str, tuple[int, str]]:
 async def test_the_other_timers_fire(
     path: Path, store: SqliteStore, database: apsw.Connection, damage: str
 ) -> None:
-    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(5)))
+    await create(store, *five_timers())
     target = "" if "WHERE" in damage else " WHERE id = 't2'"
     database.execute(damage + target)
     leases = await own_shards(store)
@@ -73,7 +100,7 @@ async def test_the_other_timers_fire(
         claims = await claim(store, leases)
         assert await claim(store, leases) == []
     assert ids_of(claims) == READABLE
-    assert [line["event"] for line in logs] == ["claim.unreadable"]
+    assert_logged_without_content(logs)
     assert all(await store.settle([completion(each) for each in claims]))
     counts = await store.counts("default")
     assert (counts[TimerStatus.EXECUTING], counts[TimerStatus.COMPLETED]) == (1, 4)
@@ -87,7 +114,7 @@ async def test_the_other_timers_fire(
 async def test_the_next_owner_recovers_and_fires_the_others(
     store: SqliteStore, database: apsw.Connection, damage: str
 ) -> None:
-    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(5)))
+    await create(store, *five_timers())
     claims = await claim(store, await own_shards(store))
     target = "" if "WHERE" in damage else " WHERE id = 't2'"
     database.execute(damage + target)
@@ -104,7 +131,7 @@ T2 = TimerKey("default", "t2")
 
 
 async def damaged_t2(store: SqliteStore, database: apsw.Connection, damage: str) -> None:
-    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(5)))
+    await create(store, *five_timers())
     target = "" if "WHERE" in damage else " WHERE id = 't2'"
     database.execute(damage + target)
 
@@ -114,18 +141,20 @@ async def test_lists_leave_it_out_and_go_on(
     store: SqliteStore, database: apsw.Connection, damage: str
 ) -> None:
     await damaged_t2(store, database, damage)
-    page = await store.page(
-        PageQuery(namespace="default", sort=SortField.EXECUTE_AT, descending=False)
-    )
+    query = PageQuery(namespace="default", sort=SortField.EXECUTE_AT, descending=False)
+    with capture_logs() as logs:
+        page = await store.page(query)
+        assert await store.page(query) == page
+    assert_logged_without_content(logs)
     assert [timer.key.id for timer in page.timers] == READABLE
     assert page.total == 5
     scanned: list[str] = []
-    query: ScanQuery | None = ScanQuery(namespace="default", limit=2)
-    while query is not None:
-        timers = await store.scan(query)
+    scan: ScanQuery | None = ScanQuery(namespace="default", limit=2)
+    while scan is not None:
+        timers = await store.scan(scan)
         scanned += [timer.key.id for timer in timers]
-        query = (
-            replace(query, after_exclusive=Position(timers[-1].execute_at, timers[-1].timer_uuid))
+        scan = (
+            replace(scan, after_exclusive=Position(timers[-1].execute_at, timers[-1].timer_uuid))
             if len(timers) == 2
             else None
         )

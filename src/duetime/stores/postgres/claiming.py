@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 
 import msgspec
 
@@ -30,10 +31,10 @@ CLAIM_AS_TEXT = """'[' || concat_ws(',',
     coalesce(to_json(correlation_id)::text, 'null'), coalesce(attempts, '[]')) || ']'"""
 
 EXECUTING = f"""
-    SELECT held.claim
+    SELECT held.*
     FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
     CROSS JOIN LATERAL (
-        SELECT {CLAIM_AS_TEXT} AS claim FROM executing_timers
+        SELECT namespace, id, created_at, {CLAIM_AS_TEXT} FROM executing_timers
         WHERE executing_timers.shard = leased.shard AND executing_timers.epoch = leased.epoch
         OFFSET 0
     ) AS held
@@ -74,7 +75,7 @@ class Claiming:
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
-        return list(readable_claims((text for (text,) in rows), log=False))
+        return list(readable_claims(rows))
 
     async def _claims_of(self, text: str | None, leases: Leases) -> Sequence[Claim]:
         try:
@@ -82,8 +83,9 @@ class Claiming:
         except msgspec.DecodeError:
             assert text is not None
             rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
-            claimed = sorted((each for (each,) in rows if each in text), key=text.index)
-            return list(readable_claims(claimed, log=True))
+            claimed = [(text.find(row[-1]), row) for row in rows]
+            in_order = sorted((each for each in claimed if each[0] >= 0), key=itemgetter(0))
+            return list(readable_claims(row for _, row in in_order))
 
     def _depth(self, shards: int, limit: int) -> int:
         """Timers to read in each of many shards."""

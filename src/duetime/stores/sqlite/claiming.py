@@ -9,8 +9,9 @@ from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.store import ClaimBatch, Leases
-from duetime.stores.claim_rows import MAX_BATCH_BYTES, UNREADABLE_CLAIM, claims_of, readable_claims
+from duetime.stores.claim_rows import MAX_BATCH_BYTES, claims_of, readable_claims
 from duetime.stores.sqlite.connections import Statements, Transaction
+from duetime.stores.unreadable_rows import UNREADABLE_ROW
 
 # The leased shards whose epoch is still the leased one.
 _VALID_SHARDS = """
@@ -58,18 +59,20 @@ _FIND_DUE = f"""
 CLAIM_AS_TEXT = f"CAST({_claim_row('live', 'live.epoch', 0, 'live.claimed_at')} AS BLOB)"
 """An executing timer of `live`, joined with `timers`."""
 
+_NAMED_CLAIM = f"live.namespace, timers.id, live.created_at, {CLAIM_AS_TEXT}"
+
 # The claims under the given leases, a JSON text each: one text could not hold all of them.
 _FIND_EXECUTING = f"""
-    SELECT {CLAIM_AS_TEXT}
+    SELECT {_NAMED_CLAIM}
     FROM json_each(?1) AS leased
     CROSS JOIN live_timers AS live INDEXED BY live_timers_executing
         ON live.status = 1 AND live.shard = leased.value ->> 0 AND live.epoch = leased.value ->> 1
     CROSS JOIN timers ON timers.row_id = live.row_id
 """
 
-# Claims that were just made, a JSON text each, with their namespaces.
+# Claims that were just made, a JSON text each.
 _FETCH_CLAIMED = f"""
-    SELECT live.namespace, {CLAIM_AS_TEXT}
+    SELECT {_NAMED_CLAIM}
     FROM json_each(?1) AS claimed
     CROSS JOIN live_timers AS live ON live.row_id = claimed.value
     CROSS JOIN timers ON timers.row_id = live.row_id
@@ -139,10 +142,10 @@ def claim_due(
         try:
             claims = claims_of(found)
             namespaces = Counter([claim.namespace for claim in claims])
-        except UNREADABLE_CLAIM:
+        except UNREADABLE_ROW:
             rows = list(transaction.execute(_FETCH_CLAIMED, row_ids))
-            claims = list(readable_claims((text for _, text in rows), log=True))
-            namespaces = Counter(namespace for namespace, _ in rows)
+            claims = list(readable_claims(rows))
+            namespaces = Counter(namespace for namespace, *_ in rows)
         for namespace, timers in namespaces.items():
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
     next_due = transaction.first(_NEXT_DUE, leased)
@@ -151,7 +154,7 @@ def claim_due(
 
 def executing(statements: Statements, leases: Leases) -> list[Claim]:
     found = statements.execute(_FIND_EXECUTING, _leases_text(leases))
-    return list(readable_claims((text for (text,) in found), log=False))
+    return list(readable_claims(found))
 
 
 def recover(transaction: Transaction, leases: Leases, limit: int) -> list[Instant]:
