@@ -182,7 +182,7 @@ class TimerStore(Protocol):
 
     async def get(self, key: TimerKey) -> Timer | None:
         """Like every method that answers a single timer, raises `TimerUnreadable` if this release
-        cannot read it."""
+        cannot read it, and then changes nothing."""
         ...
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
@@ -209,7 +209,8 @@ class TimerStore(Protocol):
         """Apply `transitions.redriven` to each timer that is failed, all in one durable write.
 
         One answer per redrive, in order: the timer as it now is, or None where the redrive did not
-        apply or the timer is unreadable. When two redrives have the same key, the first applies.
+        apply. An unreadable timer stays failed. When two redrives have the same key, the first
+        applies.
         """
         ...
 
@@ -268,7 +269,9 @@ class TimerStore(Protocol):
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         """Apply `transitions.recovered` to timers of the leased shards that are executing under
         an older epoch than the lease's: up to `limit`, or fewer if they are large, but at least
-        one if there is any. Returns their due instants; none means that none is left."""
+        one if there is any. Returns their due instants; none means that none is left.
+
+        A store may leave unreadable timers executing; they count neither as any nor as left."""
         ...
 
     async def prune(

@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a timer, in the order that `timer_of` reads them."""
 
-_CREATED_AT = COLUMNS.index("created_at")
+_CREATED_AT, _NAMESPACE, _ID = map(COLUMNS.index, ("created_at", "namespace", "id"))
 
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
@@ -72,6 +72,11 @@ def timer_of(row: Sequence[Any]) -> Timer:
         claimed_at=claimed_at,
         executed_at=executed_at,
     )
+
+
+def key_of(row: Sequence[Any]) -> TimerKey:
+    """The key of the timer of a row with COLUMNS, readable or not."""
+    return TimerKey(row[_NAMESPACE], row[_ID])
 
 
 def _raw(metadata: str | bytes) -> Raw:

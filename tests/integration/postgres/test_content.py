@@ -160,8 +160,45 @@ async def test_a_timer_that_cannot_be_read_fails_alone(
         Existence.UNREADABLE,
     ]
     assert {result.existence for result in results[3:]} == {Existence.CREATED}
-    with pytest.raises(TimerUnreadable):
-        await store.cancel_if_pending(key, at(1))
+
+
+async def test_a_timer_that_cannot_be_read_is_not_changed_canceled_or_removed(
+    store: PostgresStore, database: Connection
+) -> None:
+    timer = make_timer("t2", execute_at=at(2))
+    await create(store, timer)
+    await database.execute("UPDATE pending_timers SET callback = 'damaged'")
+    before = await database.fetch("SELECT * FROM pending_timers")
+    change = Change(updated_at=at(1), delivery_id="d", execute_at=at(3))
+    for call in (
+        store.change_if_pending(timer.key, change),
+        store.cancel_if_pending(timer.key, at(1)),
+        store.remove_if_pending(timer.key),
+    ):
+        with pytest.raises(TimerUnreadable, match=r"'t2' cannot be read.*duetime audit"):
+            await call
+        assert await database.fetch("SELECT * FROM pending_timers") == before
+    assert await database.fetchval("SELECT count(*) FROM finished_timers") == 0
+    assert await database.fetchval("SELECT sum(removed) FROM ledger") == 0
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_timers_behind_ones_that_cannot_be_read_are_recovered(
+    store: PostgresStore, database: Connection, limit: int
+) -> None:
+    await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(10)))
+    await claim(store, await own_shards(store))
+    await database.execute(
+        "UPDATE executing_timers SET attempts = '[{}]' WHERE id NOT IN ('t4', 't7')"
+    )
+    successors = await own_shards(store)
+    recovered = []
+    while some := await store.recover(successors, limit=limit):
+        assert len(some) <= limit
+        recovered += some
+    assert sorted(recovered) == [at(4), at(7)]
+    counts = await store.counts("default")
+    assert (counts[TimerStatus.PENDING], counts[TimerStatus.EXECUTING]) == (2, 8)
 
 
 async def test_a_new_timer_replaces_one_that_cannot_be_read(
@@ -175,7 +212,7 @@ async def test_a_new_timer_replaces_one_that_cannot_be_read(
     assert await store.get(new.key) == result.timer
 
 
-async def test_a_failed_timer_that_cannot_be_read_is_not_answered_as_redriven(
+async def test_a_failed_timer_that_cannot_be_read_is_not_redriven(
     store: PostgresStore, database: Connection
 ) -> None:
     await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(3)))
@@ -185,3 +222,7 @@ async def test_a_failed_timer_that_cannot_be_read_is_not_answered_as_redriven(
     redrives = [Redrive(key=TimerKey("default", f"t{n}"), delivery_id="r") for n in range(3)]
     answers = await store.redrive_if_failed(redrives, at(9))
     assert [None if timer is None else timer.key.id for timer in answers] == ["t0", "t1", None]
+    counts = await store.counts("default")
+    assert (counts[TimerStatus.PENDING], counts[TimerStatus.FAILED]) == (2, 1)
+    assert await store.redrive_if_failed(redrives[2:], at(9)) == [None]
+    assert (await store.counts("default"))[TimerStatus.FAILED] == 1

@@ -122,9 +122,25 @@ async def test_the_next_owner_recovers_and_fires_the_others(
     successors = await own_shards(store)
     assert len(await store.recover(successors)) == 4
     assert ids_of(await claim(store, successors)) == READABLE[1:]
+    assert await store.recover(successors) == []
     with capture_logs() as logs:
         assert sorted(ids_of(await store.executing(successors))) == READABLE[1:]
     assert logs == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+async def test_timers_behind_it_are_recovered(
+    store: SqliteStore, database: apsw.Connection, damage: str
+) -> None:
+    await create(store, *five_timers())
+    await claim(store, await own_shards(store))
+    target = "" if "WHERE" in damage else " WHERE id = 't2'"
+    database.execute(damage + target)
+    successors = await own_shards(store)
+    recovered = []
+    while some := await store.recover(successors, limit=1):
+        recovered += some
+    assert set(recovered) >= {at(0), at(1), at(3), at(4)}
 
 
 T2 = TimerKey("default", "t2")

@@ -11,7 +11,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, applies
 from duetime.ports.store import ConditionalResult
-from duetime.stores.postgres.connections import Connections, Row
+from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.history import write_with_history
 from duetime.stores.postgres.tables import (
     FINISHED_AS_TIMER,
@@ -24,6 +24,7 @@ from duetime.stores.postgres.tables import (
 )
 from duetime.stores.timer_rows import (
     callback_text,
+    key_of,
     metadata_text,
     readable_timers,
     retry_policy_text,
@@ -126,7 +127,7 @@ async def change_if_pending(
     return await _apply(
         connections,
         key,
-        lambda: connections.fetch_one(CHANGE, *change_values(key, change)),
+        lambda: _write(connections, CHANGE, *change_values(key, change)),
         lambda timer: applies(change, timer),
     )
 
@@ -149,22 +150,29 @@ def change_values(key: TimerKey, change: Change) -> list[Any]:
 async def cancel_if_pending(
     connections: Connections, key: TimerKey, now: Instant, history_step: int
 ) -> ConditionalResult | None:
-    async def cancel() -> Row | None:
+    async def cancel() -> Timer | None:
         return await write_with_history(
-            connections, history_step, [now], lambda: connections.fetch_one(CANCEL, *key, now)
+            connections, history_step, [now], lambda: _write(connections, CANCEL, *key, now)
         )
 
     return await _apply(connections, key, cancel)
 
 
 async def remove_if_pending(connections: Connections, key: TimerKey) -> ConditionalResult | None:
-    return await _apply(connections, key, lambda: connections.fetch_one(REMOVE, *key))
+    return await _apply(connections, key, lambda: _write(connections, REMOVE, *key))
+
+
+async def _write(connections: Connections, statement: str, *values: Any) -> Timer | None:
+    """Write a timer and return it. Raises `TimerUnreadable`, and has then written nothing."""
+    async with connections.transaction() as connection:
+        row = await connection.fetchrow(statement, *values)
+        return None if row is None else timer_of(row)
 
 
 async def _apply(
     connections: Connections,
     key: TimerKey,
-    write: Callable[[], Awaitable[Row | None]],
+    write: Callable[[], Awaitable[Timer | None]],
     may_apply: Callable[[Timer], bool] = lambda timer: timer.status is TimerStatus.PENDING,
 ) -> ConditionalResult | None:
     """Write, and answer the timer as it is if the write did not apply.
@@ -174,10 +182,10 @@ async def _apply(
     if not is_storable(key):
         return None
     for _ in range(_MAX_TRIES):
-        row = await write()
-        if row is not None:
-            return ConditionalResult(True, timer_of(row))
-        timer: Timer | None = await get_timer(connections, key)
+        written = await write()
+        if written is not None:
+            return ConditionalResult(True, written)
+        timer = await get_timer(connections, key)
         if timer is None:
             return None
         if not may_apply(timer):
@@ -192,12 +200,35 @@ async def redrive_if_failed(
     for redrive in redrives:
         if is_storable(redrive.key):
             first.setdefault(redrive.key, redrive)
-    if not first:
-        return [None] * len(redrives)
-    rows = await connections.fetch(REDRIVE, *redrive_values(list(first.values()), now))
-    redriven = {timer.key: timer for timer in readable_timers(rows)}
+    redriven: dict[TimerKey, Timer] = {}
+    while first:
+        try:
+            redriven = await _redrive(connections, list(first.values()), now)
+            break
+        except _SomeUnreadable as unreadable:
+            for key in unreadable.keys:
+                del first[key]
     # The first redrive of a key takes the answer; later ones find none.
     return [redriven.pop(redrive.key, None) for redrive in redrives]
+
+
+class _SomeUnreadable(Exception):
+    """Timers with these keys have to stay as they are."""
+
+    def __init__(self, keys: set[TimerKey]) -> None:
+        self.keys = keys
+
+
+async def _redrive(
+    connections: Connections, redrives: Sequence[Redrive], now: Instant
+) -> dict[TimerKey, Timer]:
+    """Redrive all, or none if any is unreadable: raises `_SomeUnreadable`."""
+    async with connections.transaction() as connection:
+        rows = await connection.fetch(REDRIVE, *redrive_values(redrives, now))
+        redriven = {timer.key: timer for timer in readable_timers(rows)}
+        if len(redriven) < len(rows):
+            raise _SomeUnreadable({key_of(row) for row in rows} - redriven.keys())
+    return redriven
 
 
 def redrive_values(redrives: Sequence[Redrive], now: Instant) -> list[Any]:

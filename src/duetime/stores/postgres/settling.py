@@ -90,13 +90,14 @@ SETTLE = f"""
 # Every claim of the former owner is visible here: taking its shards waited for it. The client's
 # content does not change and may be large, so it is not read.
 #
-# Values: $1 and $2 the leased shards and their epochs, $3 the limit.
+# Values: $1 and $2 the leased shards and their epochs, $3 the limit, $4 the places to pass over.
 LEFT_BEHIND = f"""
     WITH pile AS MATERIALIZED (
         SELECT leased.epoch AS shard_epoch, timer.*
         FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, epoch)
         CROSS JOIN LATERAL (
-            SELECT created_at, updated_at, execute_at, due_at, epoch, command_order, shard,
+            SELECT ctid::text AS place,
+                   created_at, updated_at, execute_at, due_at, epoch, command_order, shard,
                    attempt, failures, claim_number, timer_uuid, namespace, id, delivery_id,
                    '{{"type":"bus"}}' AS callback, NULL AS retry_policy, NULL AS metadata,
                    NULL AS correlation_id, NULL::bytea AS fingerprint, attempts, last_error,
@@ -104,6 +105,7 @@ LEFT_BEHIND = f"""
                    octet_length(callback) AS bytes
             FROM executing_timers
             WHERE executing_timers.shard = leased.shard AND executing_timers.epoch < leased.epoch
+              AND executing_timers.ctid <> ALL ($4::text[]::tid[])
             OFFSET 0
         ) AS timer
         LIMIT $3
@@ -111,7 +113,7 @@ LEFT_BEHIND = f"""
         SELECT *, sum(bytes) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
         FROM pile
     )
-    SELECT shard_epoch, {TIMER_COLUMNS} FROM measured
+    SELECT shard_epoch, place, {TIMER_COLUMNS} FROM measured
     WHERE coalesce(bytes_before, 0) < {MAX_BATCH_BYTES}
 """
 
@@ -181,12 +183,9 @@ async def recover(
     Because of the fences, only another recovery can have settled them meanwhile. A timer that
     cannot be read is logged and left executing; the audit shows it.
     """
-    rows = await connections.fetch(LEFT_BEHIND, list(leases), list(leases.values()), limit)
-    shard_epochs, settlements = [], []
-    for shard_epoch, *row in rows:
-        for timer in readable_timers([row]):
-            settlements.append(_settlement_as_lost(timer))
-            shard_epochs.append(Epoch(shard_epoch))
+    readable = await _readable_left_behind(connections, leases, limit)
+    settlements = [_settlement_as_lost(timer) for _, timer in readable]
+    shard_epochs = [shard_epoch for shard_epoch, _ in readable]
     applied = await settle(
         connections, settlements, history_step, role=CLAIMING_ROLE, shard_epochs=shard_epochs
     )
@@ -195,6 +194,25 @@ async def recover(
         for settlement, was_applied in zip(settlements, applied, strict=True)
         if was_applied
     ]
+
+
+async def _readable_left_behind(
+    connections: Connections, leases: Leases, limit: int
+) -> list[tuple[Epoch, Timer]]:
+    """Timers left behind, with the epochs of their shards; none only if no readable one is left."""
+    passed_over: list[str] = []
+    while True:
+        rows = await connections.fetch(
+            LEFT_BEHIND, list(leases), list(leases.values()), limit, passed_over
+        )
+        readable = [
+            (Epoch(shard_epoch), timer)
+            for shard_epoch, _, *row in rows
+            for timer in readable_timers([row])
+        ]
+        if readable or not rows:
+            return readable
+        passed_over += [place for _, place, *_ in rows]
 
 
 def _settlement_as_lost(executing: Timer) -> Settlement:

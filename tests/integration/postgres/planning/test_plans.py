@@ -110,7 +110,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
-    "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT)),
+    "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT, [])),
     "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
 }
 PAGES: dict[str, tuple[str, Sequence[Any]]] = {
