@@ -1,9 +1,10 @@
 """The writer thread: group commit, and callers that are never left waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -39,12 +40,17 @@ def hook() -> Hook:
 
 
 @pytest.fixture
-async def writer(path: Path, hook: Hook) -> AsyncIterator[Writer]:
+def connection(path: Path) -> Iterator[apsw.Connection]:
     with closing(connect(path, cache_kib=1_024)) as connection:
         connection.execute("CREATE TABLE written (value INTEGER UNIQUE); CREATE TABLE counts (a)")
-        writer = Writer(connection, hook)
-        yield writer
-        await writer.close()
+        yield connection
+
+
+@pytest.fixture
+async def writer(connection: apsw.Connection, hook: Hook) -> AsyncIterator[Writer]:
+    writer = Writer(connection, hook)
+    yield writer
+    await writer.close()
 
 
 def written(path: Path) -> list[int]:
@@ -59,6 +65,17 @@ def insert_all(transaction: Transaction, values: Sequence[int]) -> Sequence[int]
 
 
 INSERTS = BatchOperation(insert_all)
+SINGLE_INSERTS = BatchOperation(insert_all, lambda values: len(values) == 1)
+
+
+class Uncountable(Sequence[int]):
+    """Items that the writer's thread fails on before it writes anything."""
+
+    def __getitem__(self, index: object) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise MemoryError
 
 
 def raising(error: BaseException) -> Callable[[Transaction], None]:
@@ -133,6 +150,38 @@ async def test_a_writer_that_stops_leaves_nobody_waiting(
     ]
     with pytest.raises(StoreUnavailable, match=r"writer stopped after an error.*restart"):
         await writer.submit_batch(INSERTS, [1])
+    assert written(path) == []
+
+
+async def test_an_error_while_submissions_are_taken_leaves_nobody_waiting(
+    writer: Writer, path: Path
+) -> None:
+    with capture_logs() as logs:
+        async with asyncio.timeout(10):
+            results = await asyncio.gather(
+                writer.submit_batch(INSERTS, Uncountable()),
+                writer.submit_batch(INSERTS, [1]),
+                return_exceptions=True,
+            )
+    assert {type(result) for result in results} == {StoreUnavailable}
+    assert [line["event"] for line in logs] == ["sqlite.writer_stopped"]
+    assert written(path) == []
+
+
+async def test_nothing_is_written_into_a_transaction_that_could_not_be_rolled_back(
+    writer: Writer, connection: apsw.Connection, path: Path
+) -> None:
+    def deny_rollback(action: int, detail: str | None, *_: str | None) -> int:
+        is_rollback = action == apsw.SQLITE_TRANSACTION and detail == "ROLLBACK"
+        return apsw.SQLITE_DENY if is_rollback else apsw.SQLITE_OK
+
+    connection.authorizer = deny_rollback
+    with capture_logs() as logs:
+        with pytest.raises(StoreUnavailable):
+            await writer.submit(raising(ValueError("ours")))
+        with pytest.raises(StoreUnavailable, match=r"could not be rolled back"):
+            await writer.submit_batch(SINGLE_INSERTS, [1])
+    assert [line["event"] for line in logs] == ["sqlite.writer_stopped"]
     assert written(path) == []
 
 

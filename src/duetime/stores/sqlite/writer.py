@@ -67,8 +67,9 @@ class Writer:
     rolled back and each submission runs again alone, so that only the submission at fault fails:
     operations must therefore be repeatable.
 
-    An error outside a transaction, or one that is no `Exception`, ends the thread. Every submission
-    that is waiting then, and every later one, is refused with `StoreUnavailable`.
+    An error outside a transaction, a transaction that cannot be rolled back, or an error that is no
+    `Exception`, ends the thread. Every submission that is waiting then, and every later one, is
+    refused with `StoreUnavailable`.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Writer:
 
     def _write_waiting(self) -> bool:
         """Wait for submissions and write them; False after the last one."""
-        self._unanswered = waiting = self._take_waiting()
+        waiting = self._take_waiting()
         submissions = [submission for submission in waiting if submission is not None]
         if submissions:
             answers = self._write(submissions)
@@ -140,7 +141,10 @@ class Writer:
 
     def _take_waiting(self) -> list[_Submission | None]:
         """At least one submission, in order; None stands for the end."""
-        waiting = [self._queue.get()]
+        # Known as unanswered from the moment they are taken, whatever fails after that.
+        waiting: list[_Submission | None] = []
+        self._unanswered = waiting
+        waiting.append(self._queue.get())
         timers = 0
         while (last := waiting[-1]) is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
             timers += len(last.items)
@@ -153,6 +157,9 @@ class Writer:
         return waiting
 
     def _write(self, submissions: Sequence[_Submission]) -> list[_Answer]:
+        if self._connection.in_transaction:
+            # Writes of this transaction would be answered without a commit.
+            raise RuntimeError("a transaction could not be rolled back")
         try:
             return self._write_together(submissions)
         except Exception as error:
