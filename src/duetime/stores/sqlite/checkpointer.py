@@ -38,6 +38,7 @@ class Checkpointer:
         self._descriptor = descriptor
         self._writing = writing
         self._log_pages = 0
+        self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
         self._due = threading.Event()
         self._running = False
         self._copied = False
@@ -53,8 +54,9 @@ class Checkpointer:
             self._copied = False
             _checkpoint(self._writing)
             self._log_pages = 0
+            self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
             self._running = False
-        elif self._log_pages >= LOG_PAGES_BEFORE_CHECKPOINT and not self._running:
+        elif self._log_pages >= self._due_at_pages and not self._running:
             self._running = True
             self._due.set()
 
@@ -65,6 +67,9 @@ class Checkpointer:
         self._connection.close()
 
     def _on_commit(self, _connection: apsw.Connection, _name: str, log_pages: int) -> int:
+        if log_pages < self._log_pages:
+            # The log has started from its beginning.
+            self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
         self._log_pages = log_pages
         return int(apsw.SQLITE_OK)
 
@@ -85,12 +90,22 @@ class Checkpointer:
             self._due.clear()
             if self._closed:
                 return
-            for _ in range(MAX_PASSES):
-                copied_pages = _checkpoint(self._connection)
-                self._sync()
-                if self._log_pages - copied_pages <= FEW_PAGES:
-                    break
-            self._copied = True
+            try:
+                self._copy_most()
+            except Exception as error:
+                _log.warning("sqlite.checkpoint_failed", error=repr(error), exc_info=True)
+                # Trying again at every commit would fill the logs.
+                self._due_at_pages = self._log_pages + LOG_PAGES_BEFORE_CHECKPOINT
+                self._running = False
+            else:
+                self._copied = True
+
+    def _copy_most(self) -> None:
+        for _ in range(MAX_PASSES):
+            copied_pages = _checkpoint(self._connection)
+            self._sync()
+            if self._log_pages - copied_pages <= FEW_PAGES:
+                return
 
 
 def _checkpoint(connection: apsw.Connection) -> int:
