@@ -5,7 +5,7 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from duetime.delivery.http_client import HttpAnswer, HttpClient, parse_target
@@ -70,6 +70,12 @@ class Peer:
     def close(self) -> None:
         self._writer.close()
 
+    async def drop(self) -> None:
+        """Return when the socket is closed; unsent bytes are lost."""
+        self._writer.transport.abort()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
     def reset(self) -> None:
         """Close with RST instead of FIN."""
         self._writer.get_extra_info("socket").setsockopt(
@@ -95,11 +101,16 @@ class Server:
         self._behaviour = behaviour
         self._scheme = scheme
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = False
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
         return f"{self._scheme}://{host}:{self.port}{path}"
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._stopped:
+            # Accepted just before the listener was closed.
+            writer.transport.abort()
+            return
         peer = Peer(len(self.peers), reader, writer)
         self.peers.append(peer)
         self._tasks.append(asyncio.ensure_future(self._run(peer)))
@@ -111,8 +122,9 @@ class Server:
             peer.client_closed.set()
 
     async def stop(self) -> None:
+        self._stopped = True
         for peer in self.peers:
-            peer.close()
+            await peer.drop()
         for task in self._tasks:
             if not task.done():
                 task.cancel()
@@ -133,6 +145,7 @@ async def serve(
     finally:
         listener.close()
         await server.stop()
+        await let_the_loop_turn()
 
 
 def answer_each_with(answer: bytes) -> Behaviour:

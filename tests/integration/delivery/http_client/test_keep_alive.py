@@ -243,7 +243,7 @@ async def test_idle_connection_is_closed_after_its_time() -> None:
 
 
 async def test_busy_connection_outlives_the_idle_time() -> None:
-    client = HttpClient(max_idle_seconds=0.05)
+    client = HttpClient(max_idle_seconds=0.5)
     answer_now = asyncio.Event()
 
     async def behave(peer: Peer) -> None:
