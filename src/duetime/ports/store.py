@@ -182,7 +182,7 @@ class TimerStore(Protocol):
 
     async def get(self, key: TimerKey) -> Timer | None:
         """Like every method that answers a single timer, raises `TimerUnreadable` if this release
-        cannot read it, and then changes nothing."""
+        cannot read it. A write may have taken place then."""
         ...
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:

@@ -11,7 +11,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, applies
 from duetime.ports.store import ConditionalResult
-from duetime.stores.postgres.connections import Connections
+from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.history import write_with_history
 from duetime.stores.postgres.tables import (
     FINISHED_AS_TIMER,
@@ -127,7 +127,7 @@ async def change_if_pending(
     return await _apply(
         connections,
         key,
-        lambda: _write(connections, CHANGE, *change_values(key, change)),
+        lambda: connections.fetch_one(CHANGE, *change_values(key, change)),
         lambda timer: applies(change, timer),
     )
 
@@ -150,29 +150,22 @@ def change_values(key: TimerKey, change: Change) -> list[Any]:
 async def cancel_if_pending(
     connections: Connections, key: TimerKey, now: Instant, history_step: int
 ) -> ConditionalResult | None:
-    async def cancel() -> Timer | None:
+    async def cancel() -> Row | None:
         return await write_with_history(
-            connections, history_step, [now], lambda: _write(connections, CANCEL, *key, now)
+            connections, history_step, [now], lambda: connections.fetch_one(CANCEL, *key, now)
         )
 
     return await _apply(connections, key, cancel)
 
 
 async def remove_if_pending(connections: Connections, key: TimerKey) -> ConditionalResult | None:
-    return await _apply(connections, key, lambda: _write(connections, REMOVE, *key))
-
-
-async def _write(connections: Connections, statement: str, *values: Any) -> Timer | None:
-    """Write a timer and return it. Raises `TimerUnreadable`, and has then written nothing."""
-    async with connections.transaction() as connection:
-        row = await connection.fetchrow(statement, *values)
-        return None if row is None else timer_of(row)
+    return await _apply(connections, key, lambda: connections.fetch_one(REMOVE, *key))
 
 
 async def _apply(
     connections: Connections,
     key: TimerKey,
-    write: Callable[[], Awaitable[Timer | None]],
+    write: Callable[[], Awaitable[Row | None]],
     may_apply: Callable[[Timer], bool] = lambda timer: timer.status is TimerStatus.PENDING,
 ) -> ConditionalResult | None:
     """Write, and answer the timer as it is if the write did not apply.
@@ -182,9 +175,9 @@ async def _apply(
     if not is_storable(key):
         return None
     for _ in range(_MAX_TRIES):
-        written = await write()
-        if written is not None:
-            return ConditionalResult(True, written)
+        row = await write()
+        if row is not None:
+            return ConditionalResult(True, timer_of(row))
         timer = await get_timer(connections, key)
         if timer is None:
             return None

@@ -62,9 +62,7 @@ async def test_answer_that_trickles_does_not_extend_the_timeout(client: HttpClie
             await post(client, server.url(), timeout_seconds=0.1)
 
 
-@pytest.mark.parametrize(
-    ("first_seconds", "second_seconds"), [(5.0, 0.05), (2.0, 1.0), (1.0, 2.0)]
-)
+@pytest.mark.parametrize(("first_seconds", "second_seconds"), [(5.0, 0.05), (1.5, 0.5), (0.5, 1.5)])
 async def test_each_request_on_a_connection_has_its_own_timeout(
     client: HttpClient, first_seconds: float, second_seconds: float
 ) -> None:
