@@ -35,7 +35,7 @@ run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)
 	@$(BIN)/duetime dev $(ARGS)
 
 test: $(DEV) ## Run the tests (ARGS="tests/unit -k name" selects some)
-	$(BIN)/python -m pytest -n auto --maxschedchunk 16 $(ARGS)
+	$(BIN)/python -m pytest -n auto --maxschedchunk 1 $(ARGS)
 
 test-quick: $(DEV) ## Run what needs no server: unit tests and contracts in memory
 	DUETIME_TEST_STORES=memory $(BIN)/python -m pytest -n auto tests/unit \

@@ -35,8 +35,8 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than processors: while one waits for a server, another computes."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than processors: while some wait for servers, others compute."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(tryfirst=True)
