@@ -1,14 +1,12 @@
 """A row that cannot be read is set aside, logged once and shown by the audit; the rest fires."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
-from structlog.typing import EventDict
 
 from duetime.clock import SystemClock
 from duetime.domain.callback import HttpCallback
@@ -37,6 +35,7 @@ from duetime.testing.store_contract.steps import (
     own_shards,
 )
 from duetime.testing.timers import make_timer
+from tests.integration.unreadable_timers import assert_logged_without_content
 
 DAMAGES = {
     "cut off": "UPDATE timers SET callback = substr(callback, 1, 20)",
@@ -63,19 +62,6 @@ def five_timers() -> list[Timer]:
     return [
         make_timer(f"t{n}", execute_at=at(n), created_at=now, callback=CALLBACK) for n in range(5)
     ]
-
-
-def assert_logged_without_content(logs: Sequence[EventDict]) -> None:
-    (line,) = logs
-    assert line["reason"]
-    assert "secret" not in line["reason"]
-    assert {**line, "reason": ""} == {
-        "event": "timer.unreadable",
-        "log_level": "error",
-        "namespace": "default",
-        "id": "t2",
-        "reason": "",
-    }
 
 
 async def audited(path: Path) -> dict[str, tuple[int, str]]:
