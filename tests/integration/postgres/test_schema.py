@@ -201,7 +201,7 @@ class OtherServer:
     async def fetchrow(self, statement: str, *values: Any) -> Row:
         return self._answer
 
-    fetch = fetchval = execute = cursor = transaction = terminate = cast(Any, fetchrow)
+    fetch = fetchval = execute = cursor = transaction = cast(Any, fetchrow)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ async def _redrive(
     connections: Connections, redrives: Sequence[Redrive], now: Instant
 ) -> dict[TimerKey, Timer]:
     """Redrive all, or none if any is unreadable: raises `_SomeUnreadable`."""
-    async with connections.transaction() as connection:
+    async with connections.borrow() as connection, connection.transaction():
         rows = await connection.fetch(REDRIVE, *redrive_values(redrives, now))
         redriven = {timer.key: timer for timer in readable_timers(rows)}
         if len(redriven) < len(rows):

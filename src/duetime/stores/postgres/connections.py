@@ -73,8 +73,6 @@ class Connection(Protocol):
 
     def cursor(self, statement: str, *values: Any) -> AsyncIterable[Row]: ...
 
-    def terminate(self) -> None: ...
-
     def transaction(self, *, isolation: str | None = None, readonly: bool = False) -> Any: ...
 
 
@@ -162,24 +160,6 @@ class Connections:
     async def fetch_value(self, statement: str, *values: Any) -> Any:
         async with self.borrow() as connection:
             return await connection.fetchval(statement, *values)
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection for writes that an error undoes."""
-        async with self.borrow() as connection:
-            await connection.execute("BEGIN")
-            try:
-                yield connection
-            except _USELESS_AFTER:
-                # The connection is closed, which undoes the writes without another wait.
-                raise
-            except BaseException:
-                try:
-                    await connection.execute("ROLLBACK")
-                except DRIVER_ERRORS:
-                    connection.terminate()
-                raise
-            await connection.execute("COMMIT")
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Connection]:
