@@ -132,8 +132,12 @@ class Supervisor:
                     group.create_task(slot.keep_filled())
                 on_started()
                 group.create_task(self._roll_on_request())
-        except* WorkerFailed as failures:
-            raise _first_of(failures) from None
+        except ExceptionGroup as failures:
+            # Not `except*`: early releases of Python 3.11 wrap what such a block raises in a group.
+            failed, others_failed = failures.split(WorkerFailed)
+            if failed is None or others_failed is not None:
+                raise
+            raise _first_of(failed) from None
 
     async def _roll_on_request(self) -> None:
         while True:

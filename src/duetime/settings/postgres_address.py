@@ -97,8 +97,11 @@ class PostgresAddress:
 
 
 def _split(text: str) -> tuple[SplitResult, list[tuple[str, str]]]:
+    scheme, _, rest = text.partition("://")
+    netloc = re.split(r"[/?#]", rest, maxsplit=1)[0]
     try:
-        parts = urlsplit(text)
+        # Newer Pythons refuse brackets around only one of several hosts.
+        parts = urlsplit(f"{scheme}://{rest.removeprefix(netloc)}")._replace(netloc=netloc)
         query = parse_qsl(parts.query, strict_parsing=True) if parts.query else []
     except ValueError:
         raise ValueError(_ACCEPTED) from None
