@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from msgspec.structs import asdict, replace
@@ -26,8 +26,8 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.errors import Unavailable
-from duetime.engine import Cluster, Engine, EngineOptions
-from duetime.local_process import is_gone, process_name
+from duetime.engine import Engine, EngineOptions
+from duetime.local_process import process_name
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
@@ -37,18 +37,11 @@ from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Name
 from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
-from duetime.settings import (
-    MemoryStoreSettings,
-    PostgresStoreSettings,
-    Settings,
-    SqliteStoreSettings,
-)
-from duetime.stores.memory import MemoryStore
-from duetime.stores.sqlite import SqliteStore
+from duetime.settings import Settings
+from duetime.store_adapters import cluster_of, store_name, store_of
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
-    from duetime.stores.postgres import PostgresOptions, PostgresStore
 
 _log = structlog.get_logger()
 
@@ -61,9 +54,6 @@ GARBAGE_THRESHOLD = 50_000
 Python's 700 would make it look hundreds of times a second."""
 
 ANY_ADDRESS = ("0.0.0.0", "::")
-
-SHORTEST_PARTITION_SECONDS = 3_600
-LONGEST_PARTITION_SECONDS = 30 * 86_400
 
 
 class Duetime:
@@ -97,7 +87,7 @@ class Duetime:
         raised after everything is closed again."""
         _tune_interpreter()
         await self._store.open()
-        _log.info("store.opened", database=_name_of(self._settings))
+        _log.info("store.opened", database=store_name(self._settings))
         try:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
@@ -138,14 +128,14 @@ class Duetime:
 def assemble(settings: Settings) -> Duetime:
     """Put a service process together. Nothing is opened, connected or started yet."""
     clock = SystemClock()
-    store = _store(settings)
+    store = store_of(settings)
     options = _engine_options(settings, clock)
     nats = _nats_connection(settings, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
     destination = _destination(settings, clock, nats, events)
     known = KnownNamespaces()
-    cluster = _cluster(settings, store, clock)
+    cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
@@ -279,68 +269,6 @@ def _tune_interpreter() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
-
-
-def _store(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
-    match settings.store:
-        case SqliteStoreSettings(path=path):
-            return SqliteStore(path)
-        case MemoryStoreSettings():
-            return MemoryStore()
-        case PostgresStoreSettings() as postgres:
-            # Imported here, so that SQLite starts without waiting for the driver.
-            from duetime.stores.postgres import PostgresStore
-
-            return PostgresStore(postgres_options(postgres, settings.retention_days))
-        case _ as unreachable:
-            assert_never(unreachable)
-
-
-def _cluster(
-    settings: Settings, store: "SqliteStore | MemoryStore | PostgresStore", clock: SystemClock
-) -> Cluster | None:
-    if not isinstance(settings.store, PostgresStoreSettings):
-        return None
-    from duetime.stores.postgres import PostgresSignals, PostgresStore
-
-    assert isinstance(store, PostgresStore)
-    return Cluster(
-        members=store,
-        signals=PostgresSignals(postgres_options(settings.store, settings.retention_days), clock),
-        is_gone=lambda facts: is_gone(facts.process),
-    )
-
-
-def postgres_options(store: PostgresStoreSettings, retention_days: float) -> "PostgresOptions":
-    from duetime.stores.postgres import PostgresOptions
-
-    return PostgresOptions(
-        url=store.url,
-        schema=store.schema,
-        pool_size=store.pool_size,
-        statement_timeout_seconds=store.statement_timeout_seconds,
-        history_partition_seconds=_history_partition_seconds(retention_days),
-    )
-
-
-def _history_partition_seconds(retention_days: float) -> int:
-    """An eighth of the retention: whole partitions are dropped, so timers stay that much longer."""
-    if retention_days == 0:
-        return LONGEST_PARTITION_SECONDS
-    eighth = round(retention_days * 86_400 / 8)
-    return min(max(eighth, SHORTEST_PARTITION_SECONDS), LONGEST_PARTITION_SECONDS)
-
-
-def _name_of(settings: Settings) -> str:
-    match settings.store:
-        case SqliteStoreSettings(path=path):
-            return str(path.absolute())
-        case MemoryStoreSettings():
-            return "memory"
-        case PostgresStoreSettings(place=place, schema=schema):
-            return f"postgresql://{place}, schema {schema}"
-        case _ as unreachable:
-            assert_never(unreachable)
 
 
 def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:

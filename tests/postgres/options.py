@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from duetime.composition import postgres_options
 from duetime.settings import PostgresStoreSettings, load_settings
+from duetime.store_adapters import postgres_options
 from duetime.stores.postgres import PostgresOptions
 
 

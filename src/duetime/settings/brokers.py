@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from duetime.settings.broker_address import host_in_url
-from duetime.settings.definitions import BrokerParts
+from duetime.settings.connection_definitions import BrokerParts
 from duetime.settings.given_values import GivenValues
 from duetime.settings.values import BrokerSettings, NatsBrokerSettings, NatsSettings
 

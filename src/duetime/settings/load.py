@@ -7,7 +7,8 @@ from pathlib import Path
 from duetime.domain.errors import SettingsError
 from duetime.domain.limits import MIN_API_KEY_CHARACTERS
 from duetime.settings.brokers import NatsAccess
-from duetime.settings.definitions import BrokerParts, LoadingSettings, Settings, StoreParts
+from duetime.settings.connection_definitions import BrokerParts, StoreParts
+from duetime.settings.definitions import LoadingSettings, Settings
 from duetime.settings.given_values import GivenValues
 from duetime.settings.namespaces import merged_namespaces
 from duetime.settings.store import read_store

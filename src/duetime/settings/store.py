@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 
-from duetime.settings.definitions import StoreParts
+from duetime.settings.connection_definitions import StoreParts
 from duetime.settings.given_values import GivenValues
 from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import (

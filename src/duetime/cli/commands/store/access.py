@@ -60,7 +60,7 @@ def inspector_of(
 
             return SqliteInspector(path)
         case PostgresStoreSettings():
-            from duetime.composition import postgres_options
+            from duetime.store_adapters import postgres_options
             from duetime.stores.postgres.inspector import PostgresInspector
 
             return PostgresInspector(postgres_options(store, settings.retention_days))

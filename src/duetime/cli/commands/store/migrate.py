@@ -57,7 +57,7 @@ async def _migrate_sqlite(path: Path, check: bool) -> None:
 async def _migrate_postgres(
     store: PostgresStoreSettings, retention_days: float, check: bool
 ) -> None:
-    from duetime.composition import postgres_options
+    from duetime.store_adapters import postgres_options
     from duetime.stores.postgres import schema
 
     options = postgres_options(store, retention_days)
