@@ -80,16 +80,19 @@ class DueReader(BackgroundLoop):
             await self._sleep_until_due(batch.next_due_at)
 
     async def _claim(self, limit: int) -> ClaimBatch:
-        leases = self._leases.claimable
         if self._claims_may_be_lost or self._poll_asked or self._deliveries.has_dropped:
-            await self._find_lost_claims(leases)
+            # Reset before the search: a shard taken meanwhile asks for another poll.
+            self._poll_asked = False
+            await self._find_lost_claims(self._leases.claimable)
+        # Read at the same moment as the announcements: one of a shard that was taken during the
+        # search is for a claim under these leases.
+        leases = self._leases.claimable
         since = self._since()
         announced_at = self._wakeups.take_announced()
         if self._clock.monotonic() >= self._look_at_all_seconds or (
             since is not None and announced_at is not None and announced_at < since
         ):
             self._complete_until = since = None
-        self._poll_asked = False
         now = self._clock.now()
         until = plus_ms(now, self._horizon_ms)
         self._claims_may_be_lost = True

@@ -14,7 +14,7 @@ from duetime.domain.namespace import (
     NamespaceOptions,
 )
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.engine import Engine
 from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
@@ -34,6 +34,8 @@ class WatchedStore(MemoryStore):
         self._clock = clock
         self.away = False
         self.claim_seconds = 0.0
+        self.search_seconds = 0.0
+        """Time that the search for lost claims takes."""
         self.settle_seconds = 0.0
         self.claims: list[tuple[Instant, Instant, int, int]] = []
         """For each claim: now, until, limit, and the number of claims."""
@@ -56,6 +58,10 @@ class WatchedStore(MemoryStore):
         )
         self.claims.append((now, until_inclusive, limit, len(batch.claims)))
         return batch
+
+    async def executing(self, leases: Leases) -> Sequence[Claim]:
+        await self._take(self.search_seconds)
+        return await super().executing(leases)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         await self._take(self.settle_seconds)

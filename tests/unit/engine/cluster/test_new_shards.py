@@ -52,6 +52,22 @@ async def test_timers_due_before_the_shard_had_an_owner_are_found() -> None:
 
 
 @on_virtual_time
+async def test_a_shard_taken_during_the_search_for_lost_claims_is_claimed_from_at_once() -> None:
+    """The search goes by the shards held when it began; a second one is taken while it runs."""
+    bench = EngineBench(poll_seconds=3_600)
+    await bench.start()
+    await bench.store.add_namespace(Namespace("first", 17))
+    await bench.engine.own_new_shards()
+    bench.store.search_seconds = 0.1
+    await bench.store.add_namespace(Namespace("second", 64))
+    await bench.create_many("t", [bench.at(0.05)] * 200, namespace="second", num_shards=64)
+    await bench.clock.sleep(0.01)
+    await bench.engine.own_new_shards()
+    await bench.clock.sleep(0.5)
+    assert await bench.count(TimerStatus.COMPLETED) == 200
+
+
+@on_virtual_time
 async def test_without_new_shards_nothing_changes() -> None:
     bench = EngineBench()
     await bench.start()
