@@ -25,6 +25,9 @@ _Methods = dict[str, Endpoint]
 class RouterV1:
     """Matches the path as sent, because an id may contain slashes, encoded or not.
 
+    Two operations may match the same path, and the method decides: a POST to a path that ends in
+    `/cancel` cancels a timer, and a GET reads the timer whose id ends so.
+
     The key is checked before anything else of a request is read. A query parameter that the
     operation does not read is refused, so that `?dryRun=true` is never silently ignored.
     """
@@ -47,10 +50,11 @@ class RouterV1:
         await answer_request(self._answer, self._explain, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        methods = self._methods_of(scope)
-        if methods is None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        methods = self._methods_of(scope, method)
+        if not methods:
             return no_such_path(self._clock.now())
-        endpoint = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        endpoint = methods.get(method)
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
         if endpoint.operation.needs_key:
@@ -59,17 +63,22 @@ class RouterV1:
             parameters(scope["query_string"], _NO_PARAMETERS)
         return await endpoint.handle(scope, receive)
 
-    def _methods_of(self, scope: Scope) -> _Methods | None:
+    def _methods_of(self, scope: Scope, method: str) -> _Methods:
+        """The operations of the path, by method: those that have `method` come first."""
         path: bytes = scope["raw_path"].partition(b"?")[0]
-        methods = self._exact.get(path)
-        if methods is not None:
-            return methods
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact
+        others: _Methods = {}
         for pattern, methods in self._patterns.items():
             match = pattern.fullmatch(path)
-            if match is not None:
+            if match is None:
+                continue
+            if method in methods:
                 scope["path_params"] = match.groupdict()
                 return methods
-        return None
+            others = others | methods
+        return others
 
     def _explain(self, error: Exception, scope: Scope) -> Answer:
         return error_answer(error, scope, self._clock.now())

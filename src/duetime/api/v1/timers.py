@@ -91,6 +91,13 @@ class TimersV1:
         body = decode_selected_update(await self._body(scope, receive))
         return await self._change(key_of(body), body)
 
+    async def cancel(self, scope: Scope, receive: Receive) -> Answer:
+        return self._answer(await self._service.cancel(key_in_path(scope)))
+
+    async def cancel_selected(self, scope: Scope, receive: Receive) -> Answer:
+        body = decode_selection(await self._body(scope, receive))
+        return self._answer(await self._service.cancel(key_of(body)))
+
     async def delete(self, scope: Scope, receive: Receive) -> Answer:
         await self._service.remove(key_in_path(scope))
         return NO_CONTENT

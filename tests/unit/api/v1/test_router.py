@@ -16,6 +16,8 @@ async def test_the_key_is_checked_first(bench: V1Bench) -> None:
         ("POST", f"{BASE}/batch"),
         ("POST", f"{BASE}/import"),
         ("POST", f"{BASE}/redrive"),
+        ("POST", f"{BASE}/cancel"),
+        ("POST", f"{BASE}/default/x/cancel"),
     ]:
         reply = await call(bench.app, method, path, [b"not json"])
         assert error_of(reply) == (401, "UNAUTHORIZED", "missing or invalid X-API-Key")
@@ -69,6 +71,8 @@ async def test_white_space_around_the_key_is_not_part_of_it(bench: V1Bench, arou
         ("POST", f"{BASE}/get"),
         ("POST", f"{BASE}/update"),
         ("POST", f"{BASE}/delete"),
+        ("POST", f"{BASE}/cancel"),
+        ("POST", f"{path_of('default', 'one')}/cancel"),
         ("POST", f"{BASE}/batch"),
         ("POST", f"{BASE}/redrive"),
         ("GET", path_of("default", "one")),

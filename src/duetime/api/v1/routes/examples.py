@@ -68,6 +68,13 @@ FAILED_TIMER = {
     "nextAttemptAt": None,
 }
 
+CANCELED_TIMER = {
+    **TIMER,
+    "updatedAt": "2029-12-31T11:00:00Z",
+    "status": "canceled",
+    "nextAttemptAt": None,
+}
+
 SELECTION = {"namespace": NAMESPACE, "timerId": TIMER_ID}
 
 UPDATE = {"executeAt": NEXT_EXECUTE_AT, "payload": {"userId": "user123", "action": "remind again"}}

@@ -76,6 +76,13 @@ NOT_PENDING = _failure(
     "cannot update timer with status 'completed'",
     {"status": "completed"},
 )
+NOT_CANCELABLE = _failure(
+    "409",
+    "The timer has fired, or an attempt is under way.",
+    "TIMER_NOT_PENDING",
+    "cannot cancel timer with status 'executing'",
+    {"status": "executing"},
+)
 NOT_FAILED = _failure(
     "409",
     "The timer has not failed.",

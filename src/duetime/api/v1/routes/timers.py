@@ -66,6 +66,7 @@ _LINKS = links(
     {"namespace": "$response.body#/namespace", "timerId": "$response.body#/id"},
     get="getTimerV1",
     update="updateTimerV1",
+    cancel="cancelTimerV1",
     delete="deleteTimerV1",
 )
 
@@ -95,6 +96,8 @@ _CHANGED = with_failures(
     failures.TOO_LARGE,
 )
 
+_CANCELED = ok("The canceled timer.", TimerAnswer, {"Canceled": examples.CANCELED_TIMER})
+
 TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
     Operation(
         id="createTimerV1",
@@ -104,9 +107,9 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         tag=TIMERS,
         summary="Create a timer",
         description="The answer comes once the timer is durable. Repeating a request is safe: the "
-        "answer is the existing timer. If a different timer has the id, the request is refused and "
-        "`details.fields` names the members that differ. `executeAt` may be at most "
-        f"{MAX_DELAY_YEARS} years ahead.",
+        "answer is the existing timer, even if it has fired or was canceled since. If a different "
+        "timer has the id, the request is refused and `details.fields` names the members that "
+        f"differ. `executeAt` may be at most {MAX_DELAY_YEARS} years ahead.",
         body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
         responses=with_failures(
             _created(
@@ -172,12 +175,30 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         responses=_CHANGED,
     ),
     Operation(
+        id="cancelTimerV1",
+        method="POST",
+        path="/api/v1/timers/{namespace}/{timerId}/cancel",
+        handler=TimersV1.cancel,
+        tag=TIMERS,
+        summary="Cancel a pending timer",
+        description="After an answer of 200 the timer never fires. It stays, as `canceled`, for as "
+        "long as finished timers are kept: canceling it again succeeds, and repeating its create "
+        "returns the canceled timer. Use this where a create may be delivered twice; `DELETE` "
+        "forgets the timer instead. A body is not read.",
+        parameters=_KEY,
+        responses=with_failures(
+            _CANCELED, failures.NO_NAMESPACE, failures.NOT_FOUND, failures.NOT_CANCELABLE
+        ),
+    ),
+    Operation(
         id="deleteTimerV1",
         method="DELETE",
         path="/api/v1/timers/{namespace}/{timerId}",
         handler=TimersV1.delete,
         tag=TIMERS,
         summary="Delete a pending timer",
+        description="Forgets the timer. A create that is delivered once more afterwards makes the "
+        "timer anew; cancel it instead if that may happen.",
         parameters=_KEY,
         responses=with_failures(
             _DELETED, failures.NO_NAMESPACE, failures.NOT_FOUND, failures.NOT_PENDING
@@ -191,8 +212,8 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         tag=TIMERS,
         summary="Create a timer, or replace a pending one",
         description="A pending timer with the same id is replaced: its old version never fires. A "
-        "timer that is no longer pending is returned if it is equal, and the request is refused "
-        "if not.",
+        "timer that is no longer pending, a canceled one included, is returned if it is equal, and "
+        "the request is refused if not.",
         body=Body(CreateBody, {"Full": examples.CREATE}),
         responses=with_failures(
             _created(
@@ -232,6 +253,22 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         description="Besides the members that name the timer, at least one other is required.",
         body=Body(SelectedUpdateBody, {"New instant": examples.SELECTION | examples.UPDATE}),
         responses=_CHANGED,
+    ),
+    Operation(
+        id="cancelSelectedTimerV1",
+        method="POST",
+        path="/api/v1/timers/cancel",
+        handler=TimersV1.cancel_selected,
+        tag=TIMERS,
+        summary="Cancel a pending timer named in the body",
+        body=_SELECTION,
+        responses=with_failures(
+            _CANCELED,
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+            failures.NOT_CANCELABLE,
+            failures.TOO_LARGE,
+        ),
     ),
     Operation(
         id="deleteSelectedTimerV1",

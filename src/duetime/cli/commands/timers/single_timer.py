@@ -72,11 +72,11 @@ def cancel(
 ) -> None:
     """Cancel a pending timer. Once this succeeds, the timer will never fire.
 
-    A timer that is canceled by namespace, or by an id that is not a UUID, is forgotten at once.
-    A timer of the bus is canceled instead and keeps its id.
+    The timer stays, as canceled: repeating this command succeeds, and repeating the command that
+    created the timer does not bring it back.
     """
     timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
-    show_timer("Timer canceled.", timer.request("DELETE"), as_json=as_json)
+    show_timer("Timer canceled.", timer.cancel(), as_json=as_json)
 
 
 def update(
@@ -205,6 +205,11 @@ class _SingleTimer:
 
     def request(self, method: str, *, body: object = None) -> object:
         return self._client.request(method, self._path, body=body)
+
+    def cancel(self) -> object:
+        if self.is_v1:
+            return self._client.request("POST", f"{self._path}/cancel")
+        return self._client.request("DELETE", self._path)
 
 
 def _v1_path(namespace: str | None, id: str) -> str:

@@ -85,10 +85,14 @@ def test_a_v1_timer_is_shown_like_a_platform_timer(server: ScriptedServer) -> No
     assert msgspec.json.decode(output) == timer()
 
 
-def test_cancel_sends_a_delete(server: ScriptedServer) -> None:
-    server.answer("DELETE", ORDER, None, status=204)
+def test_cancel_keeps_the_timer(server: ScriptedServer) -> None:
+    server.answer("POST", f"{ORDER}/cancel", timer(status="canceled"))
     result = invoke("cancel", "order-17", "--namespace", "orders")
-    assert (result.exit_code, result.stdout) == (0, "Timer canceled.\n")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Timer canceled.\nid: order-17\n")
+    assert "status: canceled" in result.stdout.splitlines()
+    invoke("cancel", UUID)
+    assert [request.method for request in server.requests] == ["POST", "DELETE"]
 
 
 def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
