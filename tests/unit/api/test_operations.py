@@ -33,7 +33,7 @@ PATHS = {example_path(operation): operation.path for operation in ALL}
 
 
 def methods_of(path: str) -> set[str]:
-    methods = {operation.method for operation in ALL if operation.path == path}
+    methods: set[str] = {each.method for each in ALL if each.path == path}
     if path.endswith("}/cancel"):
         # An id may end in "/cancel", and only POST is not used on the path of a timer.
         methods |= methods_of(path.removesuffix("/cancel"))
