@@ -26,8 +26,11 @@ class Hang:
     """Take the request and never answer."""
 
 
+@dataclass(frozen=True, slots=True)
 class Close:
     """Take the request and close the connection without an answer."""
+
+    delay_seconds: float = 0.0
 
 
 Reaction = Answer | Hang | Close
@@ -188,7 +191,7 @@ class _Connection(asyncio.Protocol):
                     loop.call_later(reaction.delay_seconds, self._transport.write, data)
                 else:
                     self._transport.write(data)
-            case Close():
-                self._transport.close()
+            case Close(delay_seconds=delay_seconds):
+                asyncio.get_running_loop().call_later(delay_seconds, self._transport.close)
             case Hang():
                 pass

@@ -26,6 +26,12 @@ PONG_SECONDS = 10
 MAX_UNANSWERED_PINGS = 2
 """Unanswered PINGs allowed before the connection is dropped."""
 
+LATE_SECONDS = 0.1
+"""Lateness of a timeout that shows that this process stood still."""
+
+READING_SECONDS = 0.5
+"""Time to read what arrived while this process stood still."""
+
 CLOSE_SECONDS = 1
 MAX_REFUSED_KINDS = 100
 
@@ -217,8 +223,11 @@ class Session:
     async def _flush_once(self) -> str | None:
         """Returns the problem of the connection, or None."""
         pong = await self._client.ping()
+        due_at = self._loop.time() + PONG_SECONDS
         # Unlike a timeout around the future, this does not cancel it.
         done, _ = await asyncio.wait({pong}, timeout=PONG_SECONDS)
+        if not done and self._stood_still(due_at):
+            done, _ = await asyncio.wait({pong}, timeout=READING_SECONDS)
         if not done:
             return f"no answer for {PONG_SECONDS} s"
         for _, future in self._being_flushed:
@@ -229,15 +238,32 @@ class Session:
 
     async def _within(self, timeout_seconds: float, future: "asyncio.Future[ResultT]") -> ResultT:
         # Several times faster than asyncio.timeout, and there may be many.
-        timeout = self._loop.call_later(timeout_seconds, self._time_out, future, timeout_seconds)
+        due_at = self._loop.time() + timeout_seconds
+        timeout = self._loop.call_at(due_at, self._time_out, future, timeout_seconds, due_at)
         try:
             return await future
         finally:
             timeout.cancel()
 
-    def _time_out(self, future: "asyncio.Future[Any]", timeout_seconds: float) -> None:
+    def _time_out(
+        self, future: "asyncio.Future[Any]", timeout_seconds: float, due_at: float
+    ) -> None:
+        if future.done():
+            return
+        if self._stood_still(due_at):
+            again_at = self._loop.time() + READING_SECONDS
+            self._loop.call_at(again_at, self._give_up, future, timeout_seconds)
+        else:
+            self._give_up(future, timeout_seconds)
+
+    def _give_up(self, future: "asyncio.Future[Any]", timeout_seconds: float) -> None:
         if not future.done():
             future.set_exception(timed_out(self._server, timeout_seconds))
+
+    def _stood_still(self, due_at: float) -> bool:
+        """Whether a timeout that was due at `due_at` comes so late that the answer may have come
+        in time and not be read yet."""
+        return self._loop.time() - due_at > LATE_SECONDS
 
     async def _take_reply(self, message: Msg) -> None:
         waiting = self._awaiting_reply.get(message.subject[len(self._inbox) :])

@@ -42,6 +42,20 @@ async def test_a_failed_callback_is_not_tried_again(
     assert [request.target for request in receiver.requests] == [*failures, "/later"]
 
 
+async def test_a_callback_that_is_cut_off_after_a_while_is_not_repeated(
+    api: httpx.AsyncClient, receiver: CallbackReceiver
+) -> None:
+    # The same connection carries both callbacks, so the second one reuses it.
+    receiver.script("/slow", Close(delay_seconds=1.2))
+    await wait_for_status(api, await create_soon(api, f"{receiver.url}/quick"), "completed")
+    timer_id = await create_soon(api, f"{receiver.url}/slow")
+    timer = await wait_for_status(api, timer_id, "completed", "failed")
+    last_error = "connection closed before an answer"
+    assert (timer["status"], timer["last_error"]) == ("failed", last_error)
+    assert [attempt["outcome"] for attempt in timer["attempts"]] == ["failed"]
+    assert len(receiver.of("/slow")) == 1
+
+
 async def test_a_callback_without_an_answer_times_out(
     tmp_path: Path, database: Database, receiver: CallbackReceiver
 ) -> None:

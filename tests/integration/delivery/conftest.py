@@ -24,7 +24,7 @@ def ssl_context() -> ssl.SSLContext:
 
 @pytest.fixture
 async def destination(ssl_context: ssl.SSLContext) -> AsyncIterator[HttpDestination]:
-    client = HttpClient(ssl_context=ssl_context, max_idle_seconds=60)
+    client = HttpClient(ssl_context=ssl_context, max_idle_seconds=60, stale_seconds=60)
     destination = HttpDestination(client, VirtualClock(), default_timeout_ms=5_000)
     yield destination
     await destination.close()

@@ -50,15 +50,18 @@ class HttpClient:
         *,
         answer_limit_bytes: int = MAX_ANSWER_BYTES,
         max_idle_seconds: float = 4.0,
+        stale_seconds: float = 1.0,
         connect_timeout_seconds: float = 10.0,
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        """`ssl_context` is used unchanged, so the caller chooses verification and ALPN.
+        """A reused connection is stale if it ends within `stale_seconds` after the request.
+
+        `ssl_context` is used unchanged, so the caller chooses verification and ALPN.
 
         `resolve` decides which addresses may be connected to; see `Resolve`.
         """
-        self._pool = ConnectionPool(max_idle_seconds)
+        self._pool = ConnectionPool(max_idle_seconds, stale_seconds)
         self._connector = Connector(
             self._pool,
             answer_limit_bytes=answer_limit_bytes,

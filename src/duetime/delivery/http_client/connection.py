@@ -14,9 +14,17 @@ from duetime.delivery.http_client.failures import (
     loss_problem,
 )
 
+_TURNS_BEFORE_GIVING_UP = 2
+"""Turns of the loop between the end of the timeout and the failure. uvloop may run both the timers
+and the callbacks of a turn before it reads sockets, so only the second turn is sure to follow."""
+
 
 class ConnectionOwner(Protocol):
     """Where a connection reports that it is new, idle or lost: `ConnectionPool`."""
+
+    stale_seconds: float
+    """Time after the request within which the loss of a reused connection means that the peer had
+    closed it before."""
 
     def add(self, connection: "Connection") -> None: ...
 
@@ -177,8 +185,12 @@ class Connection(asyncio.Protocol):
     def _loss(self, error: Exception | None) -> ConnectionLost:
         answer_started = self._reader.received_bytes > 0
         problem = loss_problem(error, answer_started)
-        is_stale = self._used_before and not answer_started
-        return StaleConnection(problem) if is_stale else ConnectionLost(problem)
+        if self._used_before and not answer_started:
+            # A reused connection needs no opening, so its request is written when its time starts.
+            written_at = self._deadline - self._timeout_seconds
+            if self.loop.time() - written_at < self._pool.stale_seconds:
+                return StaleConnection(problem)
+        return ConnectionLost(problem)
 
     def _watch(self, deadline: float) -> None:
         if self._timer is not None:
@@ -194,5 +206,18 @@ class Connection(asyncio.Protocol):
             return
         if self._deadline > self._watched_deadline:
             self._watch(self._deadline)
+        else:
+            self._give_up(self._waiter, _TURNS_BEFORE_GIVING_UP)
+
+    def _give_up(self, waiter: asyncio.Future[HttpAnswer], turns: int) -> None:
+        """Fail the exchange of `waiter`, unless its answer is read within the next turns.
+
+        After a pause of this process the deadline may be long over, while an answer that came in
+        time still waits in the socket.
+        """
+        if self._waiter is not waiter:
+            return
+        if turns:
+            self.loop.call_soon(self._give_up, waiter, turns - 1)
         else:
             self._fail(TimedOut(self._timeout_seconds))

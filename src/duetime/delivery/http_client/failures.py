@@ -25,7 +25,7 @@ class ConnectionLost(DeliveryFailure):
 
 
 class StaleConnection(ConnectionLost):
-    """A kept-alive connection ended before any byte of the answer.
+    """A kept-alive connection ended right after the request, before any byte of the answer.
 
     Most likely the peer closed it while the request was on its way and never saw the request.
     That is not certain, so the caller decides whether to send it again.

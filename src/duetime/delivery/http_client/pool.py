@@ -16,7 +16,8 @@ class ConnectionPool:
     request at a time, and is never taken after its expiry.
     """
 
-    def __init__(self, max_idle_seconds: float) -> None:
+    def __init__(self, max_idle_seconds: float, stale_seconds: float) -> None:
+        self.stale_seconds = stale_seconds
         self._max_idle_seconds = max_idle_seconds
         self._idle: dict[str, list[Connection]] = {}
         self._open: set[Connection] = set()

@@ -1,6 +1,8 @@
 """Timeouts, cancellation and closing: nothing hangs, and no half-used connection survives."""
 
 import asyncio
+import socket
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -20,6 +22,7 @@ from tests.integration.delivery.http_client.servers import (
     post,
     serve,
 )
+from tests.pausing_loop import PausingSelector
 
 
 def stall_after(part: bytes) -> Behaviour:
@@ -79,6 +82,38 @@ async def test_each_request_on_a_connection_has_its_own_timeout(
             await post(client, server.url(), timeout_seconds=second_seconds)
         assert second_seconds - 0.01 <= loop.time() - began_at < second_seconds + 1
         assert len(server.peers) == 1
+
+
+def test_answer_that_waits_in_the_socket_counts_after_the_timeout() -> None:
+    def answer_two_requests(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            for _ in range(2):
+                connection.recv(65_536)
+                connection.send(OK)
+            while connection.recv(65_536):
+                pass
+
+    async def send_three_requests(url: str) -> None:
+        client = HttpClient()
+        await post(client, url, None)
+        second = asyncio.create_task(post(client, url, None, timeout_seconds=0.1))
+        # Right after the request is written.
+        asyncio.get_running_loop().call_soon(selector.pause, 0.15)
+        assert (await second).status == 200
+        # The connection is clean, so the third request waits on it for its own timeout.
+        with pytest.raises(TimedOut):
+            await post(client, url, None, timeout_seconds=0.1)
+        await client.close()
+
+    selector = PausingSelector()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        # In a thread of its own, because the loop stands still while the answer arrives.
+        server = threading.Thread(target=answer_two_requests, args=[listener])
+        server.start()
+        with asyncio.Runner(loop_factory=selector.new_loop) as runner:
+            runner.run(send_three_requests(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
+        server.join()
 
 
 async def test_timeout_while_the_request_is_being_written(client: HttpClient) -> None:

@@ -1,6 +1,7 @@
 """Connections are reused only while that is safe."""
 
 import asyncio
+import ssl
 
 import pytest
 
@@ -43,6 +44,23 @@ async def test_stale_connection_is_reported_and_replaced(client: HttpClient, end
         assert (await post(client, server.url(), b"second")).status == 200
         seen = [[request.body for request in peer.requests] for peer in server.peers]
         assert seen == [[b"first", b"second"], [b"second"]]
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [("close", "connection closed before an answer"), ("reset", "connection reset")],
+)
+async def test_late_loss_of_a_reused_connection_is_a_failure(
+    ssl_context: ssl.SSLContext, end: str, message: str
+) -> None:
+    client = HttpClient(ssl_context=ssl_context, stale_seconds=0.0)
+    async with serve(answer_once_then(end)) as server:
+        await post(client, server.url())
+        with pytest.raises(ConnectionLost) as caught:
+            await post(client, server.url())
+        assert (type(caught.value), str(caught.value)) == (ConnectionLost, message)
+        assert [len(peer.requests) for peer in server.peers] == [2]
+    await client.close()
 
 
 @pytest.mark.parametrize(
