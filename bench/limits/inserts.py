@@ -20,8 +20,8 @@ from bench.harness.child import Child, answer_parent
 from bench.harness.create_bodies import PAYLOAD_BYTES, payload_text, random_id
 from bench.harness.load_generator import RandomInstants
 from bench.stores.store_under_test import StoreUnderTest
-from duetime.stores.sqlite.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB
+from duetime.stores.sqlite.disk.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT
 
 SCHEMA = "bench_insert_limit"
 STRETCH = 50_000

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 ResultT = TypeVar("ResultT")
 
+STORAGE_FAILED_STATUS = 74
+"""Exit status of a process that ended itself because its storage failed (EX_IOERR)."""
+
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

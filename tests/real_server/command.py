@@ -102,6 +102,10 @@ class Command:
     async def end(self, number: signal.Signals) -> int:
         """Send the signal and wait for the exit status."""
         self._process.send_signal(number)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """The exit status of a command that ends by itself."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             output, errors = await self._process.communicate()
         self.lines.extend(output.decode().splitlines())

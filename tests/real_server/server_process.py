@@ -96,6 +96,10 @@ class ServerProcess:
         self._running().kill()
         await self._wait()
 
+    async def ended(self) -> int:
+        """The exit status of a server that ends by itself."""
+        return await self._wait()
+
     def pause(self) -> None:
         self._running().send_signal(signal.SIGSTOP)
 

@@ -7,6 +7,8 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
+from duetime.event_loop import STORAGE_FAILED_STATUS
+
 PIPE_WIDTH = 200
 """Columns in a file or a pipe, where tables need not fit a terminal."""
 
@@ -20,6 +22,9 @@ class ExitCode(IntEnum):
 
     UNREACHABLE = 3
     """The server, the store or the broker cannot be reached."""
+
+    STORAGE_FAILED = STORAGE_FAILED_STATUS
+    """The storage failed while the service ran; nothing is lost, and it can be started again."""
 
 
 def console() -> Console:

@@ -9,8 +9,8 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from duetime.stores.sqlite.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT, Checkpointer
 from duetime.stores.sqlite.connections import connect
+from duetime.stores.sqlite.disk.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT, Checkpointer
 from tests.polling import poll
 
 PAGE_BYTES = 4_096
@@ -27,6 +27,10 @@ class Disk:
         self.tries += 1
         if self.tries == 1:
             raise MemoryError
+
+
+def must_not_end(event: str, error: BaseException) -> None:
+    pytest.fail(f"{event}: {error!r}")
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ async def test_an_unexpected_error_does_not_end_checkpoints(
     with (
         capture_logs() as logs,
         path.open("rb") as file,
-        closing(Checkpointer(path, file.fileno(), writing)) as checkpoints,
+        closing(Checkpointer(path, file.fileno(), writing, must_not_end)) as checkpoints,
     ):
         inserts = iter([INSERT] * 10)
 

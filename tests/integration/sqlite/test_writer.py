@@ -8,7 +8,6 @@ from typing import Any
 
 import apsw
 import pytest
-from structlog.testing import capture_logs
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.namespace import Namespace
@@ -19,6 +18,7 @@ from duetime.stores.sqlite.connections import Transaction, connect
 from duetime.stores.sqlite.writer import BatchOperation, Writer
 from duetime.testing.store_contract.steps import at, create
 from duetime.testing.timers import make_timer
+from tests.polling import PATIENCE_SECONDS
 
 INSERT = "INSERT INTO written VALUES (?)"
 
@@ -46,9 +46,27 @@ def connection(path: Path) -> Iterator[apsw.Connection]:
         yield connection
 
 
+class Failures:
+    """Stands for the end of the process: keeps the event and the error that would end it."""
+
+    def __init__(self) -> None:
+        self.reported: asyncio.Future[tuple[str, BaseException]] = asyncio.Future()
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, event: str, error: BaseException) -> None:
+        self._loop.call_soon_threadsafe(self.reported.set_result, (event, error))
+
+
 @pytest.fixture
-async def writer(connection: apsw.Connection, hook: Hook) -> AsyncIterator[Writer]:
-    writer = Writer(connection, hook)
+async def failures() -> Failures:
+    return Failures()
+
+
+@pytest.fixture
+async def writer(
+    connection: apsw.Connection, hook: Hook, failures: Failures
+) -> AsyncIterator[Writer]:
+    writer = Writer(connection, failures, hook)
     yield writer
     await writer.close()
 
@@ -133,74 +151,89 @@ async def test_an_error_of_an_operation_is_its_callers(
     assert written(path) == [1]
 
 
+async def ends_the_process(
+    writer: Writer, failures: Failures, operation: Callable[[Transaction], None]
+) -> tuple[str, BaseException]:
+    """The failure that the operation leads to. The operation gets no answer."""
+    unanswered = asyncio.ensure_future(writer.submit(operation))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        failure = await failures.reported
+    assert not unanswered.done()
+    unanswered.cancel()
+    return failure
+
+
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()], ids=["exit", "interrupt"])
-async def test_a_writer_that_stops_leaves_nobody_waiting(
-    writer: Writer, path: Path, error: BaseException
+async def test_a_writer_that_stops_ends_the_process(
+    writer: Writer, path: Path, failures: Failures, error: BaseException
 ) -> None:
-    with capture_logs() as logs:
-        async with asyncio.timeout(10):
-            results = await asyncio.gather(
-                writer.submit(raising(error)),
-                *(writer.submit_batch(INSERTS, [n]) for n in range(500)),
-                return_exceptions=True,
-            )
-    assert {type(result) for result in results} == {StoreUnavailable}
-    assert [(line["event"], line["log_level"]) for line in logs] == [
-        ("sqlite.writer_stopped", "critical")
-    ]
-    with pytest.raises(StoreUnavailable, match=r"writer stopped after an error.*restart"):
-        await writer.submit_batch(INSERTS, [1])
+    failure = await ends_the_process(writer, failures, raising(error))
+    assert failure == ("sqlite.writer_stopped", error)
     assert written(path) == []
 
 
-async def test_an_error_while_submissions_are_taken_leaves_nobody_waiting(
-    writer: Writer, path: Path
+async def test_an_error_while_submissions_are_taken_ends_the_process(
+    writer: Writer, failures: Failures
 ) -> None:
-    with capture_logs() as logs:
-        async with asyncio.timeout(10):
-            results = await asyncio.gather(
-                writer.submit_batch(INSERTS, Uncountable()),
-                writer.submit_batch(INSERTS, [1]),
-                return_exceptions=True,
-            )
-    assert {type(result) for result in results} == {StoreUnavailable}
-    assert [line["event"] for line in logs] == ["sqlite.writer_stopped"]
-    assert written(path) == []
+    unanswered = asyncio.ensure_future(writer.submit_batch(INSERTS, Uncountable()))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        event, error = await failures.reported
+    assert (event, type(error)) == ("sqlite.writer_stopped", MemoryError)
+    unanswered.cancel()
 
 
 async def test_nothing_is_written_into_a_transaction_that_could_not_be_rolled_back(
-    writer: Writer, connection: apsw.Connection, path: Path
+    writer: Writer, connection: apsw.Connection, path: Path, failures: Failures
 ) -> None:
     def deny_rollback(action: int, detail: str | None, *_: str | None) -> int:
         is_rollback = action == apsw.SQLITE_TRANSACTION and detail == "ROLLBACK"
         return apsw.SQLITE_DENY if is_rollback else apsw.SQLITE_OK
 
     connection.authorizer = deny_rollback
-    with capture_logs() as logs:
-        with pytest.raises(StoreUnavailable):
-            await writer.submit(raising(ValueError("ours")))
-        with pytest.raises(StoreUnavailable, match=r"could not be rolled back"):
-            await writer.submit_batch(SINGLE_INSERTS, [1])
-    assert [line["event"] for line in logs] == ["sqlite.writer_stopped"]
+    with pytest.raises(StoreUnavailable):
+        await writer.submit(raising(ValueError("ours")))
+    event, error = await ends_the_process(writer, failures, lambda transaction: None)
+    assert (event, str(error)) == (
+        "sqlite.writer_stopped",
+        "a transaction could not be rolled back",
+    )
     assert written(path) == []
 
 
-async def test_an_error_between_commits_stops_the_writer_and_is_reported(
-    writer: Writer, path: Path, hook: Hook
+async def test_an_error_between_commits_ends_the_process(
+    writer: Writer, path: Path, hook: Hook, failures: Failures
 ) -> None:
-    assert await writer.submit_batch(INSERTS, [1]) == [1]
     hook.error = MemoryError()
-    with capture_logs() as logs:
-        async with asyncio.timeout(10):
-            while not logs:
-                # The first answers come from the commit before the hook, and are true.
-                await asyncio.gather(
-                    writer.submit_batch(BatchOperation(insert_all), []), return_exceptions=True
-                )
-    assert [line["event"] for line in logs] == ["sqlite.writer_stopped"]
-    with pytest.raises(StoreUnavailable, match="MemoryError"):
-        await writer.submit_batch(INSERTS, [2])
+    # The answer comes from the commit before the hook, and is true.
+    assert await writer.submit_batch(INSERTS, [1]) == [1]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await failures.reported == ("sqlite.writer_stopped", hook.error)
     assert written(path) == [1]
+
+
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [
+        (apsw.SQLITE_IOERR_FSYNC, True),
+        (apsw.SQLITE_IOERR_WRITE, True),
+        (apsw.SQLITE_IOERR, True),
+        (apsw.SQLITE_IOERR_READ, False),
+        (apsw.SQLITE_FULL, False),
+        (apsw.SQLITE_BUSY, False),
+    ],
+)
+async def test_only_errors_that_leave_open_what_is_on_disk_end_the_process(
+    writer: Writer, path: Path, failures: Failures, code: int, ends: bool
+) -> None:
+    error = apsw.exception_for(code)
+    if ends:
+        failure = await ends_the_process(writer, failures, raising(error))
+        assert failure == ("sqlite.storage_failed", error)
+    else:
+        with pytest.raises(StoreUnavailable):
+            await writer.submit(raising(error))
+        assert await writer.submit_batch(INSERTS, [1]) == [1]
+        assert written(path) == [1]
 
 
 async def test_a_batch_under_way_is_written_before_the_store_closes(path: Path) -> None:

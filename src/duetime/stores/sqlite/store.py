@@ -29,9 +29,10 @@ from duetime.ports.store import (
     ScanQuery,
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
-from duetime.stores.sqlite.checkpointer import Checkpointer
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
 from duetime.stores.sqlite.creating import NewTimer, create_timers, is_one_statement
+from duetime.stores.sqlite.disk.checkpointer import Checkpointer
+from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.schema import migrate, schema_version
@@ -48,13 +49,16 @@ class SqliteStore:
 
     capabilities = Capabilities(durable=True, shared_by_nodes=False)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, on_failure: OnFailure | None = None) -> None:
+        """`on_failure` replaces the end of the process, in tests."""
         self._path = path
+        self._on_failure = EndOfProcess(path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        self._opened = _Opened(await loop.run_in_executor(None, _open_file, self._path))
+        file = await loop.run_in_executor(None, _open_file, self._path, self._on_failure)
+        self._opened = _Opened(file, self._on_failure)
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -181,10 +185,10 @@ class SqliteStore:
 class _Opened:
     """Everything that exists only while the file is open. Made on the event loop's thread."""
 
-    def __init__(self, file: "_File") -> None:
+    def __init__(self, file: "_File", on_failure: OnFailure) -> None:
         self.quick_reader = file.quick_reader
         self.list_reader = file.list_reader
-        self.writer = Writer(file.connection, file.checkpointer.between_commits)
+        self.writer = Writer(file.connection, on_failure, file.checkpointer.between_commits)
         self._closing = file.closing
 
     async def close(self) -> None:
@@ -208,7 +212,7 @@ def _create_private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _open_file(path: Path) -> _File:
+def _open_file(path: Path, on_failure: OnFailure) -> _File:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
@@ -216,14 +220,14 @@ def _open_file(path: Path) -> _File:
         raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
         with ExitStack() as closing:
-            return _open_all(path, closing)
+            return _open_all(path, closing, on_failure)
     except OSError as error:
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     except apsw.Error as error:
         raise not_opened(path, error) from error
 
 
-def _open_all(path: Path, closing: ExitStack) -> _File:
+def _open_all(path: Path, closing: ExitStack, on_failure: OnFailure) -> _File:
     """Open the file for every use. `closing` closes, in reverse order, all that was opened before
     an error."""
     closing.callback(FileLock(path).release)
@@ -243,6 +247,6 @@ def _open_all(path: Path, closing: ExitStack) -> _File:
     closing.callback(quick_reader.close)
     list_reader = Reader(path)
     closing.callback(list_reader.close)
-    checkpointer = Checkpointer(path, descriptor, connection)
+    checkpointer = Checkpointer(path, descriptor, connection, on_failure)
     closing.callback(checkpointer.close)
     return _File(connection, checkpointer, quick_reader, list_reader, closing.pop_all())

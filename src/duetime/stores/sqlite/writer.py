@@ -3,16 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import apsw
-import structlog
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.stores.sqlite.connections import Transaction, store_error
+from duetime.stores.sqlite.disk.failure import OnFailure, leaves_doubt
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,8 +22,6 @@ MAX_SUBMISSIONS_PER_COMMIT = 256
 ENOUGH_TIMERS_FOR_COMMIT = 2_000
 """Timers after which a commit takes no more submissions. Imports are a tenth faster than with half
 as many; with more, claims would wait longer behind an import."""
-
-_log = structlog.get_logger()
 
 
 class BatchOperation(Generic[Item, Result]):
@@ -42,6 +39,14 @@ class BatchOperation(Generic[Item, Result]):
     ) -> None:
         self.run = run
         self.is_one_statement = is_one_statement
+
+
+class _StorageFailure(BaseException):
+    """Not an `Exception`, so that nothing handles it on the way out of the thread."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Submission:
@@ -67,18 +72,21 @@ class Writer:
     rolled back and each submission runs again alone, so that only the submission at fault fails:
     operations must therefore be repeatable.
 
-    An error outside a transaction, a transaction that cannot be rolled back, or an error that is no
-    `Exception`, ends the thread. Every submission that is waiting then, and every later one, is
-    refused with `StoreUnavailable`.
+    `on_failure` ends the process. It is called after a storage error that leaves open what is on
+    disk, and when the thread ends: by an error outside a transaction, a transaction that cannot be
+    rolled back, or an error that is no `Exception`. Submissions then get no answer.
     """
 
     def __init__(
-        self, connection: apsw.Connection, between_commits: Callable[[], None] = lambda: None
+        self,
+        connection: apsw.Connection,
+        on_failure: OnFailure,
+        between_commits: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
+        self._on_failure = on_failure
         self._between_commits = between_commits
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
-        self._unanswered: Sequence[_Submission | None] = ()
         self._loop = asyncio.get_running_loop()
         self._refusal: str | None = None
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
@@ -114,20 +122,10 @@ class Writer:
         try:
             while self._write_waiting():
                 self._between_commits()
+        except _StorageFailure as failure:
+            self._on_failure("sqlite.storage_failed", failure.error)
         except BaseException as error:
-            _log.critical("sqlite.writer_stopped", error=repr(error), exc_info=True)
-            # A closed loop has nobody left to tell.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._refuse_all, error)
-
-    def _refuse_all(self, error: BaseException) -> None:
-        """Runs on the event loop, between two submissions: none can slip in unanswered."""
-        self._refusal = f"the SQLite writer stopped after an error, restart duetime: {error!r}"
-        unanswered = [*self._unanswered]
-        while not self._queue.empty():
-            unanswered.append(self._queue.get_nowait())
-        refusal = StoreUnavailable(self._refusal)
-        _deliver([(each.future, refusal) for each in unanswered if each is not None])
+            self._on_failure("sqlite.writer_stopped", error)
 
     def _write_waiting(self) -> bool:
         """Wait for submissions and write them; False after the last one."""
@@ -135,16 +133,16 @@ class Writer:
         submissions = [submission for submission in waiting if submission is not None]
         if submissions:
             answers = self._write(submissions)
-            self._loop.call_soon_threadsafe(_deliver, answers)
-        self._unanswered = ()
+            try:
+                self._loop.call_soon_threadsafe(_deliver, answers)
+            except RuntimeError:
+                # A closed loop has nobody left to tell.
+                return False
         return len(submissions) == len(waiting)
 
     def _take_waiting(self) -> list[_Submission | None]:
         """At least one submission, in order; None stands for the end."""
-        # Known as unanswered from the moment they are taken, whatever fails after that.
-        waiting: list[_Submission | None] = []
-        self._unanswered = waiting
-        waiting.append(self._queue.get())
+        waiting = [self._queue.get()]
         timers = 0
         while (last := waiting[-1]) is not None and len(waiting) < MAX_SUBMISSIONS_PER_COMMIT:
             timers += len(last.items)
@@ -163,6 +161,7 @@ class Writer:
         try:
             return self._write_together(submissions)
         except Exception as error:
+            self._check_storage(error)
             if len(submissions) == 1:
                 return [(submissions[0].future, store_error(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
@@ -187,11 +186,17 @@ class Writer:
                 answers += _shared_out(operation.run(transaction, _items_of(group)), group)
             transaction.write_counts()
             self._connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
+            self._check_storage(error)
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
         return answers
+
+    def _check_storage(self, error: BaseException) -> None:
+        """Nothing is rolled back or tried again if the error leaves open what is on disk."""
+        if leaves_doubt(error, self._connection):
+            raise _StorageFailure(error)
 
 
 def _items_of(submissions: Sequence[_Submission]) -> Sequence[Any]:

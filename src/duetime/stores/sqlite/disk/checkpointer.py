@@ -8,6 +8,7 @@ import apsw
 import structlog
 
 from duetime.stores.sqlite.connections import connect
+from duetime.stores.sqlite.disk.failure import OnFailure, leaves_doubt
 
 _log = structlog.get_logger()
 
@@ -31,10 +32,16 @@ class Checkpointer:
     between two commits, copies the rest. The log is then wholly copied, and the next commit starts
     it from its beginning. Without the second step the log would grow for as long as the writer is
     busy.
+
+    `on_failure` ends the process. It is called when a copied page could not be written or synced:
+    the log is then not to be used again before all of it is copied anew.
     """
 
-    def __init__(self, path: Path, descriptor: int, writing: apsw.Connection) -> None:
+    def __init__(
+        self, path: Path, descriptor: int, writing: apsw.Connection, on_failure: OnFailure
+    ) -> None:
         self._connection = connect(path, _CACHE_KIB)
+        self._on_failure = on_failure
         self._descriptor = descriptor
         self._writing = writing
         self._log_pages = 0
@@ -52,7 +59,7 @@ class Checkpointer:
         """Called by the writer's thread while no transaction is open."""
         if self._copied:
             self._copied = False
-            _checkpoint(self._writing)
+            self._checkpoint(self._writing)
             self._log_pages = 0
             self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
             self._running = False
@@ -82,7 +89,8 @@ class Checkpointer:
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
-            _log.warning("sqlite.checkpoint_failed", error=str(error))
+            self._on_failure("sqlite.storage_failed", error)
+            raise
 
     def _run(self) -> None:
         while True:
@@ -102,23 +110,24 @@ class Checkpointer:
 
     def _copy_most(self) -> None:
         for _ in range(MAX_PASSES):
-            copied_pages = _checkpoint(self._connection)
+            copied_pages = self._checkpoint(self._connection)
             self._sync()
             if self._log_pages - copied_pages <= FEW_PAGES:
                 return
 
+    def _checkpoint(self, connection: apsw.Connection) -> int:
+        """Copy as much of the log as readers allow; returns the number of pages copied so far.
 
-def _checkpoint(connection: apsw.Connection) -> int:
-    """Copy as much of the log as readers allow; returns the number of pages copied so far.
-
-    A checkpoint that fails loses nothing: the log stays as it is until the next one.
-    """
-    try:
-        _, copied_pages = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-    except apsw.BusyError:
-        _log.debug("sqlite.checkpoint_postponed")
-        return 0
-    except apsw.Error as error:
-        _log.warning("sqlite.checkpoint_failed", error=str(error))
-        return 0
-    return copied_pages
+        A checkpoint without room loses nothing: the log stays as it is until the next one.
+        """
+        try:
+            _, copied_pages = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            _log.debug("sqlite.checkpoint_postponed")
+            return 0
+        except apsw.Error as error:
+            if leaves_doubt(error, connection):
+                self._on_failure("sqlite.storage_failed", error)
+            _log.warning("sqlite.checkpoint_failed", error=str(error))
+            return 0
+        return copied_pages
