@@ -18,7 +18,6 @@ import threading
 import urllib.error
 import urllib.request
 import uuid
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -69,14 +68,13 @@ class ExpiryReceiver(BaseHTTPRequestHandler):
 
 
 def place_order(order: str, seconds: float, receiver_url: str) -> str:
-    """Create the timer that expires the order; returns its id. The idempotency key makes it safe to
-    repeat the request if the answer is lost."""
-    execute_at = datetime.now(UTC) + timedelta(seconds=seconds)
+    """Create the timer that expires the order; returns its id. It is safe to repeat the call if the
+    answer is lost: with the same idempotency key and the same duration it finds the same timer."""
     timer = call(
         "POST",
         "/timers",
         {
-            "execute_at": execute_at.isoformat(),
+            "execute_in": f"{round(seconds * 1000)}ms",
             "callback": {"type": "http", "url": receiver_url, "payload": {"order": order}},
             "retry_policy": {"max_retries": 10, "initial_interval": "1s"},
             "idempotency_key": f"expire-{order}",
@@ -110,6 +108,8 @@ def main() -> None:
     try:
         paid_timer = place_order(paid, options.seconds, receiver_url)
         unpaid_timer = place_order(unpaid, options.seconds, receiver_url)
+        # An order that is placed once more, as after a lost answer, keeps its timer.
+        assert place_order(unpaid, options.seconds, receiver_url) == unpaid_timer
         pay(paid, paid_timer)
         with ExpiryReceiver.changed:
             ExpiryReceiver.changed.wait_for(lambda: unpaid in ExpiryReceiver.expired)

@@ -84,7 +84,8 @@ async def test_a_paid_order_never_expires_and_a_late_payment_is_refused(
     )
     assert (status, errors) == (0, "")
     lines = [line.partition(": ")[2] for line in output.splitlines()]
-    assert lines[:4] == [
+    assert lines[:5] == [
+        "placed, expires in 1 s",
         "placed, expires in 1 s",
         "placed, expires in 1 s",
         "paid, and will never expire",
@@ -92,7 +93,7 @@ async def test_a_paid_order_never_expires_and_a_late_payment_is_refused(
     ]
     assert re.fullmatch(
         r"payment comes too late \(cannot cancel timer with status '(executing|completed)'\)",
-        lines[4],
+        lines[5],
     )
 
 

@@ -9,9 +9,18 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NewType
 
+from msgspec import Struct
+
 from duetime.domain.limits import MAX_DURATION_CHARACTERS, MAX_INSTANT_CHARACTERS
 
 Instant = NewType("Instant", int)
+
+
+class Delay(Struct, frozen=True, gc=False):
+    """An instant as the time from now on, which the service adds to its own clock."""
+
+    ms: int
+
 
 MICROSECONDS_PER_MS = 1_000
 MICROSECONDS_PER_SECOND = 1_000_000
@@ -71,6 +80,11 @@ def parse_instant(text: str) -> Instant:
 
 def plus_ms(instant: Instant, duration_ms: float) -> Instant:
     return Instant(instant + round(duration_ms * MICROSECONDS_PER_MS))
+
+
+def due_instant(asked: Instant | Delay, now: Instant) -> Instant:
+    """The instant that a client asked for, in either form."""
+    return plus_ms(now, asked.ms) if isinstance(asked, Delay) else asked
 
 
 def parse_duration_ms(text: str) -> int:

@@ -11,15 +11,20 @@ from duetime.service.idempotency import canonical, with_canonical_payload
 
 def differing_fields(requested: Timer, existing: Timer, default_timeout_ms: int) -> list[str]:
     """The names of the fields in which the timers differ. A create without any is a repeat: it
-    asks for the same instant, callback and policy.
+    asks for the same instant or delay, callback and policy.
 
-    For a timer that has fired and was rescheduled, its earlier instants count as equal too: a
-    client that missed the answer to a create asks for the first instant again.
+    A request with a delay repeats one with the same delay, whatever instant came of it and was
+    given to the timer since. For a timer that has fired and was rescheduled, its earlier instants
+    count as equal too: a client that missed the answer to a create asks for the first one again.
     """
     fields = []
-    firings = {attempt.due_at for attempt in existing.attempts if attempt.number == 1}
-    if requested.execute_at not in firings | {existing.execute_at}:
-        fields.append("execute_at")
+    if requested.fingerprint is not None:
+        if requested.fingerprint != existing.fingerprint:
+            fields.append("execute_in")
+    elif requested.execute_at != existing.execute_at:
+        firings = {attempt.due_at for attempt in existing.attempts if attempt.number == 1}
+        if requested.execute_at not in firings:
+            fields.append("execute_at")
     if _retries(requested) != _retries(existing):
         fields.append("retry_policy")
     fields += _differing_parts(requested.callback, existing.callback, default_timeout_ms)

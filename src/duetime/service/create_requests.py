@@ -1,12 +1,13 @@
 """From the timer that a front door asks for to the checked request that the store creates."""
 
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 
 from msgspec import Raw, Struct
 
 from duetime.domain.callback import Callback
 from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound
-from duetime.domain.instants import Instant
+from duetime.domain.instants import Delay, Instant, plus_ms
 from duetime.domain.keys import NamespaceKeys
 from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
 from duetime.domain.retry import RetryPolicy
@@ -27,9 +28,12 @@ class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
     With an `idempotency_key` the id is derived from the key, so `id` must be absent; a second
     request with the same key and the same content is answered with the first one's timer.
     `payload` of the callback and `metadata` must be valid JSON in UTF-8.
+
+    A delay counts from the moment the timer is created. A second request with the same id, or the
+    same idempotency key, is compared by its delay and not by its instant.
     """
 
-    execute_at: Instant
+    execute_at: Instant | Delay
     callback: Callback
     namespace: str = DEFAULT_NAMESPACE
     id: str | None = None
@@ -39,6 +43,11 @@ class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
     command_order: int = 0
     idempotency_key: str | None = None
     on_existing: OnExisting = OnExisting.KEEP
+
+
+def delay_fingerprint(delay: Delay) -> bytes:
+    """Sixteen bytes by which a repeated create with this delay finds the first one again."""
+    return blake2b(b"execute_in_ms=%d" % delay.ms, digest_size=16).digest()
 
 
 class NamespaceRequests:
@@ -89,14 +98,20 @@ class NamespaceRequests:
             self._checks.check_metadata(new.metadata)
         if new.correlation_id is not None:
             check_storable_text("correlation_id", new.correlation_id)
+        on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP
+        execute_at = new.execute_at
+        if isinstance(execute_at, Delay):
+            if fingerprint is None and not id_is_new:
+                fingerprint = delay_fingerprint(execute_at)
+            execute_at = plus_ms(now, execute_at.ms)
         key, shard, timer_uuid = self._keys.place(timer_id)
         timer = Timer(
             key=key,
             shard=shard,
             timer_uuid=timer_uuid,
             delivery_id=self._new_uuid(),
-            execute_at=new.execute_at,
-            due_at=new.execute_at,
+            execute_at=execute_at,
+            due_at=execute_at,
             callback=new.callback,
             created_at=now,
             updated_at=now,
@@ -106,7 +121,6 @@ class NamespaceRequests:
             command_order=new.command_order,
             fingerprint=fingerprint,
         )
-        on_existing = new.on_existing if fingerprint is None else OnExisting.KEEP
         return CreateRequest(timer, on_existing, id_is_new)
 
 

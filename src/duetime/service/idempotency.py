@@ -32,7 +32,8 @@ def id_of_idempotency_key(idempotency_key: str) -> str:
 def fingerprint_of(new: NewTimer) -> bytes:
     """Sixteen bytes that are equal for requests of equal meaning.
 
-    White space and the order of members in the JSON values do not matter.
+    White space and the order of members in the JSON values do not matter. A delay counts as it
+    was given, so it never equals an instant.
     """
     content = [
         new.execute_at,

@@ -18,7 +18,7 @@ from duetime.domain.errors import (
     TimerNotPending,
     TimerUnreadable,
 )
-from duetime.domain.instants import Instant
+from duetime.domain.instants import Delay, Instant, due_instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
@@ -98,7 +98,7 @@ class TimerService:
             return await self.begin_create(new)
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         try:
-            self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
+            self._checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput as mistimed:
             return await self._repeat_or_raise(request, mistimed)
         return self._checked(await self._creates.create(request), request)
@@ -110,7 +110,7 @@ class TimerService:
         assert new.idempotency_key is None
         assert new.id is None
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
-        self._checks.check_instant(request.timer.execute_at, request.timer.created_at)
+        self._checks.check_instant(new.execute_at, request.timer.created_at)
         return self._creates.create(request)
 
     async def create_many(
@@ -147,25 +147,26 @@ class TimerService:
         self,
         key: TimerKey,
         *,
-        execute_at: Instant | UnsetType = UNSET,
+        execute_at: Instant | Delay | UnsetType = UNSET,
         callback: Callback | UnsetType = UNSET,
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
     ) -> Timer:
-        """Change the given fields, if the timer is pending.
+        """Change the given fields, if the timer is pending. A delay counts from now.
 
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
         correcting them would not help.
         """
+        now = self._clock.now()
         change = Change(
-            updated_at=self._clock.now(),
+            updated_at=now,
             delivery_id=self._new_uuid(),
-            execute_at=execute_at,
+            execute_at=UNSET if execute_at is UNSET else due_instant(execute_at, now),
             callback=callback,
             metadata=metadata,
             retry_policy=retry_policy,
         )
-        timer = await self._change(key, change)
+        timer = await self._change(key, change, execute_at)
         assert timer is not None
         return timer
 
@@ -174,7 +175,7 @@ class TimerService:
         key: TimerKey,
         change_callback: Callable[[Callback], Callback | UnsetType],
         *,
-        execute_at: Instant | UnsetType = UNSET,
+        execute_at: Instant | Delay | UnsetType = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
     ) -> Timer:
         """Like `change`, for parts of the callback. A change that others make meanwhile is not
@@ -182,24 +183,28 @@ class TimerService:
         for _ in range(MAX_TRIES):
             before = await self.get(key)
             callback = change_callback(before.callback)
+            now = self._clock.now()
             change = Change(
-                updated_at=self._clock.now(),
+                updated_at=now,
                 delivery_id=self._new_uuid(),
                 only_firing=None if callback is UNSET else before.delivery_id,
-                execute_at=execute_at,
+                execute_at=UNSET if execute_at is UNSET else due_instant(execute_at, now),
                 callback=callback,
                 retry_policy=retry_policy,
             )
-            timer = await self._change(key, change)
+            timer = await self._change(key, change, execute_at)
             if timer is not None:
                 return timer
         raise StoreUnavailable(f"timer {key.id!r} changes too fast to be changed: try again")
 
-    async def _change(self, key: TimerKey, change: Change) -> Timer | None:
-        """The changed timer; None when it is pending and has a new firing by now."""
+    async def _change(
+        self, key: TimerKey, change: Change, asked: Instant | Delay | UnsetType
+    ) -> Timer | None:
+        """The changed timer; None when it is pending and has a new firing by now. `asked` is the
+        instant or the delay that the client gave."""
         namespace = await self._namespaces.named(key.namespace)
         try:
-            self._check_change(change, namespace)
+            self._check_change(change, asked, namespace)
         except InvalidInput:
             timer = await self.get(key)
             if timer.status is not TimerStatus.PENDING:
@@ -216,9 +221,11 @@ class TimerService:
             self._wakeups.announce(result.timer.shard, result.timer.due_at)
         return result.timer
 
-    def _check_change(self, change: Change, namespace: Namespace) -> None:
-        if change.execute_at is not UNSET:
-            self._checks.check_instant(change.execute_at, change.updated_at)
+    def _check_change(
+        self, change: Change, asked: Instant | Delay | UnsetType, namespace: Namespace
+    ) -> None:
+        if asked is not UNSET:
+            self._checks.check_instant(asked, change.updated_at)
         if change.callback is not UNSET:
             max_payload_bytes = self._checks.max_payload_bytes(namespace)
             self._checks.check_callback(change.callback, max_payload_bytes)
@@ -309,7 +316,8 @@ class TimerService:
         is_replacing = (
             request.on_existing is OnExisting.REPLACE and existing.status is TimerStatus.PENDING
         )
-        if "execute_at" in fields or (fields and is_replacing):
+        is_other_instant = "execute_at" in fields or "execute_in" in fields
+        if is_other_instant or (fields and is_replacing):
             raise mistimed
         return self._checked(CreateResult(Existence.EXISTING, existing), request)
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct
 
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.errors import InvalidInput, TooLarge
-from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_duration
+from duetime.domain.instants import MICROSECONDS_PER_MS, Delay, Instant, format_duration
 from duetime.domain.limits import (
     MAX_BACKOFF_MULTIPLIER,
     MAX_CALLBACK_TIMEOUT_MS,
@@ -58,7 +58,10 @@ class TimerChecks:
         # The timers of a batch have few endpoints, often one.
         self._last_good_url: str | None = None
 
-    def check_instant(self, execute_at: Instant, now: Instant) -> None:
+    def check_instant(self, execute_at: Instant | Delay, now: Instant) -> None:
+        if isinstance(execute_at, Delay):
+            self._check_delay(execute_at)
+            return
         delay = execute_at - now
         if self._min_delay <= delay <= MAX_DELAY_MICROSECONDS:
             return
@@ -73,6 +76,13 @@ class TimerChecks:
             raise InvalidInput("execute_at", "must be in the future")
         seconds = self._rules.min_delay_ms / 1_000
         raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
+
+    def _check_delay(self, delay: Delay) -> None:
+        if delay.ms * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
+            raise InvalidInput("execute_in", f"is too long: at most {MAX_DELAY_YEARS} years")
+        shortest_ms = 0 if self._rules.past_is_due else max(self._rules.min_delay_ms, 1)
+        if delay.ms < shortest_ms:
+            raise InvalidInput("execute_in", f"must be at least {format_duration(shortest_ms)}")
 
     def max_payload_bytes(self, namespace: Namespace) -> int:
         limit = namespace.options.max_payload_bytes

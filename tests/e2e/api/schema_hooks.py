@@ -55,6 +55,9 @@ def make_meaningful(body: dict[str, Any]) -> None:
     for name in ("namespace", "groupId"):
         if name in body:
             body[name] = "default"
+    for name in ("executeIn", "execute_in"):
+        if name in body:
+            body[name] = "1000h"
     if "callbackTimeout" in body:
         body["callbackTimeout"] = "5s"
         body.pop("callbackTimeoutSeconds", None)

@@ -105,6 +105,16 @@ async def test_commands_take_any_id(cli: Cli, id: str) -> None:
         assert "status: canceled" in canceled.output.splitlines()
 
 
+async def test_a_create_with_a_duration_may_be_repeated(cli: Cli) -> None:
+    to_nowhere = ("--url", "http://127.0.0.1:1/", "--in", "100h")
+    for name in (("--id", "repeated in 100 hours"), ("--idempotency-key", "repeated in 100 hours")):
+        created = await cli.data("create", *name, *to_nowhere)
+        again = await cli("create", *name, *to_nowhere)
+        assert again.output.startswith("Timer existed already.\n"), again.errors
+        assert await cli.data("create", *name, *to_nowhere) == created
+        assert (await cli("create", *name, *to_nowhere[:3], "101h")).status == 1
+
+
 async def test_a_cursor_continues_the_list_of_a_namespace(cli: Cli) -> None:
     lines = [
         json.dumps(

@@ -53,6 +53,16 @@ OutcomeText = Annotated[
     ),
 ]
 
+ExecuteIn = Annotated[
+    str | UnsetType,
+    Meta(
+        description='Duration until the callback, such as "30s" or "1h30m", instead of the '
+        "instant: the server adds it to its own clock.",
+        extra_json_schema=DURATION,
+        examples=["30s"],
+    ),
+]
+
 MaxRetries = Annotated[
     int | UnsetType,
     Meta(

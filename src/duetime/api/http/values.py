@@ -7,7 +7,13 @@ from msgspec.structs import replace
 
 from duetime.domain import instants
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, format_duration, format_instant, parse_duration_ms
+from duetime.domain.instants import (
+    Delay,
+    Instant,
+    format_duration,
+    format_instant,
+    parse_duration_ms,
+)
 from duetime.domain.limits import MAX_RETRIES
 from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
@@ -48,6 +54,30 @@ def parse_instant(field: str, text: str) -> Instant:
         return instants.parse_instant(text)
     except ValueError as error:
         raise InvalidInput(field, str(error)) from None
+
+
+def due_of(execute_at: str | UnsetType, execute_in: str | UnsetType) -> Instant | Delay:
+    """The instant, or the duration until it: exactly one is given. Raises `InvalidInput`."""
+    if execute_in is UNSET:
+        if execute_at is UNSET:
+            problem = "or execute_in is required: an instant, or a duration from now on"
+            raise InvalidInput("execute_at", problem)
+        return parse_instant("execute_at", execute_at)
+    if execute_at is not UNSET:
+        raise InvalidInput("execute_in", "and execute_at cannot both be given: give one of them")
+    try:
+        return Delay(parse_duration_ms(execute_in))
+    except ValueError as error:
+        raise InvalidInput("execute_in", str(error)) from None
+
+
+def changed_due_of(
+    execute_at: str | UnsetType, execute_in: str | UnsetType
+) -> Instant | Delay | UnsetType:
+    """The same for a change, which may leave the instant as it is."""
+    if execute_at is UNSET and execute_in is UNSET:
+        return UNSET
+    return due_of(execute_at, execute_in)
 
 
 def instant_or_none(instant: Instant | None) -> str | None:

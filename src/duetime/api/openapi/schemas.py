@@ -58,6 +58,19 @@ def _constrain(schemas: Schemas) -> None:
         ("maxRetryAttemptsDuration", "maxAttemptsDuration"),
     )
 
+    for name, pair in (
+        ("CreateTimerBody", ("execute_at", "execute_in")),
+        ("V1CreateBody", ("executeAt", "executeIn")),
+    ):
+        schemas[name]["not"] = {"anyOf": [{"required": list(pair)}, _neither(*pair)]}
+    for name in ("V1UpdateBody", "V1SelectedUpdateBody"):
+        _refuse_together(schemas[name], ("executeAt", "executeIn"))
+    _refuse_together(schemas["UpdateTimerBody"], ("execute_at", "execute_in"))
+
+
+def _neither(*members: str) -> Schemas:
+    return {"not": {"anyOf": [{"required": [member]} for member in members]}}
+
 
 def _refuse_together(schema: Schemas, *pairs: tuple[str, str]) -> None:
     """Allow only one member of each pair, since both mean the same."""

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
+from duetime.api.http.values import due_of, metadata_of, retry_policy_of
 from duetime.api.platform.types import (
     CallbackBody,
     CreateTimerBody,
@@ -23,7 +23,7 @@ decode_update = BodyDecoder(UpdateTimerBody, _CHOICES).decode
 def new_timer_of(body: CreateTimerBody) -> NewTimer:
     policy = body.retry_policy
     return NewTimer(
-        execute_at=parse_instant("execute_at", body.execute_at),
+        execute_at=due_of(body.execute_at, body.execute_in),
         callback=callback_of(body.callback),
         metadata=metadata_of(body.metadata),
         retry_policy=None if policy is None else retry_policy_of(policy),

@@ -105,7 +105,8 @@ CREATE_TIMER = Operation(
     handler=PlatformTimers.create,
     tag=TIMERS,
     summary="Create a timer",
-    description="The answer comes once the timer is durable. `execute_at` must be at least "
+    description="The answer comes once the timer is durable. The instant is given as `execute_at`, "
+    "or as the duration `execute_in`, which the server adds to its own clock. It must be at least "
     f"`MIN_DELAY_SECONDS` ({DEFAULT_MIN_DELAY_SECONDS} unless configured) and at most "
     f"{MAX_DELAY_YEARS} years ahead.",
     body=Body(

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
-from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
+from duetime.api.http.values import changed_due_of, metadata_of, retry_policy_of
 from duetime.api.platform.answers import changed_timer_of, detail_of, summary_of
 from duetime.api.platform.envelope import Code, answer
 from duetime.api.platform.query import parse_query
@@ -62,14 +62,15 @@ class PlatformTimers:
         key = _key_of(scope)
         body = decode_update(await read_body(scope["headers"], receive, self._max_body_bytes))
         if body == _NOTHING:
-            problem = "has nothing to update: give execute_at, callback, metadata or retry_policy"
-            raise InvalidInput("body", problem)
+            raise InvalidInput(
+                "body",
+                "has nothing to update: give execute_at, execute_in, callback, metadata or "
+                "retry_policy",
+            )
         policy = body.retry_policy
         timer = await self._service.change(
             key,
-            execute_at=(
-                UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
-            ),
+            execute_at=changed_due_of(body.execute_at, body.execute_in),
             callback=UNSET if body.callback is UNSET else callback_of(body.callback),
             metadata=UNSET if body.metadata is UNSET else metadata_of(body.metadata),
             retry_policy=(policy if policy is UNSET or policy is None else retry_policy_of(policy)),

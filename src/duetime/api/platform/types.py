@@ -15,6 +15,7 @@ from duetime.api.http.types import (
     KEY_TEXT,
     BackoffMultiplier,
     DurationText,
+    ExecuteIn,
     HeaderValue,
     InitialInterval,
     InstantText,
@@ -116,10 +117,11 @@ class RetryPolicyBody(Struct, frozen=True, forbid_unknown_fields=True):
     max_interval: MaxInterval = UNSET
 
 
-class CreateTimerBody(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class CreateTimerBody(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A timer to create."""
 
-    execute_at: ExecuteAt
+    execute_at: ExecuteAt | UnsetType = UNSET
+    execute_in: ExecuteIn = UNSET
     callback: CallbackBody
     metadata: Metadata = UNSET
     retry_policy: Annotated[
@@ -140,6 +142,7 @@ class UpdateTimerBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Changes to a timer. Absent members stay as they are."""
 
     execute_at: ExecuteAt | UnsetType = UNSET
+    execute_in: ExecuteIn = UNSET
     callback: Annotated[
         CallbackBody | UnsetType, Meta(description="The new callback, complete.")
     ] = UNSET

@@ -16,6 +16,7 @@ from duetime.api.http.types import (
     KEY_LENGTH,
     KEY_TEXT,
     BackoffMultiplier,
+    ExecuteIn,
     HeaderValue,
     InitialInterval,
     MaxAttempts,
@@ -130,7 +131,8 @@ class CreateBody(
     """A timer to create."""
 
     id: TimerIdText
-    execute_at: ExecuteAtText
+    execute_at: ExecuteAtText | UnsetType = UNSET
+    execute_in: ExecuteIn = UNSET
     callback_url: CallbackUrlText
     namespace: NamespaceText | UnsetType = UNSET
     group_id: GroupIdText = UNSET
@@ -147,6 +149,7 @@ class ChangeMembers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The members of a pending timer that may be changed."""
 
     execute_at: ExecuteAtText | UnsetType = UNSET
+    execute_in: ExecuteIn = UNSET
     callback_url: CallbackUrlText | UnsetType = UNSET
     payload: PayloadJson = UNSET
     retry_policy: RetryPolicyBody | UnsetType | None = UNSET

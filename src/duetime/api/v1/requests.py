@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from starlette.types import Scope
 
 from duetime.api.http.decoding import BodyDecoder
-from duetime.api.http.values import metadata_of, parse_instant, retry_policy_of
+from duetime.api.http.values import due_of, metadata_of, retry_policy_of
 from duetime.api.v1.request_types import (
     ChangeMembers,
     CreateBody,
@@ -57,7 +57,7 @@ def new_timer_of(
     return NewTimer(
         namespace=namespace,
         id=body.id,
-        execute_at=parse_instant("execute_at", body.execute_at),
+        execute_at=due_of(body.execute_at, body.execute_in),
         callback=HttpCallback(
             url=body.callback_url,
             headers=None if headers is UNSET else headers,
@@ -133,8 +133,8 @@ def check_something_changes(body: ChangeMembers) -> None:
     if all(change is UNSET for change in changes):
         raise InvalidInput(
             "body",
-            "has nothing to update: give execute_at, callback_url, payload, retry_policy, "
-            "callback_timeout, callback_headers or callback_protocol",
+            "has nothing to update: give execute_at, execute_in, callback_url, payload, "
+            "retry_policy, callback_timeout, callback_headers or callback_protocol",
         )
 
 

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.body import ClientGone, read_body
-from duetime.api.http.values import parse_instant
+from duetime.api.http.values import changed_due_of, parse_instant
 from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
@@ -171,9 +171,7 @@ class TimersV1:
         timer = await self._service.change_parts(
             key,
             partial(changed_callback, body),
-            execute_at=(
-                UNSET if body.execute_at is UNSET else parse_instant("execute_at", body.execute_at)
-            ),
+            execute_at=changed_due_of(body.execute_at, body.execute_in),
             retry_policy=changed_policy(body, key.namespace, self._policy_of),
         )
         return self._answer(timer)

@@ -35,8 +35,8 @@ def in_platform_names(timer: TimerData) -> dict[str, object]:
 
 
 def in_v1_names(members: TimerData) -> dict[str, object]:
-    """The body of a v1 request from any of `execute_at`, `retry_policy`, `callback_timeout` and
-    `callback`, which holds the parts of a callback."""
+    """The body of a v1 request from any of `execute_at`, `execute_in`, `retry_policy`,
+    `callback_timeout` and `callback`, which holds the parts of a callback."""
     names = {part: name for name, part in _CALLBACK.items()}
     callback = cast(TimerData, members.get("callback", {}))
     body = {_camel_case(names[part]): callback[part] for part in names if part in callback}

@@ -60,7 +60,7 @@ BODIES: list[tuple[str, object, str]] = [
     ("deep objects", with_text(b'"metadata":' + b'{"a":' * 64 + b"1" + b"}" * 64), "body is nes"),
     ("very deep", with_text(b'"metadata":' + DEEP + b"]" * 100_000), "body is nested deeper"),
     ("deep and open", b'{"metadata":' + DEEP, "body is nested deeper"),
-    ("no execute_at", {"callback": {"type": "http", "url": URL}}, "execute_at is required"),
+    ("no execute_at", {"callback": {"type": "http", "url": URL}}, "execute_at or execute_in is re"),
     ("no callback", {"execute_at": "2030-01-01T00:00:10Z"}, "callback is required"),
     ("number as instant", create_body(execute_at=1893456010), "execute_at must be a string"),
     ("null as instant", create_body(execute_at=None), "execute_at must be a string"),

@@ -18,7 +18,7 @@ BODIES: list[tuple[object, str]] = [
     ([], "body must be an object"),
     (b'{"id":"\xff"}', "body is not valid UTF-8"),
     (without("id"), "id is required"),
-    (without("executeAt"), "executeAt is required"),
+    (without("executeAt"), "executeAt or executeIn is required"),
     (without("callbackUrl"), "callbackUrl is required"),
     (create_body(""), "id must have 1 to 255 characters"),
     (create_body("x" * 256), "id must have 1 to 255 characters"),

@@ -173,7 +173,7 @@ class TestUpdating:
         await bench.create_v1()
         status, code, message = error_of(await bench.post("/update", {"timerId": "one"}))
         assert (status, code) == (400, "INVALID_INPUT")
-        assert message.startswith("body has nothing to update: give executeAt, callbackUrl")
+        assert message.startswith("body has nothing to update: give executeAt, executeIn, call")
 
 
 class TestRetryPolicy:

@@ -26,7 +26,7 @@ CREATE = {
     "retryPolicy": {"maxRetries": 5, "initialInterval": "10s"},
     "callbackTimeout": "30s",
 }
-CREATE_SHORT = {"id": "reminder-1", "executeAt": EXECUTE_AT, "callbackUrl": URL}
+CREATE_SHORT = {"id": "reminder-1", "executeIn": "30s", "callbackUrl": URL}
 
 TIMER = {
     "id": TIMER_ID,

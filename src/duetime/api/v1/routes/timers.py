@@ -109,7 +109,8 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         description="The answer comes once the timer is durable. Repeating a request is safe: the "
         "answer is the existing timer, even if it has fired or was canceled since. If a different "
         "timer has the id, the request is refused and `details.fields` names the members that "
-        f"differ. `executeAt` may be at most {MAX_DELAY_YEARS} years ahead.",
+        f"differ. The instant may be at most {MAX_DELAY_YEARS} years ahead. With `executeIn` the "
+        "server adds the duration to its own clock, and a repeat is compared by the duration.",
         body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
         responses=with_failures(
             _created(
@@ -213,7 +214,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Create a timer, or replace a pending one",
         description="A pending timer with the same id is replaced: its old version never fires. A "
         "timer that is no longer pending, a canceled one included, is returned if it is equal, and "
-        "the request is refused if not.",
+        "the request is refused if not. An `executeIn` counts from now each time.",
         body=Body(CreateBody, {"Full": examples.CREATE}),
         responses=with_failures(
             _created(

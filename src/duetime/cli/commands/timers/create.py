@@ -83,12 +83,13 @@ def create(
 
     Without `--payload` the callback carries `{"execute_at": ...}`, from which the receiver can
     tell how late it is; with `--no-payload` it has no body. A failed callback is retried if one
-    of the retry options is given.
+    of the retry options is given. With `--idempotency-key` the command may be repeated; there
+    `--in` is the same duration each time, so the callback has no body without `--payload`.
 
     With `--id` the timer is created through the v1 API. The callback then names the timer and its
     instant, with `"payload": null` unless `--payload` is given, and the endpoint has to answer
     200 with `{"ok": true}`. The namespace's retry policy applies. Repeating the command creates no
-    second timer, but needs `--at`: with `--in` the instant differs each time, which is refused.
+    second timer, with `--in` either: the server adds the duration to its own clock, once.
 
     With `--nats-topic` the callback is a message to the NATS server that the service is set to.
 
@@ -109,9 +110,14 @@ def create(
         callback["headers"] = read_headers(header)
     if payload is not None:
         callback["payload"] = read_json("--payload", payload)
-    elif not no_payload and id is None:
+    elif not no_payload and id is None and (after is None or idempotency_key is None):
         callback["payload"] = default_payload(execute_at)
-    body: dict[str, object] = {"execute_at": format_instant(execute_at), "callback": callback}
+        # The payload names the instant, so the server must not add the duration to another now.
+        after = None
+    body: dict[str, object] = {
+        **({"execute_at": format_instant(execute_at)} if after is None else {"execute_in": after}),
+        "callback": callback,
+    }
     if metadata is not None:
         body["metadata"] = read_json("--metadata", metadata)
     if idempotency_key is not None:

@@ -38,7 +38,7 @@ from duetime.cli.commands.options import (
 )
 from duetime.cli.output.timer_views import show_timer
 from duetime.cli.terminal import refuse
-from duetime.domain.instants import Instant, format_instant
+from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 CallbackData = dict[str, object]
@@ -119,8 +119,6 @@ def update(
     if payload is not None:
         changes["payload"] = read_json("--payload", payload)
     body: dict[str, object] = {}
-    if execute_at is not None:
-        body["execute_at"] = format_instant(execute_at)
     if metadata is not None:
         body["metadata"] = read_json("--metadata", metadata)
     if callback_timeout is not None:
@@ -132,7 +130,7 @@ def update(
         backoff_multiplier=backoff_multiplier,
         max_duration=max_duration,
     )
-    if not (body or changes or no_payload or retry_changes):
+    if not (body or changes or no_payload or retry_changes or execute_at is not None):
         refuse(" / ".join(_CHANGES), "give at least one of them")
     timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
     if not timer.is_v1:
@@ -141,7 +139,15 @@ def update(
         refuse("--metadata", "cannot be changed through the v1 API")
     # The platform API replaces a callback or retry policy as a whole, so the old one is read first.
     before = in_platform_names(cast(TimerData, timer.request("GET")))
-    callback = _changed_callback(before, changes, no_payload, execute_at)
+    if execute_at is not None:
+        if "payload" not in changes and not no_payload and _has_default_payload(before):
+            # `create` made this payload from the instant, so it follows the new instant.
+            changes["payload"] = default_payload(execute_at)
+            after = None
+        body |= (
+            {"execute_at": format_instant(execute_at)} if after is None else {"execute_in": after}
+        )
+    callback = _changed_callback(before, changes, no_payload)
     if callback is not None:
         body["callback"] = callback
     if retry_changes:
@@ -153,18 +159,16 @@ def update(
     show_timer("Timer updated.", timer.request("PUT", body=body), as_json=as_json)
 
 
+def _has_default_payload(timer: TimerData) -> bool:
+    callback = cast(CallbackData, timer["callback_config"])
+    return callback.get("payload") == {"execute_at": timer["execute_at"]}
+
+
 def _changed_callback(
-    timer: dict[str, object],
-    changes: CallbackData,
-    no_payload: bool,
-    execute_at: Instant | None,
+    timer: TimerData, changes: CallbackData, no_payload: bool
 ) -> CallbackData | None:
     """The complete new callback, or None if it is unchanged."""
     old = cast(CallbackData, timer["callback_config"])
-    is_default = old.get("payload") == {"execute_at": timer["execute_at"]}
-    if is_default and execute_at is not None and "payload" not in changes and not no_payload:
-        # `create` made this payload from the instant, so it follows the new instant.
-        changes = {**changes, "payload": default_payload(execute_at)}
     if not changes and not no_payload:
         return None
     kept = old

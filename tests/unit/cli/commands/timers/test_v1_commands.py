@@ -95,6 +95,46 @@ def test_cancel_keeps_the_timer(server: ScriptedServer) -> None:
     assert [request.method for request in server.requests] == ["POST", "DELETE"]
 
 
+def test_a_duration_is_left_to_the_server(server: ScriptedServer) -> None:
+    server.answer("POST", "/api/v1/timers", timer(), headers={"timer-existence": "existing"})
+    server.answer("GET", ORDER, timer(status="pending"))
+    server.answer("PUT", ORDER, timer(status="pending"))
+    order = ("--namespace", "orders", "--in", "1h30m")
+    result = invoke("create", "--id", "order-17", "--url", "http://127.0.0.1/hook", *order)
+    assert result.stdout.startswith("Timer existed already.\n")
+    assert server.bodies("POST", "/api/v1/timers") == [
+        {
+            "namespace": "orders",
+            "id": "order-17",
+            "executeIn": "1h30m",
+            "callbackUrl": "http://127.0.0.1/hook",
+        }
+    ]
+    assert invoke("update", "order-17", *order).exit_code == 0
+    assert server.bodies("PUT", ORDER) == [{"executeIn": "1h30m"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "members"),
+    [
+        (["--idempotency-key", "k"], {"execute_in", "callback", "idempotency_key"}),
+        (["--payload", "1"], {"execute_in", "callback"}),
+        # The payload has to name the instant.
+        ([], {"execute_at", "callback"}),
+    ],
+)
+def test_a_platform_timer_is_sent_a_duration_unless_its_payload_names_the_instant(
+    server: ScriptedServer, options: list[str], members: set[str]
+) -> None:
+    invoke("create", "--url", "http://127.0.0.1/hook", "--in", "1h", *options)
+    (body,) = server.bodies("POST", "/timers")
+    assert isinstance(body, dict)
+    assert body.keys() == members
+    assert ("payload" in body["callback"]) is ("idempotency_key" not in members)
+    if "execute_at" in body:
+        assert body["callback"]["payload"] == {"execute_at": body["execute_at"]}
+
+
 def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
     server.answer("GET", "/api/v1/timers", {"timers": [timer()], "nextCursor": "abc="})
     result = invoke("list", "--namespace", "orders", "--status", "failed", "--cursor", "xyz=")
