@@ -171,7 +171,7 @@ _MALFORMED = (
     (
         b'{"type": "ScheduleTimer", "id": "1", "tenantId": "a", "timestampMs": 1, "payload":'
         b' {"tenantId": "a", "serviceCallId": 7, "dueAt": "2030-01-01T00:00:00Z"}}',
-        "payload.serviceCallId: expected `str`, got `int`",
+        "payload.serviceCallId must be a string",
     ),
 )
 

@@ -16,6 +16,16 @@ UNREADABLE = (DecodeError, RecursionError, UnicodeDecodeError)
 _NOT_JSON = "the command is not JSON in UTF-8, or is nested too deeply"
 
 _MISSING = re.compile("Object missing required field `(.*)`")
+_EXPECTED = re.compile("Expected `([^`]*)`(?:( of length)? ([<>]=) (.*))?(?:, got `.*`)?")
+_IN_WORDS = {
+    "array": "an array",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "null",
+    "object": "an object",
+    "str": "a string",
+}
 
 _FIELDS = {
     "namespace": "payload.tenantId",
@@ -84,10 +94,24 @@ def _problem_of(data: bytes, error: Exception) -> str:
 
 
 def _field_first(problem: str) -> str:
-    """`Expected X - at `$.payload.dueAt`` becomes `payload.dueAt: expected X`."""
+    """msgspec's "Expected `str`, got `int` - at `$.payload.dueAt`" becomes "payload.dueAt must be a
+    string"."""
     text, _, path = problem.partition(" - at `$")
     field = path.rstrip("`").lstrip(".")
     missing = _MISSING.fullmatch(text)
     if missing is not None:
         return f"{field}{'.' if field else ''}{missing[1]} is missing"
-    return f"{field or 'the command'}: {text[:1].lower()}{text[1:]}"
+    return f"{field or 'the command'} {_in_words(text)}"
+
+
+def _in_words(problem: str) -> str:
+    expected = _EXPECTED.fullmatch(problem)
+    if expected is None:
+        return "is out of range" if problem.endswith("out of range") else "is not valid"
+    kinds, is_length, comparison, bound = expected.groups()
+    if comparison is None:
+        return "must be " + " or ".join(_IN_WORDS.get(kind, kind) for kind in kinds.split(" | "))
+    limit = f"{'at least' if comparison == '>=' else 'at most'} {bound}"
+    if not is_length:
+        return f"must be {limit}"
+    return f"must have {limit} character{'' if bound == '1' else 's'}"

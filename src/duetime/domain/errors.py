@@ -13,6 +13,7 @@ class ErrorKind(Enum):
     TOO_LARGE = "too large"
     UNAUTHORIZED = "unauthorized"
     NAMESPACE_NOT_FOUND = "namespace not found"
+    NO_SUCH_NAMESPACE = "no such namespace"
     TIMER_NOT_FOUND = "timer not found"
     TIMER_NOT_PENDING = "timer not pending"
     TIMER_NOT_FAILED = "timer not failed"
@@ -56,6 +57,12 @@ class NamespaceNotFound(DuetimeError):
         # A text too long for a name is not repeated in full.
         shown = namespace if len(namespace) <= MAX_KEY_CHARACTERS else f"{namespace[:40]}..."
         super().__init__(f"namespace '{shown}' does not exist")
+
+
+class NoSuchNamespace(NamespaceNotFound):
+    """The namespace itself was asked for, and not a timer in it."""
+
+    kind = ErrorKind.NO_SUCH_NAMESPACE
 
 
 class TimerNotFound(DuetimeError):

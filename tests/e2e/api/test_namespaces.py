@@ -151,7 +151,7 @@ async def test_other_shards_unknown_names_and_wrong_keys_are_refused(
     other = await api.put(f"{PATH}/default", json={"numShards": 17})
     assert (other.status_code, other.json()["details"]) == (400, {"field": "numShards"})
     absent = await api.get(f"{PATH}/absent")
-    assert (absent.status_code, absent.json()["error"]) == (400, "NAMESPACE_NOT_FOUND")
+    assert (absent.status_code, absent.json()["error"]) == (404, "NAMESPACE_NOT_FOUND")
     for name in ("x" * 256, "%00", "%FF"):
         bad = await api.put(f"{PATH}/{name}", json={})
         assert (bad.status_code, bad.json()["error"]) == (400, "INVALID_INPUT")

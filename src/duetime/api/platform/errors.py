@@ -14,6 +14,7 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.TOO_LARGE: (413, Code.VALIDATION),
     ErrorKind.UNAUTHORIZED: (401, Code.UNAUTHORIZED),
     ErrorKind.NAMESPACE_NOT_FOUND: (400, Code.VALIDATION),
+    ErrorKind.NO_SUCH_NAMESPACE: (404, Code.NOT_FOUND),
     ErrorKind.TIMER_NOT_FOUND: (404, Code.NOT_FOUND),
     ErrorKind.TIMER_NOT_PENDING: (400, Code.VALIDATION),
     ErrorKind.TIMER_NOT_FAILED: (400, Code.VALIDATION),

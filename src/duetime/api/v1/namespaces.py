@@ -12,7 +12,7 @@ from duetime.api.v1.answer_types import CountsAnswer, NamespaceAnswer, Namespace
 from duetime.api.v1.answers import ok, retry_policy_answer
 from duetime.api.v1.request_types import NamespaceBody
 from duetime.api.v1.requests import path_text
-from duetime.domain.errors import InvalidInput
+from duetime.domain.errors import InvalidInput, NoSuchNamespace
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
@@ -47,7 +47,10 @@ class NamespacesV1:
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         name = path_text(scope, "name", "namespace")
         await self._namespaces.refresh()
-        return await self._answer(await self._namespaces.named(name))
+        namespace = self._namespaces.known(name)
+        if namespace is None:
+            raise NoSuchNamespace(name)
+        return await self._answer(namespace)
 
     async def put(self, scope: Scope, receive: Receive) -> Answer:
         name = path_text(scope, "name", "namespace")

@@ -107,3 +107,15 @@ async def test_queries_accept_the_older_name_of_the_namespace(bench: V1Bench) ->
         reply = await bench.request(method, f"{path}?groupId=small&namespace=default")
         message = "groupId and namespace mean the same: give one of them"
         assert error_of(reply) == (400, "INVALID_INPUT", message)
+
+
+@pytest.mark.parametrize("name", ["nope", "Default", "n%C3%B6", "x" * 255])
+async def test_an_unknown_namespace_is_not_found(bench: V1Bench, name: str) -> None:
+    reply = await bench.request("GET", f"/api/v1/namespaces/{name}")
+    assert error_of(reply)[:2] == (404, "NAMESPACE_NOT_FOUND")
+    assert reply.json["details"] == {"field": "namespace"}
+
+
+async def test_a_timer_of_an_unknown_namespace_is_a_mistake_in_the_request(bench: V1Bench) -> None:
+    reply = await bench.request("GET", path_of("nope", "one"))
+    assert error_of(reply) == (400, "NAMESPACE_NOT_FOUND", "namespace 'nope' does not exist")

@@ -49,7 +49,8 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
         parameters=(_NAME,),
         responses=with_failures(
             ok("The namespace.", NamespaceAnswer, {"Namespace": examples.NAMESPACE_ANSWER}),
-            failures.NO_NAMESPACE,
+            failures.UNREADABLE_NAME,
+            failures.NO_SUCH_NAMESPACE,
         ),
     ),
     Operation(

@@ -55,6 +55,18 @@ NO_NAMESPACE = _failure(
     "namespace 'orders' does not exist",
     {"field": "namespace"},
 )
+NO_SUCH_NAMESPACE = _failure(
+    "404",
+    "There is no such namespace.",
+    "NAMESPACE_NOT_FOUND",
+    "namespace 'notifications' does not exist",
+    {"field": "namespace"},
+)
+UNREADABLE_NAME = _invalid(
+    "The name cannot be read, or the request has a query.",
+    "namespace",
+    "must be UTF-8, percent-encoded",
+)
 _UNAUTHORIZED = _failure(
     "401",
     "The header X-API-Key is missing or wrong.",
