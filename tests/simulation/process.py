@@ -10,6 +10,7 @@ from duetime.domain.namespace import ConfiguredNamespace, NamespaceOptions
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 from duetime.engine import Cluster, Engine, EngineOptions
+from duetime.ports.destination import MaySend
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
@@ -98,7 +99,7 @@ class ProcessDestination:
         assert isinstance(claim.callback, HttpCallback)
         return claim.callback.url
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         world, process = self._world, self._process
         await process.end_if_dead()
         history = world.histories[claim.id]

@@ -5,6 +5,7 @@ from collections import Counter
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
+from duetime.ports.destination import MaySend
 from duetime.testing import Fail, Hang, RecordingDestination, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, EngineBench
 
@@ -12,9 +13,9 @@ from tests.unit.engine.engine_bench import GOOD, HANGING, EngineBench
 class FailsTwice(RecordingDestination):
     """Every timer's first two attempts fail."""
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         self.script(claim.id, Fail(0.002) if claim.attempt < 3 else Succeed(0.002))
-        return await super().deliver(claim)
+        return await super().deliver(claim, may_send)
 
 
 def percentile(values: list[float], percent: float) -> float:

@@ -16,6 +16,7 @@ from duetime.domain.outcome import Completed, Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.bus import Bus, Channel, OutgoingMessage
 from duetime.ports.clock import Clock
+from duetime.ports.destination import MaySend
 
 PAUSE_SECONDS = 0.5
 """Time for which a failed attempt keeps its slot. Slots are few while the broker is away, so this
@@ -41,7 +42,7 @@ class EventDestination:
     def endpoint_of(self, claim: Claim) -> str:
         return self._endpoint
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         sent_at = self._clock.now()
         envelope = DueTimeReachedEnvelope(
             id=claim.delivery_id,

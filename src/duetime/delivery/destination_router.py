@@ -7,7 +7,7 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
-from duetime.ports.destination import Destination
+from duetime.ports.destination import Destination, MaySend
 
 
 class DestinationRouter:
@@ -36,10 +36,10 @@ class DestinationRouter:
         destination = self._destinations.get(type(claim.callback))
         return "unavailable" if destination is None else destination.endpoint_of(claim)
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         destination = self._destinations.get(type(claim.callback))
         if destination is not None:
-            return await destination.deliver(claim)
+            return await destination.deliver(claim, may_send)
         # The timer was created while this type was configured.
         now = self._clock.now()
         error = f"callback.type {self._unavailable[type(claim.callback)]}"

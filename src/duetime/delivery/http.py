@@ -29,6 +29,7 @@ from duetime.domain.instants import (
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
+from duetime.ports.destination import MaySend
 
 USER_AGENT = f"duetime/{__version__} timer-platform/0.1.0"
 
@@ -69,7 +70,7 @@ class HttpDestination:
         assert isinstance(claim.callback, HttpCallback)
         return _target_of(claim.callback.url).origin
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         callback = claim.callback
         assert isinstance(callback, HttpCallback)
         sent_at = self._clock.now()
@@ -82,6 +83,7 @@ class HttpDestination:
                 # An interruption counts as an attempt, not as a failure. Its kept-alive
                 # connection was most likely dead, so the repeat gets a new one.
                 on_new_connection=claim.attempt - 1 > claim.failures,
+                may_send=may_send,
             )
         except StaleConnection as failure:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))

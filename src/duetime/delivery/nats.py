@@ -16,6 +16,7 @@ from duetime.nats.connection import NatsConnection
 from duetime.nats.failures import NatsFailure
 from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
+from duetime.ports.destination import MaySend
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _CHANNELS = frozenset(Channel)
@@ -46,7 +47,7 @@ class NatsDestination:
         # callbacks of other topics must not wait for it.
         return f"{server} {callback.topic}" if callback.ack else server
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         callback = claim.callback
         assert isinstance(callback, NatsCallback)
         publish = (

@@ -71,3 +71,8 @@ class Interrupted(Struct, frozen=True, kw_only=True):
 
 
 Outcome = Completed | Rescheduled | Failed | Interrupted
+
+
+class NotSent(Exception):
+    """There is no outcome: the attempt was no longer permitted when it was about to be sent, so
+    nothing was sent."""

@@ -3,12 +3,13 @@
 import asyncio
 import random
 from collections import deque
+from functools import partial
 
 import structlog
 import uuid_utils
 
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
-from duetime.domain.outcome import Failed, Outcome
+from duetime.domain.outcome import Failed, NotSent, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of, was_due_at
 from duetime.engine.held_leases import HeldLeases
@@ -28,8 +29,8 @@ class Deliveries:
     """Makes attempts, each in a task of its own.
 
     Nothing is sent before its instant by the wall clock. Nothing is sent under a lease that may
-    have expired: such a claim is dropped, and either another node recovers it or it is found
-    again when the lease turns out to be still ours.
+    have expired, even if it expires while the destination connects: such a claim is dropped, and
+    either another node recovers it or it is found again when the lease turns out to be still ours.
     """
 
     def __init__(
@@ -106,7 +107,11 @@ class Deliveries:
             self._settler.add(claim.shard, hand_back(claim, due_at=not_before, now=now))
             return None
         self._lateness.record(claim, now, self._clock.monotonic())
-        outcome, is_of_endpoint = await self._outcome_of(claim)
+        try:
+            outcome, is_of_endpoint = await self._outcome_of(claim)
+        except NotSent:
+            self._drop_current()
+            return None
         settlement = settlement_of(
             claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
         )
@@ -126,7 +131,9 @@ class Deliveries:
     async def _outcome_of(self, claim: Claim) -> tuple[Outcome, bool]:
         """The outcome, and whether the endpoint caused it."""
         try:
-            return await self._destination.deliver(claim), True
+            return await self._destination.deliver(claim, partial(self._leases.holds, claim)), True
+        except NotSent:
+            raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():

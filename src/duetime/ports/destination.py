@@ -1,10 +1,14 @@
 """The destination of callbacks."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from duetime.domain.callback import Callback
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
+
+MaySend = Callable[[], bool]
+"""Whether the attempt may still be made. Quick, and never raises."""
 
 
 class Destination(Protocol):
@@ -26,8 +30,12 @@ class Destination(Protocol):
         """
         ...
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         """Make one attempt and return its outcome.
+
+        The caller asks `may_send` before this call. A destination that does anything slow before
+        it sends, such as connecting, asks again directly before the first byte. If the answer is
+        False it sends nothing and raises `NotSent`.
 
         Every failure of the other side or of the network is an outcome, not an exception. The
         attempt takes no longer than the callback's `timeout_ms`, or the service's if it has none.

@@ -53,7 +53,9 @@ class ManualEngine:
             claims.extend(batch.claims)
             if len(batch.claims) < _CLAIM_LIMIT:
                 break
-        outcomes = await asyncio.gather(*map(self._destination.deliver, claims))
+        outcomes = await asyncio.gather(
+            *(self._destination.deliver(claim, _always) for claim in claims)
+        )
         attempts = list(zip(claims, outcomes, strict=True))
         await self._store.settle(
             [
@@ -62,6 +64,10 @@ class ManualEngine:
             ]
         )
         return attempts
+
+
+def _always() -> bool:
+    return True
 
 
 def _new_delivery_id() -> str:

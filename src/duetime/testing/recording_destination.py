@@ -12,6 +12,7 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
+from duetime.ports.destination import MaySend
 
 
 class Succeed(Struct, frozen=True):
@@ -103,7 +104,7 @@ class RecordingDestination:
             return f"{url.scheme}://{url.netloc}"
         return "bus" if isinstance(callback, BusCallback) else f"nats:{callback.topic}"
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         endpoint = self.endpoint_of(claim)
         self._running[endpoint] += 1
         attempt = RecordedAttempt(claim, endpoint, self._clock.now(), self._running[endpoint])

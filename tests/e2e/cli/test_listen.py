@@ -29,7 +29,7 @@ from duetime.server.listener import (
     url_of,
 )
 from tests.real_server.command import Command
-from tests.unit.delivery.claims import claim_of
+from tests.unit.delivery.claims import always, claim_of
 
 pytestmark = pytest.mark.e2e
 
@@ -90,7 +90,7 @@ async def test_a_timer_of_either_api_is_completed(
 ) -> None:
     destination = HttpDestination(HttpClient(), SystemClock(), default_timeout_ms=30_000)
     callback = HttpCallback(url=listening.url, payload=Raw(b'{"n": 1}'), protocol=protocol)
-    outcome = await destination.deliver(claim_of(callback, attempt=2))
+    outcome = await destination.deliver(claim_of(callback, attempt=2), always)
     await destination.close()
     assert isinstance(outcome, Completed)
     [shown] = listening.shown

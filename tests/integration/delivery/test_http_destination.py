@@ -19,7 +19,7 @@ from tests.integration.delivery.http_client.servers import (
     let_the_loop_turn,
     serve,
 )
-from tests.unit.delivery.claims import claim_of
+from tests.unit.delivery.claims import always, claim_of
 
 STATUS, ANSWER = CallbackProtocol.STATUS, CallbackProtocol.ANSWER
 BOTH = [STATUS, ANSWER]
@@ -40,7 +40,8 @@ async def deliver(
     callback = HttpCallback(
         url=url, headers=headers, payload=payload, timeout_ms=timeout_ms, protocol=protocol
     )
-    return await destination.deliver(claim_of(callback, attempt=attempt, failures=failures))
+    claim = claim_of(callback, attempt=attempt, failures=failures)
+    return await destination.deliver(claim, always)
 
 
 def raw_answer(status: int, body: bytes = b"", *headers: str) -> bytes:

@@ -24,7 +24,7 @@ from duetime.testing.virtual_clock import START_AT, VirtualClock
 from tests.brokers.nats_credentials import make_identity
 from tests.brokers.nats_fixtures import MakeNats
 from tests.brokers.nats_server import NatsServer
-from tests.unit.delivery.claims import claim_of
+from tests.unit.delivery.claims import always, claim_of
 
 PATIENCE_SECONDS = 10
 AT_ONCE_SECONDS = 2
@@ -100,7 +100,7 @@ async def deliver(
         topic=topic, key=key, headers=headers, payload=payload, timeout_ms=timeout_ms, ack=ack
     )
     destination.check(callback)
-    return await destination.deliver(claim_of(callback, attempt=attempt))
+    return await destination.deliver(claim_of(callback, attempt=attempt), always)
 
 
 def failure_of(outcome: Outcome) -> Failed:

@@ -11,7 +11,7 @@ from duetime.testing.virtual_clock import VirtualClock
 from tests.brokers.nats_fixtures import MakeNats
 from tests.integration.delivery.http_client.servers import let_the_loop_turn
 from tests.pausing_loop import PausingSelector
-from tests.unit.delivery.claims import claim_of
+from tests.unit.delivery.claims import always, claim_of
 
 
 def test_an_answer_that_came_during_a_pause_counts(make_nats: MakeNats) -> None:
@@ -23,7 +23,8 @@ def test_an_answer_that_came_during_a_pause_counts(make_nats: MakeNats) -> None:
         await connection.connect()
         destination = NatsDestination(connection, VirtualClock(), default_timeout_ms=500)
         server.pause()
-        attempt = asyncio.create_task(destination.deliver(claim_of(NatsCallback(topic="orders"))))
+        claim = claim_of(NatsCallback(topic="orders"))
+        attempt = asyncio.create_task(destination.deliver(claim, always))
         for _ in range(5):
             # The library writes the message and its PING some turns later.
             await let_the_loop_turn()

@@ -32,3 +32,8 @@ def claim_of(
         delivery_id="01980000-0000-7000-8000-00000000abcd",
         callback=callback,
     )
+
+
+def always() -> bool:
+    """Permits every attempt."""
+    return True

@@ -6,6 +6,7 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
+from duetime.ports.destination import MaySend
 from duetime.testing import (
     Fail,
     Hang,
@@ -23,12 +24,12 @@ class SerialServer(RecordingDestination):
 
     free_at_seconds = 0.0
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         if self.endpoint_of(claim) == SLOW:
             now = self._clock.monotonic()
             self.free_at_seconds = max(self.free_at_seconds, now) + 0.01
             self.script(claim.id, Succeed(self.free_at_seconds - now))
-        return await super().deliver(claim)
+        return await super().deliver(claim, may_send)
 
 
 class BrokenDestination(RecordingDestination):
@@ -37,12 +38,12 @@ class BrokenDestination(RecordingDestination):
             raise InvalidInput("callback.url", "was valid in an earlier release")
         return super().endpoint_of(claim)
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         if claim.id == "raises":
             raise ValueError("a bug")
         if claim.id == "cancels itself":
             raise asyncio.CancelledError
-        return await super().deliver(claim)
+        return await super().deliver(claim, may_send)
 
 
 def test_nothing_is_sent_early_even_if_the_loops_timers_fire_early() -> None:
@@ -205,8 +206,8 @@ async def test_more_endpoints_than_slots_all_get_their_turn() -> None:
 class SilentOnce(RecordingDestination):
     """Breaks its contract at the first attempt: there is no outcome at all."""
 
-    async def deliver(self, claim: Claim) -> Outcome:
-        outcome = await super().deliver(claim)
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
+        outcome = await super().deliver(claim, may_send)
         return outcome if len(self.attempts) > 1 else None  # type: ignore[return-value]
 
 

@@ -35,10 +35,10 @@ async def test_timers_of_a_raising_destination_are_fired_by_the_next_run() -> No
     class Raising(RecordingDestination):
         raises = True
 
-        async def deliver(self, claim):  # type: ignore[no-untyped-def]
+        async def deliver(self, claim, may_send):  # type: ignore[no-untyped-def]
             if self.raises:
                 raise ValueError("a bug in the test")
-            return await super().deliver(claim)
+            return await super().deliver(claim, may_send)
 
     clock, store = VirtualClock(), MemoryStore()
     destination = Raising(clock)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import ssl
+from collections.abc import Callable
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.connection import Connection
@@ -16,6 +17,7 @@ from duetime.delivery.http_client.failures import StaleConnection, TimedOut
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.domain.limits import MAX_ANSWER_BYTES
+from duetime.domain.outcome import NotSent
 
 RESERVED_HEADERS = frozenset(
     {
@@ -79,6 +81,7 @@ class HttpClient:
         timeout_seconds: float,
         *,
         on_new_connection: bool = False,
+        may_send: Callable[[], bool] | None = None,
     ) -> HttpAnswer:
         """Send one request and return the answer, whatever its status.
 
@@ -89,6 +92,10 @@ class HttpClient:
         `timeout_seconds` covers everything: resolving, connecting, TLS, sending, and the answer
         to its last byte. Raises DeliveryFailure; StaleConnection when a kept-alive connection
         turned out to be closed, which cannot happen `on_new_connection`.
+
+        If a connection has to be opened first, `may_send` is asked directly before the first byte
+        of the request is written. If it says no, nothing is sent, and NotSent is raised.
+
         When the awaiting task is cancelled, the connection is aborted, and whether the request
         arrived is unknown.
         """
@@ -98,6 +105,9 @@ class HttpClient:
         connection = None if on_new_connection else self._pool.take(target.origin, now)
         if connection is None:
             connection = await self._open(target, deadline, timeout_seconds)
+            if may_send is not None and not may_send():
+                connection.keep_unused()
+                raise NotSent
         try:
             return await connection.exchange(request, deadline, timeout_seconds)
         except StaleConnection:

@@ -105,6 +105,12 @@ class Connection(asyncio.Protocol):
                 self.abort()
             raise
 
+    def keep_unused(self) -> None:
+        """Leave a new connection to the next request, because its own will not be sent."""
+        if self.is_open:
+            self._used_before = True
+            self._pool.put(self, None)
+
     def abort(self) -> None:
         """Drop the connection at once. Idempotent."""
         if self.is_open:

@@ -16,6 +16,7 @@ from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.engine import Cluster, Engine
+from duetime.ports.destination import MaySend
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
 from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
@@ -286,7 +287,7 @@ class _NodeDestination:
     def endpoint_of(self, claim: Claim) -> str:
         return self._bench.destination.endpoint_of(claim)
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         await self._end_if_dead()
         try:
             await self._bench.store.check_owned(claim)
@@ -294,7 +295,7 @@ class _NodeDestination:
             self._bench.broken.append(broken)
             raise
         self._bench.senders.setdefault(claim.id, []).append(self._node.name)
-        outcome = await self._bench.destination.deliver(claim)
+        outcome = await self._bench.destination.deliver(claim, may_send)
         await self._end_if_dead()
         return outcome
 

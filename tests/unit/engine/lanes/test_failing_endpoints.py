@@ -6,6 +6,7 @@ from structlog.typing import EventDict
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
+from duetime.ports.destination import MaySend
 from duetime.ports.endpoints import EndpointState
 from duetime.testing import Fail, Hang, RecordingDestination, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
@@ -202,10 +203,10 @@ async def test_an_operator_sees_the_endpoints_the_open_ones_first() -> None:
 class Buggy(RecordingDestination):
     """Raises for timers whose id starts with `bug`, before it has asked the endpoint."""
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         if claim.id.startswith("bug"):
             raise ValueError("a bug")
-        return await super().deliver(claim)
+        return await super().deliver(claim, may_send)
 
 
 @on_virtual_time

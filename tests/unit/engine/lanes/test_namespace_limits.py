@@ -7,6 +7,7 @@ import pytest
 from duetime.domain.keys import TimerKey
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim, TimerStatus
+from duetime.ports.destination import MaySend
 from duetime.testing import Hang, RecordingDestination, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
@@ -21,11 +22,11 @@ class NamespaceWatch(RecordingDestination):
         self.now: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
 
-    async def deliver(self, claim: Claim) -> Outcome:
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         self.now[claim.namespace] += 1
         self.most[claim.namespace] = max(self.most[claim.namespace], self.now[claim.namespace])
         try:
-            return await super().deliver(claim)
+            return await super().deliver(claim, may_send)
         finally:
             self.now[claim.namespace] -= 1
 
