@@ -153,7 +153,7 @@ class TimerStore(Protocol):
         ...
 
     async def ping(self) -> None:
-        """Prove that the store answers."""
+        """Prove that the store answers, without a write: anybody may ask for this."""
         ...
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:

@@ -7,6 +7,7 @@ import pytest
 import structlog
 from msgspec.structs import replace
 
+from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnavailable
 from duetime.ports.store import CreateRequest, CreateResult, Page, PageQuery
 from duetime.stores.memory import MemoryStore
@@ -170,6 +171,14 @@ class HangingStore(MemoryStore):
         await asyncio.Event().wait()
 
 
+class CountingStore(MemoryStore):
+    pings = 0
+
+    async def ping(self) -> None:
+        self.pings += 1
+        await SystemClock().sleep(0)
+
+
 class TestHealth:
     async def test_up(self, api: ApiBench) -> None:
         reply = await call(api.app, "GET", "/healthz")
@@ -199,6 +208,15 @@ class TestHealth:
             assert (reply.json["code"], reply.json["message"]) == (1, "database connection failed")
             assert (reply.data["status"], reply.data["database"]) == ("degraded", "disconnected")
             assert [entry["event"] for entry in logs] == ["api.store_unreachable"]
+
+    async def test_checks_at_the_same_time_share_one_question_to_the_store(self) -> None:
+        store = CountingStore()
+        api = ApiBench(store=store)
+        replies = await asyncio.gather(*(call(api.app, "GET", "/healthz") for _ in range(50)))
+        assert {reply.status for reply in replies} == {200}
+        assert store.pings == 1
+        assert (await call(api.app, "GET", "/healthz")).status == 200
+        assert store.pings == 2
 
     async def test_degraded_when_the_engine_does_not_run(self, api: ApiBench) -> None:
         api.engine = replace(api.engine, running=False)

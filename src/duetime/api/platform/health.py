@@ -51,9 +51,10 @@ class Health:
         self._clock = clock
         self._engine = engine
         self._ping_timeout_seconds = ping_timeout_seconds
+        self._pinging: asyncio.Task[bool] | None = None
 
     async def check(self, scope: Scope, receive: Receive) -> Answer:
-        connected = await self._store_answers()
+        connected = await asyncio.shield(self._ping())
         engine = self._engine()
         healthy = connected and engine.running
         data = HealthStatus(
@@ -74,6 +75,13 @@ class Health:
             return answer(200, Code.SUCCESS, "healthy", data)
         message = "engine is not running" if connected else "database connection failed"
         return answer(500, Code.UNEXPECTED, message, data)
+
+    def _ping(self) -> "asyncio.Task[bool]":
+        """The question under way, or a new one. The check needs no key, so a flood of checks must
+        not become a flood of reads."""
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.create_task(self._store_answers())
+        return self._pinging
 
     async def _store_answers(self) -> bool:
         try:

@@ -89,6 +89,8 @@ class Writer:
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._refusal: str | None = None
+        self._unanswered = 0
+        self._progress: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
         self._thread.daemon = True
         self._thread.start()
@@ -109,7 +111,15 @@ class Writer:
             raise StoreUnavailable(self._refusal)
         future: asyncio.Future[Sequence[Result]] = self._loop.create_future()
         self._queue.put(_Submission(operation, items, future))
+        self._unanswered += 1
         return await future
+
+    async def progress(self) -> None:
+        """Return once the thread has finished a commit, or at once if it has nothing to do."""
+        if self._unanswered:
+            if self._progress is None:
+                self._progress = self._loop.create_future()
+            await asyncio.shield(self._progress)
 
     async def close(self) -> None:
         """Finish the submissions that are waiting, then end the thread."""
@@ -134,7 +144,7 @@ class Writer:
         if submissions:
             answers = self._write(submissions)
             try:
-                self._loop.call_soon_threadsafe(_deliver, answers)
+                self._loop.call_soon_threadsafe(self._deliver, answers)
             except RuntimeError:
                 # A closed loop has nobody left to tell.
                 return False
@@ -193,6 +203,19 @@ class Writer:
             raise
         return answers
 
+    def _deliver(self, answers: Sequence[_Answer]) -> None:
+        self._unanswered -= len(answers)
+        for future, answer in answers:
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        if self._progress is not None:
+            self._progress.set_result(None)
+            self._progress = None
+
     def _check_storage(self, error: BaseException) -> None:
         """Nothing is rolled back or tried again if the error leaves open what is on disk."""
         if leaves_doubt(error, self._connection):
@@ -208,13 +231,3 @@ def _items_of(submissions: Sequence[_Submission]) -> Sequence[Any]:
 def _shared_out(results: Sequence[Any], submissions: Sequence[_Submission]) -> list[_Answer]:
     rest = iter(results)
     return [(each.future, list(islice(rest, len(each.items)))) for each in submissions]
-
-
-def _deliver(answers: Sequence[_Answer]) -> None:
-    for future, answer in answers:
-        if future.done():
-            continue
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
