@@ -9,15 +9,18 @@ from msgspec import Struct
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.namespace import Namespace
+from duetime.engine.clock_trust import SILENCE_SECONDS, ClockTrust
 from duetime.engine.clock_watch import ClockWatch
 from duetime.ports.clock import Clock
-from duetime.ports.store import TimerStore
+from duetime.ports.store import PageQuery, TimerStore
 
 _log = structlog.get_logger()
 
 BATCH_SIZE = 500
 PAUSE_BETWEEN_BATCHES_SECONDS = 0.05
 PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
+MAX_NAMESPACES_SEARCHED = 100
+"""Namespaces in which the pruner looks for a recent timer before it doubts the clock."""
 
 
 class Retention(Struct, frozen=True):
@@ -34,6 +37,9 @@ class Pruner(BackgroundLoop):
     `retention_seconds` is for namespaces without a retention of their own; None means for ever.
     The options of namespaces are read from the store directly before each batch: the options
     known to this process may be old, and pruned timers do not come back.
+
+    Nothing is pruned while the clock is in doubt: because it differs from the store's, because it
+    jumped ahead, or because it is far ahead of the newest timer when the process starts.
     """
 
     name = "pruner"
@@ -53,10 +59,13 @@ class Pruner(BackgroundLoop):
         """Namespaces still to prune a batch of in this pass; None for all together."""
         self._again: list[str | None] = []
         self._asked_seconds = 0.0
+        self._clock_trust: ClockTrust | None = None
 
     async def step(self) -> None:
-        if self._clock_watch.is_skewed:
-            # A clock that is ahead would delete timers too early.
+        if self._clock_trust is None:
+            newest_at = await self._newest_at()
+            self._clock_trust = ClockTrust(self._clock.now(), self._clock.monotonic(), newest_at)
+        if not self._is_right(self._clock.now()):
             await self.wait(PAUSE_BETWEEN_ROUNDS_SECONDS)
             return
         if not self._left:
@@ -70,6 +79,29 @@ class Pruner(BackgroundLoop):
             if self._left or self._again
             else PAUSE_BETWEEN_ROUNDS_SECONDS
         )
+
+    def _is_right(self, now: Instant) -> bool:
+        """Whether the clock may be believed: one that is ahead would delete timers too early."""
+        assert self._clock_trust is not None
+        # Asked in any case, because a jump shows in the difference from the last look.
+        is_believed = self._clock_trust.believes(now, self._clock.monotonic())
+        return is_believed and not self._clock_watch.is_skewed
+
+    async def _newest_at(self) -> Instant | None:
+        """The newest instant known, from the first namespace with a recent timer. 0 if there may
+        be newer ones in namespaces beyond the search; None if there is no timer."""
+        namespaces = await self._store.namespaces()
+        now = self._clock.now()
+        newest_at: Instant | None = None
+        for namespace in namespaces[:MAX_NAMESPACES_SEARCHED]:
+            page = await self._store.page(PageQuery(namespace=namespace.name, limit=1))
+            for timer in page.timers:
+                newest_at = max(newest_at or Instant(0), timer.created_at, timer.updated_at)
+                if now - newest_at <= SILENCE_SECONDS * MICROSECONDS_PER_SECOND:
+                    return newest_at
+        if newest_at is None and len(namespaces) > MAX_NAMESPACES_SEARCHED:
+            return Instant(0)
+        return newest_at
 
     async def _begin_pass(self) -> None:
         """Visit the namespaces with more to prune again, or all of them once a round is over."""
@@ -91,7 +123,10 @@ class Pruner(BackgroundLoop):
         return 0
 
     async def _prune_batch(self, retention: Retention) -> int:
-        finished_before = self._clock.now() - round(retention.seconds * MICROSECONDS_PER_SECOND)
+        now = self._clock.now()
+        if not self._is_right(now):
+            return 0
+        finished_before = now - round(retention.seconds * MICROSECONDS_PER_SECOND)
         if retention.namespace is None:
             # Rounded down to a whole step, because stores drop whole steps at once.
             finished_before -= finished_before % self._store.capabilities.history_step
