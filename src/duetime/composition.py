@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 from msgspec.structs import asdict, replace
@@ -28,9 +28,12 @@ from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCal
 from duetime.domain.errors import Unavailable
 from duetime.engine import Engine, EngineOptions
 from duetime.local_process import process_name
+from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
+from duetime.service.bulk_operations import BulkOperations
+from duetime.service.bulk_runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
@@ -69,6 +72,7 @@ class Duetime:
         engine: Engine,
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
+        bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
         app: App,
     ) -> None:
@@ -79,6 +83,7 @@ class Duetime:
         self._engine = engine
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
+        self._bulk_runner = bulk_runner
         self._bus_router = bus_router
         self.app = app
 
@@ -99,6 +104,7 @@ class Duetime:
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+        self._bulk_runner.start()
         if self._bus_router is not None:
             self._bus_router.start()
 
@@ -115,6 +121,7 @@ class Duetime:
         if self._bus_router is not None:
             await self._bus_router.stop()
         await self._namespace_refresher.abandon()
+        await self._bulk_runner.abandon()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
         await self._close()
 
@@ -139,11 +146,12 @@ def assemble(settings: Settings) -> Duetime:
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
+    bulk_runner = BulkRunner(store, store, clock, engine, namespaces, engine)
     bus_router = None
     if bus is not None and events is not None:
         bus_router = BusRouter(bus, events, timers.scheduling(settings), clock)
     app = create_app(
-        services=timers.services(settings),
+        services=timers.services(settings, bulk_runner),
         store=store,
         clock=clock,
         health=partial(_health, engine, bus_router, nats),
@@ -163,22 +171,27 @@ def assemble(settings: Settings) -> Duetime:
         engine=engine,
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
+        bulk_runner=bulk_runner,
         bus_router=bus_router,
         app=app,
     )
 
 
+class _Store(TimerStore, BulkStore, Protocol):
+    """The ports of the store that services need."""
+
+
 class _Timers(NamedTuple):
     """The parts that the services of all front doors share."""
 
-    store: TimerStore
+    store: _Store
     clock: SystemClock
     engine: Engine
     destination: Destination
     namespaces: Namespaces
     creates: CreateBatcher
 
-    def services(self, settings: Settings) -> Services:
+    def services(self, settings: Settings, bulk_runner: BulkRunner) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
         return Services(
@@ -186,6 +199,14 @@ class _Timers(NamedTuple):
             v1=self._service(v1),
             imports=self._service(replace(v1, past_is_due=True)),
             redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
+            operations=BulkOperations(
+                self.store,
+                self.store,
+                self.clock,
+                self.namespaces,
+                self.engine,
+                bulk_runner.wake,
+            ),
             namespaces=self.namespaces,
         )
 

@@ -4,7 +4,10 @@ import asyncpg
 
 from duetime.stores.postgres import PostgresOptions
 
-_TABLES = "namespaces shards shard_fences members pending_timers executing_timers finished_timers"
+_TABLES = """
+    namespaces shards shard_fences members operations
+    pending_timers executing_timers finished_timers
+"""
 _EMPTY = "; ".join(f"DELETE FROM {table}" for table in _TABLES.split())
 _RESET_LEDGER = """
     UPDATE ledger SET accepted = 0, removed = 0, pruned = 0

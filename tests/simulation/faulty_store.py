@@ -114,6 +114,9 @@ class FaultyStore:
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
         return await self._truth.change_namespace(name, options)
 
+    async def remove_namespace(self, name: str) -> bool:
+        return await self._truth.remove_namespace(name)
+
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._truth.namespaces()
 

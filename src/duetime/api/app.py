@@ -16,13 +16,15 @@ from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
+from duetime.api.v1.bulk_operations import OperationsV1
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.namespaces import NamespacesV1
-from duetime.api.v1.operations import V1
 from duetime.api.v1.router import PREFIX, RouterV1
+from duetime.api.v1.routes.table import V1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
+from duetime.service.bulk_operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
@@ -36,6 +38,7 @@ class Services(Struct, frozen=True, kw_only=True):
     v1: TimerService
     imports: TimerService
     redriving: Redriving
+    operations: BulkOperations
     namespaces: Namespaces
 
 
@@ -70,8 +73,11 @@ def create_app(
         max_body_bytes=max_body_bytes,
         default_timeout_ms=rules.callback_timeout_ms,
     )
-    namespaces = NamespacesV1(services.namespaces, services.v1, max_body_bytes=max_body_bytes)
-    v1 = RouterV1(bind(V1, timers, namespaces, EndpointsV1(endpoints)), guard, clock)
+    operations = OperationsV1(services.operations, max_body_bytes=max_body_bytes)
+    namespaces = NamespacesV1(
+        services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
+    )
+    v1 = RouterV1(bind(V1, timers, operations, namespaces, EndpointsV1(endpoints)), guard, clock)
     others = bind(
         (*PLATFORM, *HEALTH, *DOCUMENTS),
         PlatformTimers(services.platform, max_body_bytes),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from enum import Enum
 
+from duetime.domain.bulk import BulkStatus
 from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_KEY_CHARACTERS
 from duetime.domain.timer import TimerStatus
@@ -18,6 +19,10 @@ class ErrorKind(Enum):
     TIMER_NOT_PENDING = "timer not pending"
     TIMER_NOT_FAILED = "timer not failed"
     TIMER_CONFLICT = "timer conflict"
+    NAMESPACE_NOT_EMPTY = "namespace not empty"
+    OPERATION_NOT_FOUND = "operation not found"
+    OPERATION_NOT_RUNNING = "operation not running"
+    TOO_MANY_OPERATIONS = "too many operations"
     UNAVAILABLE = "unavailable"
 
 
@@ -63,6 +68,49 @@ class NoSuchNamespace(NamespaceNotFound):
     """The namespace itself was asked for, and not a timer in it."""
 
     kind = ErrorKind.NO_SUCH_NAMESPACE
+
+
+class NamespaceDeleting(NamespaceNotFound):
+    """The namespace takes no more timers, and is about to be gone."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace)
+        self.message = f"namespace '{namespace}' is being deleted"
+
+
+class NamespaceNotEmpty(DuetimeError):
+    """The namespace has timers that are pending or executing."""
+
+    kind = ErrorKind.NAMESPACE_NOT_EMPTY
+
+    def __init__(self, namespace: str, timers: int) -> None:
+        super().__init__(
+            f"namespace '{namespace}' has {timers} timers that are pending or executing: cancel"
+            " them first, or delete it with force"
+        )
+
+
+class OperationNotFound(DuetimeError):
+    kind = ErrorKind.OPERATION_NOT_FOUND
+
+    def __init__(self) -> None:
+        super().__init__("operation not found")
+
+
+class OperationNotRunning(DuetimeError):
+    """The operation has ended, so it cannot be aborted."""
+
+    kind = ErrorKind.OPERATION_NOT_RUNNING
+
+    def __init__(self, status: BulkStatus) -> None:
+        super().__init__(f"cannot abort operation with status '{status.value}'")
+
+
+class TooManyOperations(DuetimeError):
+    kind = ErrorKind.TOO_MANY_OPERATIONS
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} operations are running: wait until one has ended, or abort one")
 
 
 class TimerNotFound(DuetimeError):

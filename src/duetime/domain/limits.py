@@ -112,5 +112,11 @@ MAX_V1_PAGE_TIMERS = 1_000
 MAX_PAGE_OFFSET = 2**63 - 1
 """Timers that a page of the platform API may skip."""
 
+MAX_FILTER_CHARACTERS = 1_024
+"""Length of a text in the filter of a bulk operation."""
+
+MAX_RUNNING_OPERATIONS = 20
+"""Bulk operations that may run at once."""
+
 MAX_QUERY_PARAMETERS = 50
 """Parameters in one query string."""

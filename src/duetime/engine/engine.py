@@ -1,6 +1,6 @@
 """The engine: its parts, started and stopped in order."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import structlog
@@ -43,7 +43,7 @@ repeated after the next start, so a store that is away for a moment gets a secon
 
 
 class Engine:
-    """Implements the wake-ups port for the front doors of this process, and receives the
+    """Implements the ports of wake-ups and of owned shards for this process, and receives the
     signals of other nodes. An engine without a cluster is the only one on its store."""
 
     def __init__(
@@ -156,6 +156,9 @@ class Engine:
             and self._held.are_valid
             and self._ownership.is_working
         )
+
+    def owned_shards(self) -> Collection[ShardNumber]:
+        return self._held.claimable.keys() if self._held.are_valid else ()
 
     @property
     def shards_owned(self) -> int:

@@ -1,6 +1,6 @@
 """Ownership of shards: which process may act on which shard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,6 +15,14 @@ class ShardState(Struct, frozen=True):
     shard: ShardNumber
     epoch: Epoch
     owner: str | None
+
+
+class OwnedShards(Protocol):
+    """The shards that this process owns, for work that only one process may do."""
+
+    def owned_shards(self) -> Collection[ShardNumber]:
+        """Pure and quick. Empty while ownership is in doubt."""
+        ...
 
 
 class LeaseStore(Protocol):

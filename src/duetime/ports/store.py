@@ -167,6 +167,11 @@ class TimerStore(Protocol):
         """Give an existing namespace other options. None when there is no such namespace."""
         ...
 
+    async def remove_namespace(self, name: str) -> bool:
+        """Forget a namespace that has no timers, live or finished. False when it has some; true
+        when it is gone, also if it did not exist. Its shards stay."""
+        ...
+
     async def namespaces(self) -> Sequence[Namespace]:
         """All namespaces, in the order of their names by code point."""
         ...

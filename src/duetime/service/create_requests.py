@@ -6,7 +6,7 @@ from hashlib import blake2b
 from msgspec import Raw, Struct
 
 from duetime.domain.callback import Callback
-from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound
+from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceDeleting, NamespaceNotFound
 from duetime.domain.instants import Delay, Instant, plus_ms
 from duetime.domain.keys import NamespaceKeys
 from duetime.domain.namespace import DEFAULT_NAMESPACE, Namespace
@@ -156,12 +156,15 @@ class CreateRequests:
         self._by_namespace: dict[str, NamespaceRequests] = {}
 
     def in_namespace(self, name: str) -> NamespaceRequests:
-        """Raises `NamespaceNotFound` for a namespace that is not known on this node."""
+        """Raises `NamespaceNotFound` for a namespace that is not known on this node, or takes no
+        more timers."""
         namespace = self._namespaces.known(name)
         if namespace is None:
             raise NamespaceNotFound(name)
         requests = self._by_namespace.get(name)
         if requests is None or requests.namespace is not namespace:
+            if namespace.options.deleting:
+                raise NamespaceDeleting(name)
             requests = NamespaceRequests(namespace, self._checks, self._rules, self._new_uuid)
             self._by_namespace[name] = requests
         return requests

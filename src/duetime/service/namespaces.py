@@ -3,8 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from duetime.background import BackgroundLoop
-from duetime.domain.errors import InvalidInput, NamespaceNotFound, SettingsError
+from duetime.domain.errors import (
+    InvalidInput,
+    NamespaceDeleting,
+    NamespaceNotFound,
+    SettingsError,
+    StoreUnavailable,
+)
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
     ConfiguredNamespace,
@@ -13,7 +21,7 @@ from duetime.domain.namespace import (
 )
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
-from duetime.service.validation import check_namespace
+from duetime.service.validation import check_namespace, check_typeable
 
 REFRESH_SECONDS = 5.0
 """Time for which a change of options on one node may go unnoticed on the others."""
@@ -113,9 +121,12 @@ class Namespaces:
                     change(NamespaceOptions()),
                 )
                 check_namespace(new)
+                check_typeable(name)
                 # Another node may have been faster; then its namespace is the one to change.
                 existing = await self._store.add_namespace(new)
                 await self._read()
+            if existing.options.deleting:
+                raise NamespaceDeleting(name)
             _check_shards(existing, num_shards)
             changed = Namespace(name, existing.num_shards, change(existing.options))
             check_namespace(changed)
@@ -126,7 +137,12 @@ class Namespaces:
 
     async def provide(self, names: Collection[str]) -> None:
         """Create the missing ones of these namespaces, for callers that need not create them
-        first. The names have been checked."""
+        first. The names have been checked. Raises `StoreUnavailable` while one of them is being
+        deleted: it can be created again afterwards."""
+        for name in names:
+            known = self.known(name)
+            if known is not None and known.options.deleting:
+                raise StoreUnavailable(NamespaceDeleting(name).message)
         if all(self.known(name) for name in names):
             return
         async with self._reading:
@@ -137,6 +153,17 @@ class Namespaces:
             if missing:
                 await self._read()
 
+    async def mark_deleting(self, name: str, *, deleting: bool) -> None:
+        """Refuse new timers of the namespace, or accept them again. Other nodes follow within
+        `REFRESH_SECONDS`."""
+        async with self._reading:
+            await self._read()
+            namespace = self.known(name)
+            if namespace is not None:
+                options = replace(namespace.options, deleting=deleting)
+                await self._store.change_namespace(name, options)
+                self._known.add(Namespace(name, namespace.num_shards, options))
+
     async def add_all(self, configured: Iterable[ConfiguredNamespace]) -> None:
         """Create the configured namespaces at start-up, before the engine starts.
 
@@ -144,7 +171,8 @@ class Namespaces:
         refuses one, none is created.
         """
         namespaces = list(configured)
-        _raise_problems(_problem_with(each) for each in namespaces)
+        existing = {namespace.name for namespace in await self._store.namespaces()}
+        _raise_problems(_problem_with(each, existing) for each in namespaces)
         _raise_problems([await self._add(each) for each in namespaces])
         async with self._reading:
             self._known.replace_all(await self._store.namespaces())
@@ -201,9 +229,11 @@ def _check_shards(existing: Namespace, num_shards: int | None) -> None:
         )
 
 
-def _problem_with(configured: ConfiguredNamespace) -> str | None:
+def _problem_with(configured: ConfiguredNamespace, existing: Collection[str]) -> str | None:
     try:
         check_namespace(_namespace_of(configured))
+        if configured.name not in existing:
+            check_typeable(configured.name)
     except InvalidInput as error:
         return _line(configured, error)
     return None

@@ -29,6 +29,9 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.destination import Destination
 
+SHELL_CHARACTERS = frozenset(" \"'\\`$&|;<>()[]{}*?!#~")
+"""Characters with a meaning to a shell."""
+
 
 class TimerRules(Struct, frozen=True, kw_only=True):
     """The rules of one API.
@@ -149,6 +152,18 @@ def check_retry_policy(policy: RetryPolicy) -> None:
         _check_duration(f"retry_policy.{name}", duration_ms, 1, longest_ms)
     if policy.initial_interval_ms > policy.max_interval_ms:
         raise InvalidInput("retry_policy.initial_interval", "must not be longer than max_interval")
+
+
+def check_typeable(name: str) -> None:
+    """Refuse a name for a new namespace that a person could not type in a shell without quoting.
+    Tenants of the bus are not typed, and have any name."""
+    if name.startswith("-"):
+        raise InvalidInput("namespace", "must not start with a hyphen")
+    for character in name:
+        if not character.isprintable() or character in SHELL_CHARACTERS:
+            shown = repr(character) if character.isprintable() else f"U+{ord(character):04X}"
+            problem = f"must not contain {shown}: people have to type it in a shell"
+            raise InvalidInput("namespace", problem)
 
 
 def check_namespace(namespace: Namespace) -> None:

@@ -13,10 +13,12 @@ from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS, DEFAULT_MAX_BODY_BYTES
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus
+from duetime.service.bulk_operations import BulkOperations
+from duetime.service.bulk_runner import BulkRunner
 from duetime.service.redriving import Redriving
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
-from tests.unit.service.service_bench import ServiceBench, timer_rules
+from tests.unit.service.service_bench import EVERY_SHARD, ServiceBench, timer_rules
 
 API_KEY = "a-key-of-at-least-thirty-two-characters"
 IN_TEN_SECONDS = "2030-01-01T00:00:10Z"
@@ -107,6 +109,9 @@ class ApiBench(ServiceBench):
         super().__init__(store, rules)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
+        self.bulk_runner = BulkRunner(
+            self.store, self.store, self.clock, self.wakeups, self.namespaces, EVERY_SHARD
+        )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
             services=Services(
@@ -114,6 +119,14 @@ class ApiBench(ServiceBench):
                 v1=self.service_with(v1_rules),
                 imports=self.service_with(replace(v1_rules, past_is_due=True)),
                 redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
+                operations=BulkOperations(
+                    self.store,
+                    self.store,
+                    self.clock,
+                    self.namespaces,
+                    EVERY_SHARD,
+                    self.bulk_runner.wake,
+                ),
                 namespaces=self.namespaces,
             ),
             store=self.store,

@@ -11,7 +11,7 @@ from duetime.api.docs.routes import DOCUMENTS
 from duetime.api.http.operation import Operation
 from duetime.api.openapi.document import openapi_document
 from duetime.api.platform.routes import CREATE_TIMER, HEALTH, PLATFORM
-from duetime.api.v1.operations import V1
+from duetime.api.v1.routes.table import V1
 from duetime.domain.instants import Instant
 from tests.unit.api.asgi_client import ApiBench, call
 

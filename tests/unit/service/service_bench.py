@@ -1,7 +1,7 @@
 """The service with its surroundings within reach, and stores that a test makes fail."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -37,6 +37,19 @@ class RecordingWakeUps:
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:
         self.announced.append((shard, due_at))
+
+
+class Shards:
+    """The shards that a test gives to this process."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.numbers = [ShardNumber(number) for number in numbers]
+
+    def owned_shards(self) -> list[ShardNumber]:
+        return self.numbers
+
+
+EVERY_SHARD = Shards(range(16))
 
 
 class GatedStore(MemoryStore):

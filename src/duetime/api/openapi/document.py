@@ -20,7 +20,7 @@ from duetime.api.http.operation import (
 )
 from duetime.api.openapi.schemas import schema_name, schemas_of
 from duetime.api.platform.routes import HEALTH, PLATFORM
-from duetime.api.v1.operations import V1
+from duetime.api.v1.routes.table import V1
 
 _DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
     (operation.tag, operation)

@@ -7,17 +7,25 @@ from starlette.types import Receive, Scope
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
 from duetime.api.http.decoding import BodyDecoder
+from duetime.api.http.operation import choice_parameter
+from duetime.api.http.query import choice, parameters
 from duetime.api.http.values import STATUSES, retry_policy_of
 from duetime.api.v1.answer_types import CountsAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.answers import ok, retry_policy_answer
+from duetime.api.v1.bulk_operations import accepted
 from duetime.api.v1.request_types import NamespaceBody
 from duetime.api.v1.requests import path_text
 from duetime.domain.errors import InvalidInput, NoSuchNamespace
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
+from duetime.service.bulk_operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
+
+FORCE = choice_parameter(
+    "force", "Forget pending timers too; they never fire.", ("true", "false"), "false"
+)
 
 _decode = BodyDecoder(NamespaceBody, {}).decode
 
@@ -32,11 +40,13 @@ class NamespacesV1:
         self,
         namespaces: Namespaces,
         service: TimerService,
+        operations: BulkOperations,
         *,
         max_body_bytes: int,
     ) -> None:
         self._namespaces = namespaces
         self._service = service
+        self._operations = operations
         self._max_body_bytes = max_body_bytes
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
@@ -60,6 +70,12 @@ class NamespacesV1:
             name, num_shards, lambda options: changed_options(body, options)
         )
         return await self._answer(stored)
+
+    async def delete(self, scope: Scope, receive: Receive) -> Answer:
+        name = path_text(scope, "name", "namespace")
+        given = parameters(scope["query_string"], frozenset({FORCE.name}))
+        force = choice(FORCE.name, given.get(FORCE.name, "false"), {"true": True, "false": False})
+        return accepted(await self._operations.delete_namespace(name, force=force))
 
     async def _answer(self, namespace: Namespace) -> Answer:
         counts = await self._service.counts(namespace.name)

@@ -6,6 +6,7 @@ from heapq import heapify, heappop, heapreplace, nlargest, nsmallest
 from msgspec.structs import replace
 
 from duetime.domain import transitions
+from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
@@ -43,6 +44,7 @@ class MemoryStore:
         self._namespaces: dict[str, Namespace] = {}
         self._num_shards = 0
         self._members: dict[str, Member] = {}
+        self._operations: dict[str, BulkOperation] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -68,6 +70,12 @@ class MemoryStore:
             return None
         self._namespaces[name] = replace(namespace, options=options)
         return self._namespaces[name]
+
+    async def remove_namespace(self, name: str) -> bool:
+        if any(True for _ in self._timers.of_namespace(name)):
+            return False
+        self._namespaces.pop(name, None)
+        return True
 
     async def namespaces(self) -> Sequence[Namespace]:
         return [self._namespaces[name] for name in sorted(self._namespaces)]
@@ -219,6 +227,33 @@ class MemoryStore:
         for _, shard in released:
             shard.owner = None
         return {number for number, _ in released}
+
+    async def add_operation(self, operation: BulkOperation) -> None:
+        self._operations[operation.id] = operation
+
+    async def operation(self, operation_id: str) -> BulkOperation | None:
+        return self._operations.get(operation_id)
+
+    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
+        found = [each for each in self._operations.values() if each.is_running or not running]
+        return nlargest(limit, found, key=lambda each: (each.created_at, each.id))
+
+    async def replace_operation(self, operation: BulkOperation) -> bool:
+        held = self._operations.get(operation.id)
+        if held is None or held.version != operation.version - 1:
+            return False
+        self._operations[operation.id] = operation
+        return True
+
+    async def forget_operations(self, *, ended_before: Instant, limit: int) -> int:
+        ended = [
+            each.id
+            for each in self._operations.values()
+            if not each.is_running and each.updated_at < ended_before
+        ][:limit]
+        for operation_id in ended:
+            del self._operations[operation_id]
+        return len(ended)
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
         member = self._members.get(node)

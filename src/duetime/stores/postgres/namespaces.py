@@ -1,10 +1,13 @@
-"""Namespaces and their options."""
+"""Namespaces and their options, and bulk operations on their timers."""
 
 from collections.abc import Sequence
 
 import msgspec
 
+from duetime.domain.bulk import BulkOperation
+from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.tables import storable
 
@@ -15,6 +18,17 @@ _ADD = """
 _GET = "SELECT name, num_shards, options FROM namespaces WHERE name = $1"
 
 _CHANGE = "UPDATE namespaces SET options = $2 WHERE name = $1 RETURNING name, num_shards, options"
+
+# A search of the history reads the index of each partition.
+_REMOVE = """
+    DELETE FROM namespaces
+    WHERE name = $1
+      AND NOT EXISTS (SELECT 1 FROM pending_timers WHERE namespace = $1 COLLATE "POSIX")
+      AND NOT EXISTS (SELECT 1 FROM executing_timers WHERE namespace = $1)
+      AND NOT EXISTS (
+          SELECT 1 FROM finished_timers
+          WHERE namespace = $1 COLLATE "POSIX" AND status IN (2, 3, 4))
+"""
 
 _ALL = 'SELECT name, num_shards, options FROM namespaces ORDER BY name COLLATE "C"'
 
@@ -27,6 +41,32 @@ _ADD_SHARDS = """
     )
     INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM generate_series(0, $1 - 1) AS shard
     ORDER BY shard ON CONFLICT DO NOTHING
+"""
+
+_ADD_OPERATION = """
+    INSERT INTO operations (id, created_at, updated_at, version, is_running, document)
+    VALUES ($1, $2, $3, $4, $5, $6)
+"""
+
+_GET_OPERATION = "SELECT document FROM operations WHERE id = $1"
+
+_NEWEST_OPERATIONS = "SELECT document FROM operations ORDER BY created_at DESC, id DESC LIMIT $1"
+
+_RUNNING_OPERATIONS = """
+    SELECT document FROM operations WHERE is_running ORDER BY created_at DESC, id DESC LIMIT $1
+"""
+
+_REPLACE_OPERATION = """
+    UPDATE operations SET updated_at = $2, version = $3, is_running = $4, document = $5
+    WHERE id = $1 AND version = $3 - 1 RETURNING true
+"""
+
+_FORGET_OPERATIONS = """
+    WITH forgotten AS (
+        DELETE FROM operations WHERE id IN (
+            SELECT id FROM operations WHERE NOT is_running AND updated_at < $1 LIMIT $2)
+        RETURNING id)
+    SELECT count(*) FROM forgotten
 """
 
 _encode = msgspec.json.Encoder().encode
@@ -53,6 +93,14 @@ async def change_namespace(
     return None if row is None else _namespace_of(row)
 
 
+async def remove_namespace(connections: Connections, name: str) -> bool:
+    if storable(name) != name:
+        return True
+    async with connections.borrow() as connection:
+        await connection.execute(_REMOVE, name)
+        return await connection.fetchrow(_GET, name) is None
+
+
 async def read_namespaces(connections: Connections) -> Sequence[Namespace]:
     return [_namespace_of(row) for row in await connections.fetch(_ALL)]
 
@@ -60,3 +108,44 @@ async def read_namespaces(connections: Connections) -> Sequence[Namespace]:
 def _namespace_of(row: Row) -> Namespace:
     name, num_shards, options = row
     return Namespace(name, num_shards, _decode_options(options))
+
+
+async def add_operation(connections: Connections, operation: BulkOperation) -> None:
+    await connections.fetch(
+        _ADD_OPERATION,
+        operation.id,
+        operation.created_at,
+        operation.updated_at,
+        operation.version,
+        operation.is_running,
+        operation_text(operation),
+    )
+
+
+async def get_operation(connections: Connections, operation_id: str) -> BulkOperation | None:
+    text = await connections.fetch_value(_GET_OPERATION, operation_id)
+    return None if text is None else operation_of(text)
+
+
+async def read_operations(
+    connections: Connections, running: bool, limit: int
+) -> Sequence[BulkOperation]:
+    rows = await connections.fetch(_RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS, limit)
+    return [operation_of(text) for (text,) in rows]
+
+
+async def replace_operation(connections: Connections, operation: BulkOperation) -> bool:
+    replaced = await connections.fetch_value(
+        _REPLACE_OPERATION,
+        operation.id,
+        operation.updated_at,
+        operation.version,
+        operation.is_running,
+        operation_text(operation),
+    )
+    return replaced is not None
+
+
+async def forget_operations(connections: Connections, ended_before: Instant, limit: int) -> int:
+    forgotten: int = await connections.fetch_value(_FORGET_OPERATIONS, ended_before, limit)
+    return forgotten

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from duetime.domain.bulk import BulkOperation
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
@@ -46,7 +47,8 @@ _LIST_CONNECTIONS = 3
 
 
 class PostgresStore:
-    """Implements the timer, lease and member store ports on a database that nodes share."""
+    """Implements the ports of timers, leases, members and bulk operations on a database that nodes
+    share."""
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
@@ -78,6 +80,9 @@ class PostgresStore:
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
         return await namespaces.change_namespace(self._pools.reads, name, options)
+
+    async def remove_namespace(self, name: str) -> bool:
+        return await namespaces.remove_namespace(self._pools.reads, name)
 
     async def namespaces(self) -> Sequence[Namespace]:
         return await namespaces.read_namespaces(self._pools.reads)
@@ -167,6 +172,21 @@ class PostgresStore:
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         return await cluster.forget_member(self._pools.engine, node, seen_beat)
+
+    async def add_operation(self, operation: BulkOperation) -> None:
+        await namespaces.add_operation(self._pools.reads, operation)
+
+    async def operation(self, operation_id: str) -> BulkOperation | None:
+        return await namespaces.get_operation(self._pools.reads, operation_id)
+
+    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
+        return await namespaces.read_operations(self._pools.reads, running, limit)
+
+    async def replace_operation(self, operation: BulkOperation) -> bool:
+        return await namespaces.replace_operation(self._pools.reads, operation)
+
+    async def forget_operations(self, *, ended_before: Instant, limit: int) -> int:
+        return await namespaces.forget_operations(self._pools.reads, ended_before, limit)
 
     async def _warn_if_not_durable(self) -> None:
         for setting in ("fsync", "full_page_writes"):

@@ -1,8 +1,11 @@
-"""Namespaces, and the shards that come with them."""
+"""Namespaces, the shards that come with them, and bulk operations on their timers."""
 
 import msgspec
 
+from duetime.domain.bulk import BulkOperation
+from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.sqlite.connections import Statements, Transaction
 
 _ADD_NAMESPACE = """
@@ -15,6 +18,16 @@ _CHANGE_NAMESPACE = """
     UPDATE namespaces SET options = ?2 WHERE name = ?1 RETURNING name, num_shards, options
 """
 
+_REMOVE_NAMESPACE = """
+    DELETE FROM namespaces
+    WHERE name = ?1 AND NOT EXISTS (SELECT 1 FROM timers WHERE namespace = ?1)
+"""
+
+_REMOVE_COUNTS = """
+    DELETE FROM counts WHERE namespace = ?1 AND NOT EXISTS (
+        SELECT 1 FROM timers WHERE namespace = ?1)
+"""
+
 # SQLite compares UTF-8 bytes, which gives the order of code points.
 _NAMESPACES = "SELECT name, num_shards, options FROM namespaces ORDER BY name"
 
@@ -23,6 +36,30 @@ _ADD_SHARDS = """
         SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1)
     INSERT INTO shards (shard, epoch) SELECT shard, 0 FROM numbers WHERE true
     ON CONFLICT DO NOTHING
+"""
+
+_ADD_OPERATION = """
+    INSERT INTO operations (id, created_at, updated_at, version, is_running, document)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+"""
+
+_GET_OPERATION = "SELECT document FROM operations WHERE id = ?1"
+
+_NEWEST_OPERATIONS = "SELECT document FROM operations ORDER BY created_at DESC, id DESC LIMIT ?1"
+
+_RUNNING_OPERATIONS = """
+    SELECT document FROM operations WHERE is_running ORDER BY created_at DESC, id DESC LIMIT ?1
+"""
+
+_REPLACE_OPERATION = """
+    UPDATE operations SET updated_at = ?2, version = ?3, is_running = ?4, document = ?5
+    WHERE id = ?1 AND version = ?3 - 1 RETURNING version
+"""
+
+_FORGET_OPERATIONS = """
+    DELETE FROM operations WHERE id IN (
+        SELECT id FROM operations WHERE NOT is_running AND updated_at < ?1 LIMIT ?2)
+    RETURNING id
 """
 
 _encode = msgspec.json.Encoder().encode
@@ -44,9 +81,54 @@ def change_namespace(
     return None if row is None else _namespace(*row)
 
 
+def remove_namespace(transaction: Transaction, name: str) -> bool:
+    transaction.execute(_REMOVE_NAMESPACE, name)
+    transaction.write_counts()
+    transaction.execute(_REMOVE_COUNTS, name)
+    return transaction.first(_GET_NAMESPACE, name) is None
+
+
 def read_namespaces(statements: Statements) -> list[Namespace]:
     return [_namespace(*row) for row in statements.execute(_NAMESPACES)]
 
 
 def _namespace(name: str, num_shards: int, options: str) -> Namespace:
     return Namespace(name, num_shards, _decode_options(options))
+
+
+def add_operation(transaction: Transaction, operation: BulkOperation) -> None:
+    transaction.execute(
+        _ADD_OPERATION,
+        operation.id,
+        operation.created_at,
+        operation.updated_at,
+        operation.version,
+        operation.is_running,
+        operation_text(operation),
+    )
+
+
+def get_operation(statements: Statements, operation_id: str) -> BulkOperation | None:
+    row = statements.first(_GET_OPERATION, operation_id)
+    return None if row is None else operation_of(row[0])
+
+
+def read_operations(statements: Statements, running: bool, limit: int) -> list[BulkOperation]:
+    rows = statements.execute(_RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS, limit)
+    return [operation_of(text) for (text,) in rows]
+
+
+def replace_operation(transaction: Transaction, operation: BulkOperation) -> bool:
+    replaced = transaction.first(
+        _REPLACE_OPERATION,
+        operation.id,
+        operation.updated_at,
+        operation.version,
+        operation.is_running,
+        operation_text(operation),
+    )
+    return replaced is not None
+
+
+def forget_operations(transaction: Transaction, ended_before: Instant, limit: int) -> int:
+    return len(list(transaction.execute(_FORGET_OPERATIONS, ended_before, limit)))

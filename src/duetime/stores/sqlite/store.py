@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
+from duetime.domain.bulk import BulkOperation
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
@@ -45,7 +46,7 @@ _SETTLE = BatchOperation(settle)
 
 
 class SqliteStore:
-    """Implements the timer store and lease store ports on one file, for one process."""
+    """Implements the ports of timers, leases and bulk operations on one file, for one process."""
 
     capabilities = Capabilities(durable=True, shared_by_nodes=False)
 
@@ -78,6 +79,9 @@ class SqliteStore:
         return await self._writer.submit(
             partial(namespaces.change_namespace, name=name, options=options)
         )
+
+    async def remove_namespace(self, name: str) -> bool:
+        return await self._writer.submit(partial(namespaces.remove_namespace, name=name))
 
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._quick.run(namespaces.read_namespaces)
@@ -164,6 +168,25 @@ class SqliteStore:
 
     async def release_shards(self, leases: Leases) -> set[ShardNumber]:
         return await self._writer.submit(partial(leasing.release_shards, leases=leases))
+
+    async def add_operation(self, operation: BulkOperation) -> None:
+        await self._writer.submit(partial(namespaces.add_operation, operation=operation))
+
+    async def operation(self, operation_id: str) -> BulkOperation | None:
+        return await self._quick.run(partial(namespaces.get_operation, operation_id=operation_id))
+
+    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
+        return await self._quick.run(
+            partial(namespaces.read_operations, running=running, limit=limit)
+        )
+
+    async def replace_operation(self, operation: BulkOperation) -> bool:
+        return await self._writer.submit(partial(namespaces.replace_operation, operation=operation))
+
+    async def forget_operations(self, *, ended_before: Instant, limit: int) -> int:
+        return await self._writer.submit(
+            partial(namespaces.forget_operations, ended_before=ended_before, limit=limit)
+        )
 
     @property
     def _writer(self) -> Writer:

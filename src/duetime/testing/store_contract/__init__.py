@@ -21,7 +21,7 @@ from duetime.testing.store_contract.membership import MembershipContract, Shared
 from duetime.testing.store_contract.pages_and_counts import CountingContract, PagesContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
-from duetime.testing.store_contract.redriving import RedrivingContract  # noqa: E402
+from duetime.testing.store_contract.redriving import OperationsContract, RedrivingContract  # noqa: E402
 from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
 from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
 
@@ -43,6 +43,7 @@ class StoreContract(
     CountingContract,
     NamespacesContract,
     LeasingContract,
+    OperationsContract,
     DurabilityContract,
 ):
     """Everything that the docstrings of the ports promise.

@@ -1,10 +1,13 @@
-"""Redriving: a failed timer fires once more; no other timer is touched."""
+"""Redriving, bulk operations and the removal of namespaces: the tools of operators."""
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.domain import transitions
+from duetime.domain.bulk import BulkAction, BulkOperation, BulkStatus, TimerFilter
 from duetime.domain.instants import Instant
-from duetime.domain.keys import TimerKey
+from duetime.domain.keys import ShardNumber, TimerKey
+from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Redrive
@@ -205,3 +208,99 @@ class RedrivingContract:
         reopened = await reopen() if store.capabilities.durable else store
         assert await reopened.get(failed.key) == redriven
         assert ids_of(await claim(reopened, await own_shards(reopened))) == [failed.key.id]
+
+
+def operation(number: int = 0, **changes: object) -> BulkOperation:
+    """An operation with every member set, created `number` seconds after the start."""
+    complete = BulkOperation(
+        id=f"01977f3e-7a10-7cc3-8a2b-{number:012d}",
+        namespace="default",
+        action=BulkAction.RESCHEDULE,
+        shard=ShardNumber(3),
+        created_at=at(number),
+        updated_at=at(number),
+        filter=TimerFilter(
+            due_from_inclusive=at(1),
+            due_until_exclusive=at(2),
+            id_prefix='"ä"',
+            endpoint="https://app.example.com",
+            error_contains="HTTP 500",
+        ),
+        execute_at=at(5),
+        move_by_ms=-7,
+        matched=9,
+        matched_is_minimum=True,
+        scanned=8,
+        changed=7,
+        skipped=1,
+        last_execute_at=at(3),
+        last_timer_uuid=bytes(range(16)),
+        error="no",
+    )
+    return replace(complete, **changes)
+
+
+@pytest.mark.asyncio
+class OperationsContract:
+    async def test_an_operation_is_kept_with_all_its_members(
+        self, store: Store, reopen: Reopen
+    ) -> None:
+        await store.add_operation(operation())
+        assert await store.operation(operation().id) == operation()
+        assert await store.operation("another") is None
+        store = await reopen()
+        if store.capabilities.durable:
+            assert await store.operation(operation().id) == operation()
+
+    async def test_the_newest_operations_come_first(self, store: Store) -> None:
+        ended = operation(1, status=BulkStatus.COMPLETED)
+        for each in (operation(0), ended, operation(2)):
+            await store.add_operation(each)
+        newest = await store.operations(running=False, limit=2)
+        assert list(newest) == [operation(2), ended]
+        assert list(await store.operations(running=True, limit=9)) == [operation(2), operation(0)]
+
+    async def test_progress_is_written_on_top_of_the_progress_that_was_read(
+        self, store: Store
+    ) -> None:
+        await store.add_operation(operation())
+        first = operation(version=1, changed=100)
+        assert await store.replace_operation(first)
+        assert not await store.replace_operation(operation(version=1, changed=1))
+        assert not await store.replace_operation(operation(version=3))
+        assert not await store.replace_operation(operation(5, version=1))
+        assert await store.operation(first.id) == first
+        ended = operation(version=2, status=BulkStatus.ABORTED)
+        assert await store.replace_operation(ended)
+        assert list(await store.operations(running=True, limit=9)) == []
+
+    async def test_old_operations_are_forgotten_once_they_have_ended(self, store: Store) -> None:
+        for number in range(5):
+            await store.add_operation(operation(number, status=BulkStatus.COMPLETED))
+        await store.add_operation(operation(5, updated_at=at(0)))
+        assert await store.forget_operations(ended_before=at(4), limit=3) == 3
+        assert await store.forget_operations(ended_before=at(4), limit=3) == 1
+        assert await store.forget_operations(ended_before=at(4), limit=3) == 0
+        left = await store.operations(running=False, limit=9)
+        assert [each.created_at for each in left] == [at(5), at(4)]
+
+    @pytest.mark.parametrize("status", list(TimerStatus))
+    async def test_a_namespace_with_a_timer_stays(self, store: Store, status: TimerStatus) -> None:
+        await store.add_namespace(Namespace("orders"))
+        leases = await own_shards(store)
+        await brought_to(store, leases, make_timer("one", namespace="orders"), status)
+        assert not await store.remove_namespace("orders")
+        assert Namespace("orders") in await store.namespaces()
+
+    async def test_a_namespace_without_timers_is_forgotten(self, store: Store) -> None:
+        await store.add_namespace(Namespace("orders"))
+        timer = make_timer("one", namespace="orders")
+        await create(store, timer)
+        await store.remove_if_pending(timer.key)
+        shards = await store.shards()
+        assert await store.remove_namespace("orders")
+        assert await store.remove_namespace("orders")
+        assert [each.name for each in await store.namespaces()] == ["default"]
+        assert await store.counts("orders") == dict.fromkeys(TimerStatus, 0)
+        assert await store.shards() == shards
+        assert await store.add_namespace(Namespace("orders", 4)) == Namespace("orders", 4)

@@ -11,13 +11,14 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
+from duetime.ports.bulk import BulkStore
 from duetime.ports.leases import LeaseStore
 from duetime.ports.store import CreateRequest, CreateResult, Leases, OnExisting, TimerStore
 from duetime.testing.virtual_clock import START_AT
 
 
-class Store(TimerStore, LeaseStore, Protocol):
-    """A store that the suite can test: one storage for both timers and leases."""
+class Store(TimerStore, LeaseStore, BulkStore, Protocol):
+    """A store that the suite can test: one storage for timers, leases and bulk operations."""
 
 
 Reopen = Callable[[], Awaitable[Store]]

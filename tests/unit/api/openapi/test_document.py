@@ -41,9 +41,14 @@ ANSWERS = {
     ("/api/v1/timers/batch", "post"): {"200", "400", "401", "413", "500"},
     ("/api/v1/timers/import", "post"): {"200", "400", "401", "500"},
     ("/api/v1/timers/redrive", "post"): {"200", "400", "401", "404", "409", "413", "500"},
+    ("/api/v1/operations", "post"): {"200", "202", "400", "401", "413", "429", "500"},
+    ("/api/v1/operations", "get"): {"200", "400", "401", "500"},
+    ("/api/v1/operations/{operationId}", "get"): {"200", "401", "404", "500"},
+    ("/api/v1/operations/{operationId}", "delete"): {"200", "401", "404", "409", "500"},
     ("/api/v1/namespaces", "get"): {"200", "400", "401", "500"},
     ("/api/v1/namespaces/{name}", "get"): {"200", "400", "401", "404", "500"},
     ("/api/v1/namespaces/{name}", "put"): {"200", "400", "401", "413", "500"},
+    ("/api/v1/namespaces/{name}", "delete"): {"202", "400", "401", "409", "429", "500"},
     ("/api/v1/endpoints", "get"): {"200", "400", "401", "500"},
 }
 

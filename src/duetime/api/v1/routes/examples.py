@@ -178,3 +178,47 @@ CALLBACK = {
     "attempt": 1,
     "payload": PAYLOAD,
 }
+
+OPERATION_ID = "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c12"
+BULK_CANCEL = {
+    "action": "cancel",
+    "namespace": OTHER_NAMESPACE,
+    "filter": {"idPrefix": "campaign-7-", "dueBefore": NEXT_EXECUTE_AT},
+}
+BULK_MOVE = {
+    "action": "reschedule",
+    "namespace": OTHER_NAMESPACE,
+    "filter": {"endpoint": "https://app.example.com"},
+    "moveBy": "1h",
+}
+BULK_COUNT = {
+    "action": "redrive",
+    "namespace": OTHER_NAMESPACE,
+    "filter": {"errorContains": "HTTP 503"},
+    "dryRun": True,
+}
+OPERATION = {
+    "id": OPERATION_ID,
+    "action": "cancel",
+    "namespace": OTHER_NAMESPACE,
+    "filter": {"idPrefix": "campaign-7-", "dueBefore": NEXT_EXECUTE_AT},
+    "status": "running",
+    "matched": 1_204,
+    "matchedIsMinimum": False,
+    "scanned": 0,
+    "changed": 0,
+    "skipped": 0,
+    "error": None,
+    "createdAt": EXECUTE_AT,
+    "updatedAt": EXECUTE_AT,
+    "finishedAt": None,
+}
+ENDED_OPERATION = {
+    **OPERATION,
+    "status": "completed",
+    "scanned": 5_310,
+    "changed": 1_203,
+    "skipped": 1,
+    "updatedAt": "2030-01-01T12:00:01.204Z",
+    "finishedAt": "2030-01-01T12:00:01.204Z",
+}

@@ -4,16 +4,17 @@ from duetime.api.http.operation import SERVICE, Body, Operation, Parameter, Tag
 from duetime.api.http.types import KEY_TEXT
 from duetime.api.v1.answer_types import EndpointListAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.endpoints import EndpointsV1
-from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.namespaces import FORCE, NamespacesV1
 from duetime.api.v1.request_types import NamespaceBody
 from duetime.api.v1.routes import examples
 from duetime.api.v1.routes import responses as failures
+from duetime.api.v1.routes.bulk_operations import ACCEPTED
 from duetime.api.v1.routes.responses import ok, with_failures
 
 NAMESPACES = Tag("Namespaces v1", "Scopes of ids, each with settings for its timers.")
 
 # A slash in a namespace's name has to be encoded. Otherwise a slash at the end of the path would
-# create another namespace, and namespaces cannot be removed.
+# create another namespace.
 _NAME = Parameter(
     "name",
     "The namespace's name. Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`.",
@@ -72,6 +73,21 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
             ),
             failures.INVALID_SHARDS,
             failures.TOO_LARGE,
+        ),
+    ),
+    Operation(
+        id="deleteNamespaceV1",
+        method="DELETE",
+        path="/api/v1/namespaces/{name}",
+        handler=NamespacesV1.delete,
+        tag=NAMESPACES,
+        summary="Delete a namespace",
+        description="A bulk operation that forgets the namespace's timers and then the namespace. "
+        "From now on the namespace takes no new timers. Without `force` the request is refused "
+        "while timers are pending or executing.",
+        parameters=(_NAME, FORCE),
+        responses=with_failures(
+            ACCEPTED, failures.NO_NAMESPACE, failures.NOT_EMPTY, failures.TOO_MANY_OPERATIONS
         ),
     ),
 )

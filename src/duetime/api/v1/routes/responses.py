@@ -6,7 +6,7 @@ from duetime.api.http.operation import Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
-from duetime.domain.limits import MAX_RETRIES, MAX_V1_PAGE_TIMERS
+from duetime.domain.limits import MAX_RETRIES, MAX_RUNNING_OPERATIONS, MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_SHARDS
 
 _UNACCEPTABLE = "A value is not acceptable, or the namespace does not exist."
@@ -108,6 +108,31 @@ TOO_LARGE = _failure(
     "PAYLOAD_TOO_LARGE",
     f"payload must be at most {DEFAULT_MAX_PAYLOAD_BYTES} bytes of JSON",
     {"field": "payload"},
+)
+INVALID_BULK_FILTER = _invalid(
+    _UNACCEPTABLE, "filter", "must have a condition; for all timers say all: true"
+)
+NO_OPERATION = _failure(
+    "404", "There is no such operation.", "OPERATION_NOT_FOUND", "operation not found"
+)
+OPERATION_ENDED = _failure(
+    "409",
+    "The operation has ended.",
+    "OPERATION_NOT_RUNNING",
+    "cannot abort operation with status 'completed'",
+)
+NOT_EMPTY = _failure(
+    "409",
+    "The namespace has timers that are pending or executing.",
+    "NAMESPACE_NOT_EMPTY",
+    "namespace 'orders' has 12 timers that are pending or executing: cancel them first, or delete "
+    "it with force",
+)
+TOO_MANY_OPERATIONS = _failure(
+    "429",
+    "Too many operations are running.",
+    "TOO_MANY_OPERATIONS",
+    f"{MAX_RUNNING_OPERATIONS} operations are running: wait until one has ended, or abort one",
 )
 _INTERNAL = _failure(
     "500", "The service could not do its work now.", "INTERNAL_ERROR", "internal error"

@@ -1,0 +1,115 @@
+"""The bulk operations of the v1 API, and the deletion of namespaces, which is one of them."""
+
+from duetime.api.http.operation import Body, Operation, Parameter, Response, Tag
+from duetime.api.v1.bulk_operations import LIST_LIMIT, OperationsV1
+from duetime.api.v1.bulk_types import (
+    CountAnswer,
+    OperationAnswer,
+    OperationBody,
+    OperationListAnswer,
+)
+from duetime.api.v1.routes import examples
+from duetime.api.v1.routes import responses as failures
+from duetime.api.v1.routes.responses import ok, with_failures
+
+OPERATIONS = Tag(
+    "Operations v1",
+    "Actions on every timer that matches a filter. An operation runs in the background, survives "
+    "restarts, and leaves timers alone that were created after it. Ended operations are kept for "
+    "seven days.",
+)
+_ID = Parameter(
+    "operationId",
+    "The operation's id.",
+    {"type": "string"},
+    place="path",
+    example=examples.OPERATION_ID,
+)
+
+ACCEPTED = Response(
+    "202",
+    "The operation has begun. Its path is in the header `Location`.",
+    OperationAnswer,
+    {"Running": examples.OPERATION},
+)
+
+BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
+    Operation(
+        id="startOperationV1",
+        method="POST",
+        path="/api/v1/operations",
+        handler=OperationsV1.start,
+        tag=OPERATIONS,
+        summary="Cancel, redrive or reschedule all timers that match",
+        description="Pending timers are canceled or rescheduled, failed timers are redriven. A "
+        "reschedule needs `executeAt` or `moveBy`. With `dryRun` the timers are only counted.",
+        body=Body(
+            OperationBody,
+            {
+                "Cancel": examples.BULK_CANCEL,
+                "Move by an hour": examples.BULK_MOVE,
+                "Count": examples.BULK_COUNT,
+            },
+        ),
+        responses=with_failures(
+            ACCEPTED,
+            ok(
+                "The number of timers, for a dry run.",
+                CountAnswer,
+                {"Counted": {"matched": 1_204, "matchedIsMinimum": False}},
+            ),
+            failures.INVALID_BULK_FILTER,
+            failures.TOO_LARGE,
+            failures.TOO_MANY_OPERATIONS,
+        ),
+    ),
+    Operation(
+        id="listOperationsV1",
+        method="GET",
+        path="/api/v1/operations",
+        handler=OperationsV1.page,
+        tag=OPERATIONS,
+        summary="List the newest operations",
+        parameters=(LIST_LIMIT,),
+        responses=with_failures(
+            ok(
+                "The newest operations first.",
+                OperationListAnswer,
+                {"One": {"operations": [examples.ENDED_OPERATION]}},
+            ),
+            failures.INVALID_LIMIT,
+        ),
+    ),
+    Operation(
+        id="getOperationV1",
+        method="GET",
+        path="/api/v1/operations/{operationId}",
+        handler=OperationsV1.get,
+        tag=OPERATIONS,
+        summary="Get an operation and its progress",
+        parameters=(_ID,),
+        responses=with_failures(
+            ok("The operation.", OperationAnswer, {"Ended": examples.ENDED_OPERATION}),
+            failures.NO_OPERATION,
+        ),
+    ),
+    Operation(
+        id="abortOperationV1",
+        method="DELETE",
+        path="/api/v1/operations/{operationId}",
+        handler=OperationsV1.abort,
+        tag=OPERATIONS,
+        summary="Abort a running operation",
+        description="Timers that were changed already stay changed.",
+        parameters=(_ID,),
+        responses=with_failures(
+            ok(
+                "The aborted operation.",
+                OperationAnswer,
+                {"Aborted": {**examples.OPERATION, "status": "aborted"}},
+            ),
+            failures.NO_OPERATION,
+            failures.OPERATION_ENDED,
+        ),
+    ),
+)

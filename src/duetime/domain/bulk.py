@@ -1,0 +1,116 @@
+"""Bulk operations: one action on every timer of a namespace that matches a filter."""
+
+from enum import Enum
+from functools import lru_cache
+from urllib.parse import urlsplit
+from uuid import UUID, uuid5
+
+from msgspec import Struct
+
+from duetime.domain.callback import HttpCallback
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber, TimerKey
+from duetime.domain.timer import Timer, TimerStatus
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class BulkAction(Enum):
+    CANCEL = "cancel"
+    REDRIVE = "redrive"
+    RESCHEDULE = "reschedule"
+    DELETE_NAMESPACE = "delete-namespace"
+    """Forget every timer of the namespace, then the namespace itself."""
+
+
+class BulkStatus(Enum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    FAILED = "failed"
+
+
+class TimerFilter(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Matches timers that meet every condition given. `endpoint` is an origin such as
+    `https://api.example.com`, or a host with or without a port."""
+
+    due_from_inclusive: Instant | None = None
+    due_until_exclusive: Instant | None = None
+    id_prefix: str | None = None
+    endpoint: str | None = None
+    error_contains: str | None = None
+
+    @property
+    def is_range(self) -> bool:
+        """The filter asks for nothing but a range of instants."""
+        return self.id_prefix is None and self.endpoint is None and self.error_contains is None
+
+    def matches(self, timer: Timer) -> bool:
+        """Whether a timer in the range meets the other conditions."""
+        if self.id_prefix is not None and not timer.key.id.startswith(self.id_prefix):
+            return False
+        if self.error_contains is not None and self.error_contains not in (timer.last_error or ""):
+            return False
+        return self.endpoint is None or _is_at(self.endpoint, timer)
+
+
+class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A bulk operation and its progress. Timers that were created after it are left alone.
+
+    The owner of `shard` runs it. `matched` was counted at the start; with `matched_is_minimum` the
+    count was cut short. `scanned` timers were looked at since, `changed` of them were changed, and
+    `skipped` of them matched but could not be changed any more. After a crash the last batch is
+    repeated; its timers are changed once only, but may be missing in `changed`.
+    """
+
+    id: str
+    namespace: str
+    action: BulkAction
+    shard: ShardNumber
+    created_at: Instant
+    updated_at: Instant
+    filter: TimerFilter = TimerFilter()
+    execute_at: Instant | None = None
+    move_by_ms: int | None = None
+    version: int = 0
+    status: BulkStatus = BulkStatus.RUNNING
+    matched: int = 0
+    matched_is_minimum: bool = False
+    scanned: int = 0
+    changed: int = 0
+    skipped: int = 0
+    last_execute_at: Instant | None = None
+    """Position of the last timer looked at, together with `last_timer_uuid`."""
+    last_timer_uuid: bytes | None = None
+    error: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is BulkStatus.RUNNING
+
+
+def status_to_change(action: BulkAction) -> TimerStatus:
+    """The status of the timers that the action changes."""
+    return TimerStatus.FAILED if action is BulkAction.REDRIVE else TimerStatus.PENDING
+
+
+def firing_of(operation: BulkOperation, key: TimerKey) -> str:
+    """The delivery id that the operation gives to the timer. It follows from both, so that a
+    repeated batch recognises the timers that it has changed already."""
+    return str(uuid5(UUID(operation.id), f"{key.namespace}\n{key.id}"))
+
+
+def _is_at(endpoint: str, timer: Timer) -> bool:
+    callback = timer.callback
+    if not isinstance(callback, HttpCallback):
+        return False
+    scheme, host, port = _place_of(callback.url)
+    wanted_scheme, wanted_host, wanted_port = _place_of(endpoint)
+    return host == wanted_host and wanted_scheme in ("", scheme) and wanted_port in (None, port)
+
+
+@lru_cache(1_024)
+def _place_of(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port; an empty scheme and no port where the text has none."""
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme)

@@ -1,0 +1,235 @@
+"""Bulk operations: start, look at and abort them. The runner does their work."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.domain.bulk import (
+    BulkAction,
+    BulkOperation,
+    BulkStatus,
+    TimerFilter,
+    status_to_change,
+)
+from duetime.domain.errors import (
+    InvalidInput,
+    NamespaceNotEmpty,
+    OperationNotFound,
+    OperationNotRunning,
+    StoreUnavailable,
+    TooManyOperations,
+)
+from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
+from duetime.domain.limits import (
+    MAX_DELAY_MICROSECONDS,
+    MAX_DELAY_YEARS,
+    MAX_FILTER_CHARACTERS,
+    MAX_KEY_CHARACTERS,
+    MAX_RUNNING_OPERATIONS,
+)
+from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.timer import TimerStatus
+from duetime.ports.bulk import BulkStore
+from duetime.ports.clock import Clock
+from duetime.ports.leases import OwnedShards
+from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.service.namespaces import Namespaces
+from duetime.service.timer_service import new_uuid7
+from duetime.service.validation import check_storable_text
+
+BATCH_SIZE = 200
+COUNTING_SECONDS = 5.0
+"""Time that counting may take before an operation starts."""
+
+MAX_TRIES = 20
+"""Attempts to abort an operation whose runner keeps writing its progress."""
+
+
+class NewOperation(Struct, frozen=True, kw_only=True):
+    """A bulk operation to start. A reschedule needs either `execute_at` or `move_by_ms`."""
+
+    namespace: str
+    action: BulkAction
+    filter: TimerFilter
+    execute_at: Instant | None = None
+    move_by_ms: int | None = None
+
+
+class Matched(Struct, frozen=True):
+    """The number of timers that match; with `is_minimum` there may be more."""
+
+    timers: int
+    is_minimum: bool
+
+
+class BulkOperations:
+    """Starts operations and answers for them. `started` is called after each start."""
+
+    def __init__(
+        self,
+        store: TimerStore,
+        operations: BulkStore,
+        clock: Clock,
+        namespaces: Namespaces,
+        owned: OwnedShards,
+        started: Callable[[], None],
+        *,
+        new_uuid: Callable[[], str] = new_uuid7,
+    ) -> None:
+        self._store = store
+        self._operations = operations
+        self._clock = clock
+        self._namespaces = namespaces
+        self._owned = owned
+        self._started = started
+        self._new_uuid = new_uuid
+
+    async def count(self, new: NewOperation) -> Matched:
+        """Raises `InvalidInput`, `NamespaceNotFound`."""
+        self._check(new)
+        await self._namespaces.named(new.namespace)
+        return await self._count(new)
+
+    async def start(self, new: NewOperation) -> BulkOperation:
+        """Raises `InvalidInput`, `NamespaceNotFound`, `TooManyOperations`."""
+        matched = await self.count(new)
+        return await self._start(new, matched)
+
+    async def delete_namespace(self, name: str, *, force: bool) -> BulkOperation:
+        """Refuse new timers of the namespace, and start to forget the others. With `force` pending
+        timers are forgotten too. Raises `NamespaceNotFound`, `NamespaceNotEmpty`,
+        `TooManyOperations`."""
+        if name == DEFAULT_NAMESPACE:
+            raise InvalidInput("namespace", f"{DEFAULT_NAMESPACE!r} cannot be deleted")
+        await self._namespaces.named(name)
+        for operation in await self._running():
+            if operation.action is BulkAction.DELETE_NAMESPACE and operation.namespace == name:
+                return operation
+        counts = await self._store.counts(name)
+        live = counts[TimerStatus.PENDING] + counts[TimerStatus.EXECUTING]
+        if live and not force:
+            raise NamespaceNotEmpty(name, live)
+        new = NewOperation(namespace=name, action=BulkAction.DELETE_NAMESPACE, filter=TimerFilter())
+        operation = await self._start(new, Matched(sum(counts.values()), is_minimum=False))
+        await self._namespaces.mark_deleting(name, deleting=True)
+        return operation
+
+    async def get(self, operation_id: str) -> BulkOperation:
+        """Raises `OperationNotFound`."""
+        operation = None
+        if len(operation_id) <= MAX_KEY_CHARACTERS and "\0" not in operation_id:
+            operation = await self._operations.operation(operation_id)
+        if operation is None:
+            raise OperationNotFound
+        return operation
+
+    async def newest(self, limit: int) -> Sequence[BulkOperation]:
+        return await self._operations.operations(running=False, limit=limit)
+
+    async def abort(self, operation_id: str) -> BulkOperation:
+        """Stop a running operation; timers that were changed stay changed. Raises
+        `OperationNotFound`, `OperationNotRunning`."""
+        for _ in range(MAX_TRIES):
+            operation = await self.get(operation_id)
+            if operation.status is BulkStatus.ABORTED:
+                return operation
+            if not operation.is_running:
+                raise OperationNotRunning(operation.status)
+            aborted = replace(
+                operation,
+                version=operation.version + 1,
+                status=BulkStatus.ABORTED,
+                updated_at=self._clock.now(),
+            )
+            if await self._operations.replace_operation(aborted):
+                if operation.action is BulkAction.DELETE_NAMESPACE:
+                    await self._namespaces.mark_deleting(operation.namespace, deleting=False)
+                return aborted
+        raise StoreUnavailable("the operation changes too fast to be aborted: try again")
+
+    async def _start(self, new: NewOperation, matched: Matched) -> BulkOperation:
+        if len(await self._running()) >= MAX_RUNNING_OPERATIONS:
+            raise TooManyOperations(MAX_RUNNING_OPERATIONS)
+        now = self._clock.now()
+        operation = BulkOperation(
+            id=self._new_uuid(),
+            namespace=new.namespace,
+            action=new.action,
+            # A shard of this node, so that the operation starts at once.
+            shard=min(self._owned.owned_shards(), default=ShardNumber(0)),
+            created_at=now,
+            updated_at=now,
+            filter=new.filter,
+            execute_at=new.execute_at,
+            move_by_ms=new.move_by_ms,
+            matched=matched.timers,
+            matched_is_minimum=matched.is_minimum,
+        )
+        await self._operations.add_operation(operation)
+        self._started()
+        return operation
+
+    async def _running(self) -> Sequence[BulkOperation]:
+        return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
+
+    async def _count(self, new: NewOperation) -> Matched:
+        query: ScanQuery | None = scan_of(new.namespace, new.action, new.filter)
+        if new.filter.is_range:
+            assert query is not None
+            return Matched(await self._store.count_scan(query), is_minimum=False)
+        until_seconds = self._clock.monotonic() + COUNTING_SECONDS
+        matched = 0
+        while query is not None:
+            if self._clock.monotonic() >= until_seconds:
+                return Matched(matched, is_minimum=True)
+            timers = await self._store.scan(query)
+            matched += sum(map(new.filter.matches, timers))
+            last = timers[-1] if len(timers) == query.limit else None
+            query = (
+                None
+                if last is None
+                else replace(query, after_exclusive=Position(last.execute_at, last.timer_uuid))
+            )
+        return Matched(matched, is_minimum=False)
+
+    def _check(self, new: NewOperation) -> None:
+        for field, text in (
+            ("filter.id_prefix", new.filter.id_prefix),
+            ("filter.endpoint", new.filter.endpoint),
+            ("filter.error_contains", new.filter.error_contains),
+        ):
+            if text is None:
+                continue
+            if not 1 <= len(text) <= MAX_FILTER_CHARACTERS:
+                problem = f"must have 1 to {MAX_FILTER_CHARACTERS} characters, or be left out"
+                raise InvalidInput(field, problem)
+            check_storable_text(field, text)
+        is_reschedule = new.action is BulkAction.RESCHEDULE
+        given = [each is not None for each in (new.execute_at, new.move_by_ms)]
+        if is_reschedule and sum(given) != 1:
+            raise InvalidInput("execute_at", "or move_by is needed to reschedule: give one of them")
+        if not is_reschedule and any(given):
+            field = "execute_at" if given[0] else "move_by"
+            raise InvalidInput(field, "is for the action reschedule only")
+        if new.execute_at is not None:
+            delay = new.execute_at - self._clock.now()
+            if delay <= 0:
+                raise InvalidInput("execute_at", "must be in the future")
+            if delay > MAX_DELAY_MICROSECONDS:
+                problem = f"is too far in the future: at most {MAX_DELAY_YEARS} years"
+                raise InvalidInput("execute_at", problem)
+        if new.move_by_ms == 0:
+            raise InvalidInput("move_by", "must not be zero")
+
+
+def scan_of(namespace: str, action: BulkAction, matching: TimerFilter) -> ScanQuery:
+    """The scan over all timers that an operation may have to change."""
+    return ScanQuery(
+        namespace=namespace,
+        status=status_to_change(action),
+        execute_from_inclusive=matching.due_from_inclusive,
+        execute_until_exclusive=matching.due_until_exclusive,
+        limit=BATCH_SIZE,
+    )

@@ -1,0 +1,217 @@
+"""Runs the bulk operations of the shards that this process owns."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from msgspec.structs import replace
+
+from duetime.background import BackgroundLoop
+from duetime.domain.bulk import BulkAction, BulkOperation, BulkStatus, firing_of
+from duetime.domain.errors import TimerUnreadable
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_RUNNING_OPERATIONS
+from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.transitions import Change, Redrive
+from duetime.ports.bulk import BulkStore
+from duetime.ports.clock import Clock
+from duetime.ports.leases import OwnedShards
+from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.ports.wakeups import WakeUps
+from duetime.service.bulk_operations import BATCH_SIZE, scan_of
+from duetime.service.namespaces import REFRESH_SECONDS, Namespaces
+
+_log = structlog.get_logger()
+
+LOOK_SECONDS = 2.0
+"""Time after which an operation that another node started, or left behind, is noticed."""
+
+WAITING_SECONDS = 0.5
+"""Pause when no operation can go on, because timers that it waits for are executing."""
+
+CONCURRENT_CHANGES = 16
+"""Changes under way at once: enough to share a commit, and too few to keep others from the store's
+connections."""
+
+KEPT_SECONDS = 7 * 86_400
+"""Time for which ended operations are kept."""
+
+_END_OF_TIME = Instant(2**62)
+
+
+class BulkRunner(BackgroundLoop):
+    """Takes a batch of each operation in turn and writes the progress after each batch.
+
+    A batch may be repeated: after a crash, or by a former owner of the shard that was paused. Every
+    change is conditional, and a new firing has a name that follows from the operation and the
+    timer, so a repeat changes no timer twice. Progress is written only on top of the progress that
+    was read, so one of two runners finds out and starts over with what the other wrote.
+    """
+
+    name = "bulk-runner"
+
+    def __init__(
+        self,
+        store: TimerStore,
+        operations: BulkStore,
+        clock: Clock,
+        wakeups: WakeUps,
+        namespaces: Namespaces,
+        owned: OwnedShards,
+    ) -> None:
+        super().__init__(clock)
+        self._store = store
+        self._operations = operations
+        self._wakeups = wakeups
+        self._namespaces = namespaces
+        self._owned = owned
+
+    async def step(self) -> None:
+        running = await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
+        owned = self._owned.owned_shards()
+        mine = [operation for operation in running if operation.shard in owned]
+        if not mine:
+            await self._forget_old()
+            await self.wait(LOOK_SECONDS)
+            return
+        progressed = [await self._advance(operation) for operation in mine]
+        if not any(progressed):
+            await self.wait(WAITING_SECONDS)
+
+    async def _advance(self, operation: BulkOperation) -> bool:
+        """Take one batch. Returns whether the operation went on or ended."""
+        if operation.action is BulkAction.DELETE_NAMESPACE:
+            return await self._delete_batch(operation)
+        query = scan_of(operation.namespace, operation.action, operation.filter)
+        if operation.last_execute_at is not None and operation.last_timer_uuid is not None:
+            position = Position(operation.last_execute_at, operation.last_timer_uuid)
+            query = replace(query, after_exclusive=position)
+        timers = await self._store.scan(query)
+        matching = [timer for timer in timers if _is_to_change(operation, timer)]
+        changed = await self._change(operation, matching)
+        is_last = len(timers) < query.limit
+        last = None if is_last else timers[-1]
+        await self._write(
+            replace(
+                operation,
+                status=BulkStatus.COMPLETED if last is None else BulkStatus.RUNNING,
+                scanned=operation.scanned + len(timers),
+                changed=operation.changed + changed,
+                skipped=operation.skipped + len(matching) - changed,
+                last_execute_at=None if last is None else last.execute_at,
+                last_timer_uuid=None if last is None else last.timer_uuid,
+            )
+        )
+        return True
+
+    async def _change(self, operation: BulkOperation, timers: Sequence[Timer]) -> int:
+        """Change the timers that still can be changed, and return their number."""
+        if operation.action is BulkAction.REDRIVE:
+            redrives = [
+                Redrive(key=timer.key, delivery_id=firing_of(operation, timer.key))
+                for timer in timers
+            ]
+            redriven = await self._store.redrive_if_failed(redrives, self._clock.now())
+            changed = [timer for timer in redriven if timer is not None]
+            self._announce(changed)
+            return len(changed)
+        change = self._cancel if operation.action is BulkAction.CANCEL else self._reschedule
+        count = 0
+        for start in range(0, len(timers), CONCURRENT_CHANGES):
+            group = timers[start : start + CONCURRENT_CHANGES]
+            count += sum(await asyncio.gather(*(change(operation, timer) for timer in group)))
+        return count
+
+    async def _cancel(self, operation: BulkOperation, timer: Timer) -> bool:
+        try:
+            result = await self._store.cancel_if_pending(timer.key, self._clock.now())
+        except TimerUnreadable:
+            return False
+        return result is not None and result.applied
+
+    async def _reschedule(self, operation: BulkOperation, timer: Timer) -> bool:
+        now = self._clock.now()
+        execute_at = operation.execute_at
+        if execute_at is None:
+            assert operation.move_by_ms is not None
+            # Moved into the past, it is due at once.
+            execute_at = max(plus_ms(timer.execute_at, operation.move_by_ms), now)
+        if execute_at - now > MAX_DELAY_MICROSECONDS:
+            return False
+        change = Change(
+            updated_at=now,
+            delivery_id=firing_of(operation, timer.key),
+            only_firing=timer.delivery_id,
+            execute_at=execute_at,
+        )
+        try:
+            result = await self._store.change_if_pending(timer.key, change)
+        except TimerUnreadable:
+            return False
+        if result is None or not result.applied:
+            return False
+        self._announce([result.timer])
+        return True
+
+    def _announce(self, timers: Sequence[Timer]) -> None:
+        for timer in timers:
+            self._wakeups.announce(timer.shard, timer.due_at)
+
+    async def _delete_batch(self, operation: BulkOperation) -> bool:
+        name = operation.namespace
+        age_seconds = (self._clock.now() - operation.created_at) / MICROSECONDS_PER_SECOND
+        if self._store.capabilities.shared_by_nodes and age_seconds < 2 * REFRESH_SECONDS:
+            # Other nodes do not know yet that the namespace takes no more timers.
+            return False
+        if all(each.name != name for each in await self._store.namespaces()):
+            return await self._write(replace(operation, status=BulkStatus.COMPLETED))
+        removed = await self._remove_pending(name)
+        removed += await self._store.prune(
+            finished_before=_END_OF_TIME, limit=BATCH_SIZE, namespace=name
+        )
+        if removed:
+            forgotten = operation.changed + removed
+            return await self._write(replace(operation, scanned=forgotten, changed=forgotten))
+        # Timers that are executing come to an end first.
+        if not await self._store.remove_namespace(name):
+            return False
+        await self._namespaces.refresh()
+        return await self._write(replace(operation, status=BulkStatus.COMPLETED))
+
+    async def _remove_pending(self, namespace: str) -> int:
+        query = ScanQuery(namespace=namespace, status=TimerStatus.PENDING, limit=BATCH_SIZE)
+        removed = 0
+        timers = await self._store.scan(query)
+        for start in range(0, len(timers), CONCURRENT_CHANGES):
+            group = timers[start : start + CONCURRENT_CHANGES]
+            results = await asyncio.gather(
+                *(self._store.remove_if_pending(timer.key) for timer in group)
+            )
+            removed += sum(result is not None and result.applied for result in results)
+        return removed
+
+    async def _write(self, operation: BulkOperation) -> bool:
+        written = replace(operation, version=operation.version + 1, updated_at=self._clock.now())
+        if await self._operations.replace_operation(written) and not written.is_running:
+            _log.info(
+                "operation.ended",
+                operation=written.id,
+                action=written.action.value,
+                namespace=written.namespace,
+                status=written.status.value,
+                changed=written.changed,
+                skipped=written.skipped,
+            )
+        return True
+
+    async def _forget_old(self) -> None:
+        kept_since = Instant(self._clock.now() - KEPT_SECONDS * MICROSECONDS_PER_SECOND)
+        await self._operations.forget_operations(ended_before=kept_since, limit=BATCH_SIZE)
+
+
+def _is_to_change(operation: BulkOperation, timer: Timer) -> bool:
+    return (
+        timer.created_at <= operation.created_at
+        and operation.filter.matches(timer)
+        and timer.delivery_id != firing_of(operation, timer.key)
+    )
