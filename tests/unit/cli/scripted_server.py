@@ -11,6 +11,7 @@ from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
 
 URL = "http://127.0.0.1:1"
+OPERATION_ID = "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c12"
 
 React = Callable[[httpx.Request], httpx.Response]
 
@@ -73,3 +74,24 @@ def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
 
 def refusal(error: str, message: str) -> dict[str, object]:
     return {"error": error, "message": message, "details": {}, "timestamp": "2030-01-01T00:00:00Z"}
+
+
+def operation(**changes: object) -> dict[str, object]:
+    """A bulk operation, as the server answers it."""
+    return {
+        "id": OPERATION_ID,
+        "action": "redrive",
+        "namespace": "default",
+        "filter": {},
+        "status": "completed",
+        "matched": 1_234,
+        "matchedIsMinimum": False,
+        "scanned": 1_300,
+        "changed": 1_230,
+        "skipped": 4,
+        "error": None,
+        "createdAt": "2030-01-01T00:00:00Z",
+        "updatedAt": "2030-01-01T00:00:01Z",
+        "finishedAt": "2030-01-01T00:00:01Z",
+        **changes,
+    }

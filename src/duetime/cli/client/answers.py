@@ -73,6 +73,27 @@ class ImportSummary(Struct, frozen=True):
     errors: list[LineError]
 
 
-class RedriveSummary(Struct, frozen=True):
+class MatchedTimers(Struct, frozen=True, kw_only=True, rename="camel"):
+    """With `matched_is_minimum` counting was cut short."""
+
     matched: int
-    redriven: int
+    matched_is_minimum: bool
+
+
+class Operation(MatchedTimers, frozen=True, kw_only=True, rename="camel"):
+    """A bulk operation."""
+
+    id: str
+    action: str
+    namespace: str
+    status: str
+    scanned: int
+    changed: int
+    skipped: int
+    error: str | None
+    created_at: str
+    finished_at: str | None
+
+
+class OperationList(Struct, frozen=True):
+    operations: list[Operation]

@@ -120,6 +120,25 @@ def read_due_range(due_after: str | None, due_before: str | None) -> dict[str, s
     }
 
 
+def read_moment(option: str, text: str) -> str:
+    """An instant, checked, as a member of a request."""
+    return format_instant(_instant(option, text))
+
+
+def read_move(option: str, text: str) -> str:
+    """The text itself, checked to be a duration that may follow a minus sign."""
+    _duration_ms(option, text.removeprefix("-"))
+    return text
+
+
+def refuse_options_before(command: str, context: typer.Context) -> None:
+    """Options before the subcommand would be ignored, because each subcommand has its own."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            refuse(parameter.opts[0], f"must come after `{command}`")
+
+
 def _instant(option: str, text: str) -> Instant:
     try:
         return parse_instant(text)

@@ -1,7 +1,7 @@
 """The operations of the v1 API on namespaces and endpoints."""
 
 from duetime.api.http.operation import SERVICE, Body, Operation, Parameter, Tag
-from duetime.api.http.types import KEY_TEXT
+from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
 from duetime.api.v1.answer_types import EndpointListAnswer, NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.namespaces import FORCE, NamespacesV1
@@ -17,8 +17,16 @@ NAMESPACES = Tag("Namespaces v1", "Scopes of ids, each with settings for its tim
 # create another namespace.
 _NAME = Parameter(
     "name",
-    "The namespace's name. Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`.",
+    "The namespace's name, percent-encoded in UTF-8; a slash is `%2F`.",
     {"type": "string", **KEY_TEXT},
+    place="path",
+    example=examples.OTHER_NAMESPACE,
+)
+# Letters of other alphabets are accepted as well.
+_NEW_NAME = Parameter(
+    "name",
+    f"{_NAME.description} A new name must not need quotes in a shell.",
+    {"type": "string", **KEY_LENGTH, "pattern": "^[A-Za-z0-9._/@%+=:,^][A-Za-z0-9._/@%+=:,^-]*$"},
     place="path",
     example=examples.OTHER_NAMESPACE,
 )
@@ -63,7 +71,7 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
         summary="Create or change a namespace",
         description="Absent members stay as they are, and have their defaults in a new namespace. "
         "The number of shards is fixed once the namespace exists.",
-        parameters=(_NAME,),
+        parameters=(_NEW_NAME,),
         body=Body(NamespaceBody, {"All members": examples.NAMESPACE_BODY}),
         responses=with_failures(
             ok(

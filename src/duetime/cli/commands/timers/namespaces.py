@@ -1,10 +1,12 @@
-"""`duetime namespaces`: list, show, create and change namespaces."""
+"""`duetime namespaces`: list, show, create, change and delete namespaces."""
 
 from typing import Annotated
 
 import typer
+from msgspec import UNSET
+from msgspec.structs import astuple
 
-from duetime.cli.client.answers import Namespace, NamespaceList
+from duetime.cli.client.answers import Namespace, NamespaceList, Operation
 from duetime.cli.client.field_names import in_v1_names
 from duetime.cli.client.v1 import V1Client, path_segment
 from duetime.cli.commands.options import (
@@ -18,10 +20,14 @@ from duetime.cli.commands.options import (
     ServerOption,
     read_duration,
     read_retry_policy,
+    refuse_options_before,
 )
+from duetime.cli.commands.timers.bulk import YesOption, can_ask
 from duetime.cli.output.namespace_views import print_namespace, print_namespaces
+from duetime.cli.output.operation_views import print_operation
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.terminal import refuse
+from duetime.cli.output.wording import counted
+from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_SHARDS
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
@@ -40,7 +46,7 @@ def list_namespaces(
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the namespaces, show one, or create and change them.
+    """List the namespaces, show one, or create, change and delete them.
 
     Examples:
 
@@ -50,7 +56,7 @@ def list_namespaces(
     """
     command = context.invoked_subcommand
     if command is not None:
-        _refuse_options_before(command, context)
+        refuse_options_before(command, context)
         return
     client = V1Client(server, api_key)
     data = client.request("GET", "/namespaces")
@@ -143,16 +149,42 @@ def set_namespace(
         print_namespace("Namespace set.", client.read_as(Namespace, data))
 
 
+@namespaces.command()
+def delete(
+    name: NameArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="Forget pending timers too; they never fire.")
+    ] = False,
+    yes: YesOption = False,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a namespace and the timers in it.
+
+    The server refuses while timers are pending or executing, unless you say `--force`. It deletes
+    in the background: `duetime operations` shows the progress.
+    """
+    path = _path(name)
+    client = V1Client(server, api_key)
+    counts = client.read_as(Namespace, client.request("GET", path)).counts
+    if not yes:
+        if not can_ask():
+            refuse("--yes", "is needed because there is no terminal to ask on")
+        timers = 0 if counts is UNSET else sum(astuple(counts))
+        question = f"Delete namespace {printable(repr(name))} with {counted(timers, 'timer')}?"
+        if not typer.confirm(question):
+            fail("nothing was deleted", ExitCode.FAILED)
+    query = {"force": "true"} if force else None
+    data = client.request("DELETE", path, query=query)
+    if as_json:
+        print_json(data)
+    else:
+        print_operation(client.read_as(Operation, data))
+
+
 def _path(name: str) -> str:
     return f"/namespaces/{path_segment('NAME', name)}"
-
-
-def _refuse_options_before(command: str, context: typer.Context) -> None:
-    """Options before the subcommand would be ignored, because each subcommand has its own."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if source is not None and source.name == "COMMANDLINE":
-            refuse(parameter.opts[0], f"must come after `{command}`")
 
 
 def _read_retention(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`duetime get`, `update` and `cancel`: one timer, by its id."""
+"""`duetime get` and `update`: one timer, by its id."""
 
 import re
 from typing import Annotated, cast
@@ -7,7 +7,7 @@ import typer
 
 from duetime.cli.client.field_names import TimerData, in_platform_names, in_v1_names
 from duetime.cli.client.platform import PlatformClient
-from duetime.cli.client.v1 import V1Client, path_segment
+from duetime.cli.client.v1 import V1Client, path_segment, refusal
 from duetime.cli.commands.options import (
     RETRY_OPTIONS,
     ApiKeyOption,
@@ -59,24 +59,8 @@ def get(
     as_json: JsonOption = False,
 ) -> None:
     """Show one timer with its callback, status, last error and latest attempts."""
-    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
     show_timer("", timer.request("GET"), as_json=as_json)
-
-
-def cancel(
-    id: IdArgument,
-    namespace: NamespaceOption = None,
-    server: ServerOption = None,
-    api_key: ApiKeyOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Cancel a pending timer. Once this succeeds, the timer will never fire.
-
-    The timer stays, as canceled: repeating this command succeeds, and repeating the command that
-    created the timer does not bring it back.
-    """
-    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
-    show_timer("Timer canceled.", timer.cancel(), as_json=as_json)
 
 
 def update(
@@ -132,7 +116,7 @@ def update(
     )
     if not (body or changes or no_payload or retry_changes or execute_at is not None):
         refuse(" / ".join(_CHANGES), "give at least one of them")
-    timer = _SingleTimer(id, namespace, server=server, api_key=api_key)
+    timer = SingleTimer(id, namespace, server=server, api_key=api_key)
     if not timer.is_v1:
         refuse_v1_options(body)
     elif metadata is not None:
@@ -196,7 +180,7 @@ def _changed_parts(
     return {n: v for n, v in (callback or {}).items() if n in given or v != old.get(n)}
 
 
-class _SingleTimer:
+class SingleTimer:
     """A UUID without a namespace goes to the platform API, which shows every member of the timers
     created there. All other ids go to the v1 API."""
 
@@ -211,9 +195,15 @@ class _SingleTimer:
         return self._client.request(method, self._path, body=body)
 
     def cancel(self) -> object:
-        if self.is_v1:
-            return self._client.request("POST", f"{self._path}/cancel")
-        return self._client.request("DELETE", self._path)
+        return self._client.request(*self._cancel_request())
+
+    def try_cancel(self) -> str | None:
+        """The reason why the timer cannot be canceled; None when it is canceled."""
+        answer, document = self._client.exchange(*self._cancel_request())
+        return None if answer.is_success else refusal(document)
+
+    def _cancel_request(self) -> tuple[str, str]:
+        return ("POST", f"{self._path}/cancel") if self.is_v1 else ("DELETE", self._path)
 
 
 def _v1_path(namespace: str | None, id: str) -> str:

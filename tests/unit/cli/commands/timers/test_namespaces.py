@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, refusal
+from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, operation, refusal
 
 PATH = "/api/v1/namespaces"
 POLICY = {
@@ -131,3 +131,27 @@ def test_a_refusal_is_reported_in_one_line(server: ScriptedServer) -> None:
     assert refused("show", "a") == (1, f"{URL} answered HTTP 404, but not as Duetime does")
     assert refused("show", "a")[1].startswith("no API key found: use --api-key")
     assert refused("show", "a") == (1, f"{URL} answered, but not as Duetime does")
+
+
+def test_a_namespace_is_deleted_after_confirmation(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duetime.cli.commands.timers.namespaces.can_ask", lambda: True)
+    server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
+    server.answer("DELETE", f"{PATH}/orders", operation(action="delete-namespace"), status=202)
+    kept = invoke("namespaces", "delete", "orders", stdin=b"n\n")
+    assert "Delete namespace 'orders' with 15 timers? [y/N]" in kept.output
+    assert (kept.exit_code, server.of("DELETE", f"{PATH}/orders")) == (1, [])
+    deleted = invoke("namespaces", "delete", "orders", "--force", stdin=b"y\n")
+    assert deleted.exit_code == 0
+    assert "action: delete-namespace\n" in deleted.stdout
+    (request,) = server.of("DELETE", f"{PATH}/orders")
+    assert request.url.query == b"force=true"
+
+
+def test_a_script_has_to_confirm_in_advance(server: ScriptedServer) -> None:
+    server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
+    assert refused("delete", "orders") == (
+        2,
+        "--yes: is needed because there is no terminal to ask on",
+    )

@@ -1,0 +1,94 @@
+"""Bulk operations on a terminal."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from duetime.cli.client.answers import Operation
+from duetime.cli.output.layout import print_fields, print_table
+from duetime.cli.output.wording import counted
+from duetime.cli.terminal import printable
+
+_COLOURS = {"running": "yellow", "completed": "green", "aborted": "red", "failed": "red"}
+
+Show = Callable[[Operation], None]
+
+
+def print_operations(operations: Sequence[Operation]) -> None:
+    if not operations:
+        print("no operations in the last seven days")
+        return
+    headings = ["id", "action", "namespace", "status", "changed", "started"]
+    print_table(
+        headings,
+        [
+            [
+                Text(printable(each.id)),
+                Text(each.action),
+                Text(printable(each.namespace)),
+                _status(each),
+                Text(f"{each.changed:,}"),
+                Text(each.created_at),
+            ]
+            for each in operations
+        ],
+    )
+
+
+def print_operation(operation: Operation) -> None:
+    fields = [
+        ("id", Text(printable(operation.id))),
+        ("action", Text(operation.action)),
+        ("namespace", Text(printable(operation.namespace))),
+        ("status", _status(operation)),
+        ("matched", Text(_matched(operation))),
+        ("looked at", Text(f"{operation.scanned:,}")),
+        ("changed", Text(f"{operation.changed:,}")),
+        ("too late", Text(f"{operation.skipped:,}")),
+        ("started", Text(operation.created_at)),
+        ("finished", Text(operation.finished_at or "-")),
+    ]
+    if operation.error is not None:
+        fields.append(("error", Text(printable(operation.error))))
+    print_fields(fields)
+
+
+def operation_line(operation: Operation) -> str:
+    why = "" if operation.error is None else f": {printable(operation.error)}"
+    return f"operation {printable(operation.id)} {operation.status}{why}"
+
+
+@contextmanager
+def operation_progress(operation: Operation, *, quiet: bool) -> Iterator[Show]:
+    """A bar on a terminal; nothing elsewhere, where the result is enough."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich import progress
+
+    columns = [
+        progress.TextColumn(printable(operation.namespace)),
+        progress.BarColumn(),
+        progress.TextColumn("{task.completed:,} of {task.total:,} timers"),
+        progress.TimeRemainingColumn(),
+    ]
+    with progress.Progress(*columns, console=Console(stderr=True)) as display:
+        task = display.add_task("", total=operation.matched)
+
+        def show(now: Operation) -> None:
+            done = now.changed + now.skipped
+            display.update(task, completed=done, total=max(now.matched, done))
+
+        yield show
+
+
+def _status(operation: Operation) -> Text:
+    return Text(operation.status, style=_COLOURS.get(operation.status, ""))
+
+
+def _matched(operation: Operation) -> str:
+    matched = counted(operation.matched, "timer")
+    return f"at least {matched}" if operation.matched_is_minimum else matched

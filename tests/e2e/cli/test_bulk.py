@@ -1,0 +1,63 @@
+"""Bulk commands and the deletion of a namespace, against a real server."""
+
+import pytest
+
+from duetime.domain.instants import format_instant, plus_ms
+from tests.polling import poll
+from tests.real_server.command import Cli
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import in_ms
+from tests.real_server.v1_requests import TIMERS, get_v1, v1_body
+
+pytestmark = pytest.mark.e2e
+
+NAMESPACE = "bulk-commands"
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    return shared_server
+
+
+async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
+    cli: Cli, server: ServerProcess
+) -> None:
+    due_at = in_ms(3_600_000)
+    async with server.client() as api:
+        await api.put(f"/api/v1/namespaces/{NAMESPACE}", json={})
+        timers = [
+            v1_body(f"{kind}-{number}", "http://127.0.0.1:9/", due_at, namespace=NAMESPACE)
+            for kind in ("a", "b")
+            for number in range(300)
+        ]
+        answer = await api.post(f"{TIMERS}/batch", json={"timers": timers})
+        assert answer.status_code == 200, answer.text
+
+        selected = ("--namespace", NAMESPACE, "--id-prefix", "a-", "--yes")
+        moved = await cli("reschedule", "--by", "1h", *selected)
+        assert (moved.status, moved.output) == (0, "rescheduled: 300 timers\n")
+        timer = await get_v1(api, "a-7", NAMESPACE)
+        assert timer["executeAt"] == format_instant(plus_ms(due_at, 3_600_000))
+
+        canceled = await cli("cancel", *selected)
+        assert (canceled.status, canceled.output) == (0, "canceled: 300 timers\n")
+        assert (await get_v1(api, "a-7", NAMESPACE))["status"] == "canceled"
+        assert (await get_v1(api, "b-7", NAMESPACE))["status"] == "pending"
+
+        refused = await cli("namespaces", "delete", NAMESPACE, "--yes")
+        assert refused.status == 1
+        assert "300 timers that are pending" in refused.errors
+        started = await cli("namespaces", "delete", NAMESPACE, "--force", "--yes")
+        assert started.status == 0
+        listed = await poll(
+            lambda: api.get("/api/v1/operations?limit=1"),
+            lambda answer: answer.json()["operations"][0]["status"] != "running",
+        )
+        (ended,) = listed.json()["operations"]
+        assert (ended["action"], ended["status"], ended["changed"]) == (
+            "delete-namespace",
+            "completed",
+            600,
+        )
+        gone = await api.get(f"/api/v1/namespaces/{NAMESPACE}")
+        assert gone.json()["error"] == "NAMESPACE_NOT_FOUND"

@@ -1,0 +1,201 @@
+"""`duetime cancel`, `redrive` and `reschedule` against a scripted server."""
+
+import json
+
+import pytest
+
+from tests.unit.cli.scripted_server import (
+    OPERATION_ID as ID,
+)
+from tests.unit.cli.scripted_server import ScriptedServer, invoke, operation, refusal
+
+REDRIVE = "/api/v1/timers/redrive"
+OPERATIONS = "/api/v1/operations"
+FILTERS = "ID / --due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
+
+
+def script(server: ScriptedServer, *operations: dict[str, object], matched: int = 1_234) -> None:
+    """Answer a count, then the start and the progress of an operation."""
+    server.answer("POST", OPERATIONS, {"matched": matched, "matchedIsMinimum": False})
+    first, *progress = operations or (operation(),)
+    server.answer("POST", OPERATIONS, first, status=202)
+    for each in progress:
+        server.answer("GET", f"{OPERATIONS}/{ID}", each)
+
+
+@pytest.fixture
+def _asked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duetime.cli.commands.timers.bulk.can_ask", lambda: True)
+
+
+def test_each_id_is_redriven_and_reported(server: ScriptedServer) -> None:
+    server.answer("POST", REDRIVE, {"matched": 1, "redriven": 1})
+    server.answer("POST", REDRIVE, refusal("TIMER_NOT_FOUND", "timer not found"), status=404)
+    server.answer("POST", REDRIVE, {"matched": 1, "redriven": 1})
+    result = invoke("redrive", "a", "b/c", "d", "--namespace", "orders")
+    assert result.exit_code == 1
+    assert result.stdout == "a: redriven\nd: redriven\n"
+    assert result.stderr == "b/c: timer not found\n"
+    assert server.bodies("POST", REDRIVE) == [
+        {"namespace": "orders", "timerId": id, "dryRun": False} for id in ("a", "b/c", "d")
+    ]
+
+
+def test_the_usage_allows_several_ids() -> None:
+    assert "[OPTIONS] [ID]..." in invoke("redrive", "--help").stdout
+
+
+def test_several_ids_are_canceled_and_reported(server: ScriptedServer) -> None:
+    server.answer("POST", "/api/v1/timers/orders/a/cancel", {"id": "a"})
+    message = "cannot cancel timer with status 'completed'"
+    refused = refusal("TIMER_NOT_PENDING", message)
+    server.answer("POST", "/api/v1/timers/orders/b/cancel", refused, status=409)
+    result = invoke("cancel", "a", "b", "--namespace", "orders")
+    assert (result.exit_code, result.stdout) == (1, "a: canceled\n")
+    assert result.stderr == f"b: {message}\n"
+    result = invoke("cancel", "a", "b", "--namespace", "orders", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "timers": [
+            {"id": "a", "done": True, "error": None},
+            {"id": "b", "done": False, "error": message},
+        ]
+    }
+
+
+def test_a_selection_is_counted_and_then_redriven(server: ScriptedServer) -> None:
+    running = operation(status="running", changed=7, finishedAt=None)
+    script(server, running, running, operation())
+    chosen = ("--error-contains", "HTTP 503", "--due-before", "2030-01-01T00:00:00Z")
+    result = invoke("redrive", *chosen, "--yes")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "redriven: 1,230 timers, 4 timers fired or changed before\n",
+    )
+    body = {
+        "action": "redrive",
+        "namespace": "default",
+        "filter": {"dueBefore": "2030-01-01T00:00:00Z", "errorContains": "HTTP 503"},
+    }
+    assert server.bodies("POST", OPERATIONS) == [{**body, "dryRun": True}, body]
+
+
+@pytest.mark.parametrize(
+    ("option", "member"),
+    [
+        (("--by", "-1h"), {"moveBy": "-1h"}),
+        (("--to", "2030-01-01T01:00:00+01:00"), {"executeAt": "2030-01-01T00:00:00Z"}),
+    ],
+)
+def test_timers_are_moved(
+    server: ScriptedServer, option: tuple[str, str], member: dict[str, str]
+) -> None:
+    script(server, operation(skipped=0))
+    result = invoke("reschedule", *option, "--id-prefix", "a", "--endpoint", "b", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "rescheduled: 1,230 timers\n")
+    _, body = server.bodies("POST", OPERATIONS)
+    assert body == {
+        "action": "reschedule",
+        "namespace": "default",
+        "filter": {"idPrefix": "a", "endpoint": "b"},
+        **member,
+    }
+
+
+def test_every_namespace_is_covered(server: ScriptedServer) -> None:
+    policy = {
+        "maxRetries": 3,
+        "maxRetryAttemptsDuration": "24h",
+        "initialInterval": "30s",
+        "backoffMultiplier": 2.0,
+        "maxInterval": "10m",
+    }
+    names = [
+        {
+            "name": name,
+            "numShards": 16,
+            "retryPolicy": policy,
+            "retention": None,
+            "concurrency": None,
+            "maxPayloadBytes": None,
+        }
+        for name in ("default", "orders")
+    ]
+    server.answer("GET", "/api/v1/namespaces", {"namespaces": names})
+    server.answer("POST", OPERATIONS, {"matched": 0, "matchedIsMinimum": False})
+    server.answer("POST", OPERATIONS, {"matched": 3, "matchedIsMinimum": True})
+    server.answer("POST", OPERATIONS, operation(), status=202)
+    result = invoke("cancel", "--all", "--all-namespaces", "--yes", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {"changed": 1_230, "skipped": 4, "operations": [ID]}
+    *_, started = server.bodies("POST", OPERATIONS)
+    assert started == {"action": "cancel", "namespace": "orders", "all": True}
+
+
+@pytest.mark.usefixtures("_asked_on_a_terminal")
+@pytest.mark.parametrize(("answer", "requests"), [("y", 2), ("n", 1), ("", 1)])
+def test_a_person_at_a_terminal_is_asked(
+    server: ScriptedServer, answer: str, requests: int
+) -> None:
+    script(server)
+    result = invoke("redrive", "--all", stdin=f"{answer}\n".encode())
+    question = "Redrive 1,234 failed timers of namespace 'default'? [y/N]"
+    assert question in result.output
+    assert len(server.requests) == requests
+    assert result.exit_code == (0 if answer == "y" else 1)
+
+
+def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
+    script(server, matched=1)
+    result = invoke("cancel", "--all", "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout == "1 pending timer of namespace 'default': nothing was canceled\n"
+    (body,) = server.bodies("POST", OPERATIONS)
+    assert body == {"action": "cancel", "namespace": "default", "all": True, "dryRun": True}
+
+
+def test_an_operation_that_was_aborted_is_a_failure(server: ScriptedServer) -> None:
+    script(server, operation(status="aborted"))
+    result = invoke("redrive", "--all", "--yes")
+    assert result.exit_code == 1
+    assert result.stderr == f"operation {ID} aborted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["redrive"], f"{FILTERS}: say which timers"),
+        (["cancel", "a", "--all"], f"{FILTERS}: give ids or filters, not both"),
+        (["cancel", "--all-namespaces"], f"{FILTERS}: say which timers"),
+        (["cancel", "a", "--dry-run"], "--dry-run: is for timers selected by filters"),
+        (["redrive", "--all"], "--yes: is needed because there is no terminal"),
+        (["redrive", "--due-after", "soon"], "--due-after: must be a date and time"),
+        (["reschedule", "--all", "--yes"], "--by / --to: give one of them"),
+        (["reschedule", "--all", "--yes", "--by", "1x"], "--by: must be a duration"),
+        (
+            ["cancel", "--all", "--yes", "--namespace", "a", "--all-namespaces"],
+            "--namespace / --all-namespaces: give one of them, not both",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(
+    server: ScriptedServer, arguments: list[str], problem: str
+) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(problem)
+    assert not server.requests
+
+
+def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None:
+    server.answer("GET", OPERATIONS, {"operations": [operation()]})
+    server.answer("GET", f"{OPERATIONS}/{ID}", operation(error="no such namespace"))
+    server.answer("DELETE", f"{OPERATIONS}/{ID}", operation(status="aborted"))
+    assert ID in invoke("operations").stdout
+    shown = invoke("operations", "show", ID).stdout
+    assert "matched: 1,234 timers\n" in shown
+    assert "error: no such namespace\n" in shown
+    assert "status: aborted\n" in invoke("operations", "abort", ID).stdout
+    listed = json.loads(invoke("operations", "--json").stdout)
+    assert listed == {"operations": [operation()]}
