@@ -108,7 +108,9 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "größe☂", "a=b@c", "%2F", "x" * 255, ","])
-async def test_a_name_may_have_any_characters_that_need_no_quotes(api: httpx.AsyncClient, name: str) -> None:
+async def test_a_name_may_have_any_characters_that_need_no_quotes(
+    api: httpx.AsyncClient, name: str
+) -> None:
     encoded = quote(name, safe="").replace(".", "%2E")
     answer = await api.put(f"{PATH}/{encoded}", json={})
     assert answer.json()["name"] == name

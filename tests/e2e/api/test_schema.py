@@ -28,6 +28,7 @@ PARTS = {
     "platform": r"^/(timers|healthz)",
     "timers v1": r"^/api/v1/timers",
     "namespaces v1": r"^/api/v1/(namespaces|endpoints)",
+    "operations v1": r"^/api/v1/operations",
 }
 
 
