@@ -55,12 +55,7 @@ class NamespacesV1:
         return ok(NamespaceListAnswer([namespace_answer(each) for each in in_order]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        name = path_text(scope, "name", "namespace")
-        await self._namespaces.refresh()
-        namespace = self._namespaces.known(name)
-        if namespace is None:
-            raise NoSuchNamespace(name)
-        return await self._answer(namespace)
+        return await self._answer(await self._existing(scope))
 
     async def put(self, scope: Scope, receive: Receive) -> Answer:
         name = path_text(scope, "name", "namespace")
@@ -72,10 +67,18 @@ class NamespacesV1:
         return await self._answer(stored)
 
     async def delete(self, scope: Scope, receive: Receive) -> Answer:
-        name = path_text(scope, "name", "namespace")
         given = parameters(scope["query_string"], frozenset({FORCE.name}))
         force = choice(FORCE.name, given.get(FORCE.name, "false"), {"true": True, "false": False})
-        return accepted(await self._operations.delete_namespace(name, force=force))
+        namespace = await self._existing(scope)
+        return accepted(await self._operations.delete_namespace(namespace.name, force=force))
+
+    async def _existing(self, scope: Scope) -> Namespace:
+        name = path_text(scope, "name", "namespace")
+        await self._namespaces.refresh()
+        namespace = self._namespaces.known(name)
+        if namespace is None:
+            raise NoSuchNamespace(name)
+        return namespace
 
     async def _answer(self, namespace: Namespace) -> Answer:
         counts = await self._service.counts(namespace.name)

@@ -48,7 +48,7 @@ ANSWERS = {
     ("/api/v1/namespaces", "get"): {"200", "400", "401", "500"},
     ("/api/v1/namespaces/{name}", "get"): {"200", "400", "401", "404", "500"},
     ("/api/v1/namespaces/{name}", "put"): {"200", "400", "401", "413", "500"},
-    ("/api/v1/namespaces/{name}", "delete"): {"202", "400", "401", "409", "429", "500"},
+    ("/api/v1/namespaces/{name}", "delete"): {"202", "400", "401", "404", "409", "429", "500"},
     ("/api/v1/endpoints", "get"): {"200", "400", "401", "500"},
 }
 

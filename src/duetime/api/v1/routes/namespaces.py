@@ -95,7 +95,11 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
         "while timers are pending or executing.",
         parameters=(_NAME, FORCE),
         responses=with_failures(
-            ACCEPTED, failures.NO_NAMESPACE, failures.NOT_EMPTY, failures.TOO_MANY_OPERATIONS
+            ACCEPTED,
+            failures.UNDELETABLE,
+            failures.NO_SUCH_NAMESPACE,
+            failures.NOT_EMPTY,
+            failures.TOO_MANY_OPERATIONS,
         ),
     ),
 )

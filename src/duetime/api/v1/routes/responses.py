@@ -121,6 +121,11 @@ OPERATION_ENDED = _failure(
     "OPERATION_NOT_RUNNING",
     "cannot abort operation with status 'completed'",
 )
+UNDELETABLE = _invalid(
+    "The namespace is `default`, or a parameter is wrong.",
+    "namespace",
+    "'default' cannot be deleted",
+)
 NOT_EMPTY = _failure(
     "409",
     "The namespace has timers that are pending or executing.",

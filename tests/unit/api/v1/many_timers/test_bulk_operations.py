@@ -310,5 +310,7 @@ async def test_a_namespace_is_deleted_once_its_timers_have_been_delivered(bench:
 async def test_the_default_namespace_stays(bench: V1Bench) -> None:
     reply = await bench.request("DELETE", f"{NAMESPACES}/default?force=true")
     assert error_of(reply)[1:] == ("INVALID_INPUT", "namespace 'default' cannot be deleted")
+    reply = await bench.request("DELETE", f"{NAMESPACES}/unknown")
+    assert error_of(reply)[:2] == (404, "NAMESPACE_NOT_FOUND")
     reply = await bench.request("DELETE", f"{NAMESPACES}/small?force=yes")
     assert error_of(reply)[2] == "force must be one of true, false"
