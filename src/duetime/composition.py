@@ -24,6 +24,7 @@ from duetime.clock import SystemClock
 from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
+from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.errors import Unavailable
 from duetime.engine import Engine, EngineOptions
@@ -136,11 +137,13 @@ def assemble(settings: Settings) -> Duetime:
     """Put a service process together. Nothing is opened, connected or started yet."""
     clock = SystemClock()
     store = store_of(settings)
-    options = _engine_options(settings, clock)
+    raise_descriptor_limit()
+    budget = descriptor_budget()
+    options = _engine_options(settings, clock, budget)
     nats = _nats_connection(settings, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
-    destination = _destination(settings, clock, nats, events)
+    destination = _destination(settings, clock, nats, events, budget)
     known = KnownNamespaces()
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
@@ -232,10 +235,13 @@ def _destination(
     clock: SystemClock,
     nats: "NatsConnection | None",
     events: EventDestination | None,
+    budget: DescriptorBudget,
 ) -> DestinationRouter:
     timeout_ms = _callback_timeout_ms(settings)
     destinations: dict[type[Callback], Destination] = {
-        HttpCallback: HttpDestination(HttpClient(), clock, timeout_ms)
+        HttpCallback: HttpDestination(
+            HttpClient(max_connections=budget.callbacks), clock, timeout_ms
+        )
     }
     if nats is not None:
         from duetime.delivery.nats import NatsDestination
@@ -279,6 +285,7 @@ def _health(
         shards_owned=engine.shards_owned,
         lateness_ms=engine.lateness_ms(99),
         in_flight=engine.in_flight,
+        local_shortages=engine.local_shortages,
         cluster=cluster,
         bus=None if bus_router is None else BusStatus(**asdict(bus_router.health())),
         nats=None if nats is None else NatsStatus(nats.display_name, nats.is_connected),
@@ -292,7 +299,24 @@ def _tune_interpreter() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
-def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
+def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
+    configured = settings.delivery_concurrency
+    if configured > budget.callbacks:
+        _log.warning(
+            "service.descriptors_limited",
+            setting="DELIVERY_CONCURRENCY",
+            configured=configured,
+            used=budget.callbacks,
+            open_files=budget.limit,
+            advice="raise the hard limit of open files (ulimit -Hn, or LimitNOFILE of the service)"
+            " or lower DELIVERY_CONCURRENCY",
+        )
+    return min(configured, budget.callbacks)
+
+
+def _engine_options(
+    settings: Settings, clock: SystemClock, budget: DescriptorBudget
+) -> EngineOptions:
     host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
         # A pid may be used again on the same host, and no two nodes may have the same name.
@@ -300,7 +324,7 @@ def _engine_options(settings: Settings, clock: SystemClock) -> EngineOptions:
         horizon_ms=settings.claim_horizon_ms,
         poll_seconds=settings.polling_interval_ms / 1_000,
         batch_size=settings.claim_batch_size,
-        concurrency=settings.delivery_concurrency,
+        concurrency=_concurrency(settings, budget),
         concurrency_per_endpoint=settings.delivery_concurrency_per_endpoint,
         retention_seconds=settings.retention_days * 86_400 if settings.retention_days else None,
         lease_seconds=settings.lease_seconds,

@@ -1,4 +1,4 @@
-"""Words for people about connections that fail, whatever protocol they carry."""
+"""Why connections fail, in words for people, and whether this machine is to blame."""
 
 import errno
 import os
@@ -6,6 +6,18 @@ import re
 import socket
 import ssl
 
+FILE_DESCRIPTORS = "file descriptors"
+LOCAL_PORTS = "local ports"
+NETWORK_BUFFERS = "network buffers"
+MEMORY = "memory"
+
+_SCARCE = {
+    errno.EMFILE: FILE_DESCRIPTORS,
+    errno.ENFILE: FILE_DESCRIPTORS,
+    errno.EADDRNOTAVAIL: LOCAL_PORTS,
+    errno.ENOBUFS: NETWORK_BUFFERS,
+    errno.ENOMEM: MEMORY,
+}
 _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 _NAME_NOT_FOUND = frozenset(
     number
@@ -64,6 +76,59 @@ def os_error_text(error: OSError) -> str:
     if error.errno is None:
         return str(error) or type(error).__name__
     return _uncapitalized(os.strerror(error.errno))
+
+
+def scarce_resource(error: BaseException) -> str | None:
+    """The resource that this machine lacked, if that is why no connection was established.
+
+    If several addresses failed, all of them have to have failed for that reason.
+    """
+    if isinstance(error, MemoryError):
+        return MEMORY
+    if isinstance(error, socket.gaierror):
+        if error.errno == getattr(socket, "EAI_MEMORY", None):
+            return MEMORY
+        return _scarce_for_a_socket()
+    if isinstance(error, ssl.SSLError):
+        # Errors of a handshake have a reason; others may lack even the attribute.
+        reason = getattr(error, "reason", None)
+        return MEMORY if reason == "MALLOC_FAILURE" else _scarce_for_a_socket()
+    if not isinstance(error, OSError):
+        return None
+    if error.errno is not None:
+        return _SCARCE.get(error.errno)
+    numbers = [int(number) for number in _ERROR_NUMBER.findall(str(error))]
+    if not numbers or any(number not in _SCARCE for number in numbers):
+        return None
+    return _SCARCE[numbers[0]]
+
+
+def has_source_address(family: int, address: str, port: int) -> bool:
+    """Whether this machine has an address from which it could reach the given one.
+
+    EADDRNOTAVAIL means either that it has none, or that all ports towards the other side are in
+    use. A datagram socket chooses its address in the same way, has ports of its own, and sends
+    nothing when it is connected.
+    """
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, port))
+    except OSError as error:
+        return error.errno != errno.EADDRNOTAVAIL
+    return True
+
+
+def _scarce_for_a_socket() -> str | None:
+    """The resource that is lacking for one more socket, if any.
+
+    Resolvers and certificate checks open files. If that fails they report a name that does not
+    exist or an unknown authority, so the only way to know is to try.
+    """
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+    except OSError as error:
+        return scarce_resource(error)
+    return None
 
 
 def _first_of_several(error: OSError) -> OSError:

@@ -34,7 +34,10 @@ class ServerProcess:
 
     `settings` are environment variables; only PATH is added. By default the server keeps timers in
     an SQLite file in the directory, allows any future instant, and chooses a free port.
+    `open_files` limits the descriptors of the next start, as `ulimit -n` does.
     """
+
+    open_files: int | None = None
 
     def __init__(self, directory: Path, **settings: str) -> None:
         self.directory = directory
@@ -69,8 +72,11 @@ class ServerProcess:
         """Return once the server answers. Raises `ServerDied` if it ends instead."""
         assert self._process is None, "the server is running already"
         seen = len(self.logs)
+        command = [DUETIME, "serve"]
+        if self.open_files is not None:
+            command = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh", *command]
         self._process = subprocess.Popen(
-            [DUETIME, "serve"],
+            command,
             cwd=self.directory,
             env={"PATH": "/usr/bin:/bin", **self._settings},
             stderr=subprocess.PIPE,

@@ -10,7 +10,7 @@ from duetime.bus.messages import (
     key_of,
 )
 from duetime.domain.callback import BusCallback, Callback
-from duetime.domain.errors import BusUnavailable
+from duetime.domain.errors import BusUnavailable, LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
 from duetime.domain.outcome import Completed, Failed, Outcome
 from duetime.domain.timer import Claim
@@ -66,6 +66,8 @@ class EventDestination:
         try:
             await self._bus.publish(message)
         except BusUnavailable as error:
+            if error.lacks is not None:
+                raise LocalShortage(error.lacks) from None
             await self._clock.sleep(PAUSE_SECONDS)
             return Failed(
                 sent_at=sent_at,

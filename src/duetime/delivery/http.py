@@ -15,11 +15,12 @@ from duetime.delivery.http_client import (
     HttpAnswer,
     HttpClient,
     InvalidUrl,
+    LacksResource,
     StaleConnection,
     parse_target,
 )
 from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
-from duetime.domain.errors import InvalidInput
+from duetime.domain.errors import InvalidInput, LocalShortage
 from duetime.domain.instants import (
     MICROSECONDS_PER_MS,
     MICROSECONDS_PER_SECOND,
@@ -85,6 +86,8 @@ class HttpDestination:
                 on_new_connection=claim.attempt - 1 > claim.failures,
                 may_send=may_send,
             )
+        except LacksResource as lacks:
+            raise LocalShortage(lacks.resource) from None
         except StaleConnection as failure:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         except DeliveryFailure as failure:

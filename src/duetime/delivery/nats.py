@@ -7,7 +7,7 @@ from msgspec import UNSET
 from duetime.delivery.callback_headers import FIELD as HEADERS_FIELD
 from duetime.delivery.callback_headers import check_headers
 from duetime.domain.callback import Callback, NatsCallback
-from duetime.domain.errors import InvalidInput
+from duetime.domain.errors import InvalidInput, LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.limits import MAX_SUBJECT_CHARACTERS
 from duetime.domain.outcome import Completed, Failed, Outcome
@@ -62,6 +62,8 @@ class NatsDestination:
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
             )
         except NatsFailure as failure:
+            if failure.lacks is not None:
+                raise LocalShortage(failure.lacks) from None
             return Failed(
                 sent_at=sent_at,
                 answered_at=self._clock.now(),

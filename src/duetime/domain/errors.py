@@ -179,9 +179,16 @@ class Unavailable(DuetimeError):
 
 
 class BusUnavailable(Unavailable):
-    """The bus cannot do its work now. A message may or may not have been published."""
+    """The bus cannot do its work now. A message may or may not have been published.
+
+    `lacks` names the resource that this process lacked. Then no message was sent.
+    """
 
     what = "bus"
+
+    def __init__(self, message: str, *, lacks: str | None = None) -> None:
+        super().__init__(message)
+        self.lacks = lacks
 
 
 class StoreUnavailable(Unavailable):
@@ -200,6 +207,17 @@ class StoreUnavailable(Unavailable):
 
 class SchemaRefused(StoreUnavailable):
     """The store has a schema that this release cannot use, and trying again does not help."""
+
+
+class LocalShortage(DuetimeError):
+    """This process lacks a resource that an attempt needs, so nothing was sent. Neither the
+    endpoint nor the timer is to blame."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"out of {resource}")
+        self.resource = resource
 
 
 class SettingsError(DuetimeError):

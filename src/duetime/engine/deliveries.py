@@ -8,12 +8,14 @@ from functools import partial
 import structlog
 import uuid_utils
 
+from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.outcome import Failed, NotSent, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Settlement, hand_back, settlement_of, was_due_at
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lane import Lane
+from duetime.engine.lanes.shortages import Shortages
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
@@ -31,6 +33,8 @@ class Deliveries:
     Nothing is sent before its instant by the wall clock. Nothing is sent under a lease that may
     have expired, even if it expires while the destination connects: such a claim is dropped, and
     either another node recovers it or it is found again when the lease turns out to be still ours.
+    A claim that could not be sent because this process lacks a resource is handed back, and is
+    claimed again a little later.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Deliveries:
         self._wakeups = wakeups
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._lateness = Lateness()
+        self.shortages = Shortages(clock)
         self.has_dropped = False
         """Claims were dropped since this was last set to False."""
 
@@ -112,6 +117,9 @@ class Deliveries:
         except NotSent:
             self._drop_current()
             return None
+        except LocalShortage as shortage:
+            self._hand_back_short(claim, shortage)
+            return None
         settlement = settlement_of(
             claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
         )
@@ -119,6 +127,11 @@ class Deliveries:
             self._log_failure(lane, claim, outcome, settlement)
         self._settler.add(claim.shard, settlement)
         return outcome if is_of_endpoint else None
+
+    def _hand_back_short(self, claim: Claim, shortage: LocalShortage) -> None:
+        now = self._clock.now()
+        due_at = self.shortages.deferred_to(shortage.resource, now)
+        self._settler.add(claim.shard, hand_back(claim, due_at=max(due_at, claim.due_at), now=now))
 
     def _drop_current(self) -> None:
         """Forget the claim of the current attempt. If its lease is still ours, or ours again, only
@@ -132,7 +145,7 @@ class Deliveries:
         """The outcome, and whether the endpoint caused it."""
         try:
             return await self._destination.deliver(claim, partial(self._leases.holds, claim)), True
-        except NotSent:
+        except (NotSent, LocalShortage):
             raise
         except asyncio.CancelledError:
             task = asyncio.current_task()

@@ -183,6 +183,12 @@ class Engine:
     def in_flight(self) -> int:
         return self._dispatcher.in_flight
 
+    @property
+    def local_shortages(self) -> int:
+        """Attempts that could not be made because this process lacked a resource, since the start.
+        They do not count as attempts."""
+        return self._deliveries.shortages.count
+
     def endpoints(self) -> list[EndpointStatus]:
         """The endpoints that this node calls, or that failed here lately; the open ones first."""
         return self._lanes.statuses()

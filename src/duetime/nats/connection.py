@@ -167,7 +167,8 @@ class NatsConnection:
     def _not_connected(self) -> NatsFailure:
         problem = self._keeper.problem
         return NatsFailure(
-            f"not connected to {self.display_name}" + (f": {problem}" if problem else "")
+            f"not connected to {self.display_name}" + (f": {problem}" if problem else ""),
+            lacks=self._keeper.lacks,
         )
 
 

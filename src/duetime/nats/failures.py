@@ -8,13 +8,17 @@ from duetime.network_failures import connect_problem, format_seconds
 
 class NatsFailure(Unavailable):
     """`message` is the whole explanation. `blames_server` is False when the server is evidently
-    alive and refuses only this request."""
+    alive and refuses only this request. `lacks` names the resource without which this process
+    could not connect; then nothing was sent."""
 
     what = "nats"
 
-    def __init__(self, message: str, *, blames_server: bool = True) -> None:
+    def __init__(
+        self, message: str, *, blames_server: bool = True, lacks: str | None = None
+    ) -> None:
         super().__init__(message)
         self.blames_server = blames_server
+        self.lacks = lacks
 
 
 class NatsTimeout(NatsFailure):

@@ -17,6 +17,7 @@ from nats.errors import Error
 from duetime.nats.client import Headers, SessionClient, format_headers, format_message
 from duetime.nats.failures import NatsFailure, connecting_problem, ending_problem, timed_out
 from duetime.nats.options import NatsOptions, UserCredentials
+from duetime.network_failures import scarce_resource
 
 _log = structlog.get_logger()
 
@@ -197,7 +198,8 @@ class Session:
                 urlsplit(self._url).hostname or "",
                 uses_tls=options.uses_tls,
                 seconds=options.connect_timeout_seconds,
-            )
+            ),
+            lacks=error.lacks if isinstance(error, NatsFailure) else scarce_resource(error),
         )
 
     async def _flushed(self, subject: str, timeout_seconds: float) -> None:

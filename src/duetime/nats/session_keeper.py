@@ -58,7 +58,8 @@ class Subscription:
 class SessionKeeper(BackgroundLoop):
     """Makes sessions for as long as it runs, however long the server is away.
 
-    `problem` says why there is no session. Each session restarts the `subscriptions` of that time.
+    `problem` says why there is no session, and `lacks` which resource this process lacked. Each
+    session restarts the `subscriptions` of that time.
     """
 
     name = "nats-session"
@@ -69,6 +70,7 @@ class SessionKeeper(BackgroundLoop):
         super().__init__(clock)
         self.session: Session | None = None
         self.problem = ""
+        self.lacks: str | None = None
         self._options = options
         self._subscriptions = subscriptions
         self._server = options.display_name
@@ -115,7 +117,7 @@ class SessionKeeper(BackgroundLoop):
         try:
             await self._make_session()
         except NatsFailure as failure:
-            self.problem = failure.message
+            self.problem, self.lacks = failure.message, failure.lacks
             self._log_problem("nats.not_connected")
             await self.wait(RECONNECT_WAIT_SECONDS)
             return
@@ -164,7 +166,7 @@ class SessionKeeper(BackgroundLoop):
         known = dict.fromkeys((ours, *session.servers, *others))
         self._addresses = list(known)[:MAX_ADDRESSES]
         self.session = session
-        self.problem = ""
+        self.problem, self.lacks = "", None
         self._connected.set()
         for subscription in subscriptions:
             subscription.on_restart()

@@ -37,9 +37,11 @@ class Destination(Protocol):
         it sends, such as connecting, asks again directly before the first byte. If the answer is
         False it sends nothing and raises `NotSent`.
 
-        Every failure of the other side or of the network is an outcome, not an exception. The
-        attempt takes no longer than the callback's `timeout_ms`, or the service's if it has none.
-        When the awaiting task is cancelled the attempt is abandoned; whether it arrived is
+        Every failure of the other side or of the network is an outcome, not an exception. If this
+        process lacks a resource, so that nothing was sent, it raises `LocalShortage`.
+
+        The attempt takes no longer than the callback's `timeout_ms`, or the service's if it has
+        none. When the awaiting task is cancelled the attempt is abandoned; whether it arrived is
         unknown.
         """
         ...

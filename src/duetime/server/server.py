@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import math
-import resource
 import socket
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -19,7 +18,6 @@ from duetime.server.listener import take_connections, url_of
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
-MAX_OPEN_FILES = 65_536
 FIRST_REQUEST_SECONDS = 0.05
 """Time for the first request of a connection that was accepted just before the stop. Without it,
 such requests were lost when workers were replaced under load."""
@@ -53,7 +51,6 @@ async def serve_until(
     start cleans up after itself and is not stopped. Otherwise it is stopped once every request has
     been answered, or after `grace_seconds`.
     """
-    allow_many_connections()
     if logs_start:
         on_started = _logged(on_started, url_of(listener))
     server = _Server(service.app, grace_seconds, on_started)
@@ -121,12 +118,3 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def allow_many_connections() -> None:
-    """Raise the soft limit of open files: thousands of callbacks may be under way at once."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

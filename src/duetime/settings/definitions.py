@@ -121,7 +121,7 @@ class Settings:
         whole_number(1, 65_536),
         "4096",
         "callbacks",
-        "Callbacks that may be under way at once.",
+        "Callbacks that may be under way at once; fewer if the limit of open files is too low.",
     )
     delivery_concurrency_per_endpoint: int = setting(
         "Delivery",

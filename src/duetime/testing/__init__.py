@@ -10,6 +10,7 @@ from duetime.testing.recording_destination import (
     Hang,
     RecordingDestination,
     Reschedule,
+    RunOut,
     Succeed,
 )
 from duetime.testing.timers import make_timer
@@ -30,6 +31,7 @@ __all__ = [
     "ManualEngine",
     "RecordingDestination",
     "Reschedule",
+    "RunOut",
     "Succeed",
     "VirtualClock",
     "VirtualTimeLoop",

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
+from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.outcome import Completed, Failed, Outcome, Rescheduled
 from duetime.domain.timer import Claim
@@ -40,7 +41,13 @@ class Reschedule(Struct, frozen=True):
     after_seconds: float = 0.0
 
 
-Behaviour = Succeed | Fail | Hang | Reschedule
+class RunOut(Struct, frozen=True):
+    """Lack a resource of this process, so that the attempt cannot be made."""
+
+    resource: str = "file descriptors"
+
+
+Behaviour = Succeed | Fail | Hang | Reschedule | RunOut
 
 
 class RecordedAttempt:
@@ -64,7 +71,8 @@ class RecordingDestination:
     """Implements the destination port without a network.
 
     An endpoint is the scheme and host of a URL, `nats:<topic>` or `bus`. A behaviour is set for the
-    id of a timer or for an endpoint; the id takes precedence. Everything else succeeds at once.
+    id of a timer or for an endpoint; the id takes precedence. Everything else succeeds at once. An
+    attempt that `RunOut` prevents is not recorded.
     """
 
     def __init__(self, clock: Clock, default: Behaviour | None = None) -> None:
@@ -106,11 +114,14 @@ class RecordingDestination:
 
     async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         endpoint = self.endpoint_of(claim)
+        behaviour = self._next_behaviour(claim, endpoint)
+        if isinstance(behaviour, RunOut):
+            raise LocalShortage(behaviour.resource)
         self._running[endpoint] += 1
         attempt = RecordedAttempt(claim, endpoint, self._clock.now(), self._running[endpoint])
         self.attempts.append(attempt)
         try:
-            attempt.outcome = await self._behave(self._next_behaviour(claim, endpoint), attempt)
+            attempt.outcome = await self._behave(behaviour, attempt)
             return attempt.outcome
         except asyncio.CancelledError:
             attempt.abandoned = True
@@ -127,7 +138,9 @@ class RecordingDestination:
             return self._default
         return script[0] if len(script) == 1 else script.pop(0)
 
-    async def _behave(self, behaviour: Behaviour, attempt: RecordedAttempt) -> Outcome:
+    async def _behave(
+        self, behaviour: Succeed | Fail | Hang | Reschedule, attempt: RecordedAttempt
+    ) -> Outcome:
         sent_at = attempt.sent_at
         timeout_ms = attempt.claim.callback.timeout_ms or DEFAULT_CALLBACK_TIMEOUT_MS
         delay_seconds = timeout_ms / 1_000

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from duetime.descriptors import raise_descriptor_limit
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, plus_ms
-from duetime.server.server import allow_many_connections
 from tests.real_server.callback_receiver import Answer, CallbackReceiver, Hang
 from tests.real_server.databases import on_every_database
 from tests.real_server.server_process import ServerProcess
@@ -24,7 +24,7 @@ LONGEST_STAMPEDE_MS = 2_000.0
 @pytest.fixture(autouse=True)
 def many_connections() -> None:
     """The receivers keep thousands of unanswered connections in this process."""
-    allow_many_connections()
+    raise_descriptor_limit()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Messages about Redis failures are written for people and never quote the library."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -97,3 +98,20 @@ async def test_a_lost_connection_is_reported(make_valkey: MakeValkey) -> None:
     with pytest.raises(BusUnavailable, match=r"valkey://.*: connection (closed|reset|refused)"):
         await bus.open()
     await bus.close()
+
+
+async def test_a_shortage_of_this_process_is_told_from_an_absent_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def none_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    bus = RedisBus("redis://127.0.0.1:1", "node-1")
+    with pytest.raises(BusUnavailable) as refused:
+        await bus.open()
+    monkeypatch.setattr(asyncio, "open_connection", none_left)
+    with pytest.raises(BusUnavailable) as short:
+        await bus.open()
+    await bus.close()
+    assert (refused.value.lacks, short.value.lacks) == (None, "file descriptors")
+    assert short.value.message == "redis://127.0.0.1:1: could not connect: too many open files"

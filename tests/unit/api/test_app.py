@@ -196,6 +196,7 @@ class TestHealth:
                     "shards_owned": 16,
                     "lateness_ms": 0.5,
                     "in_flight": 2,
+                    "local_shortages": 0,
                 },
             },
         }

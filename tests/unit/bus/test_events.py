@@ -10,12 +10,14 @@ import pytest
 from duetime.bus.events import PAUSE_SECONDS, EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
 from duetime.domain.callback import BusCallback
+from duetime.domain.errors import BusUnavailable, LocalShortage
 from duetime.domain.instants import Instant, format_instant, plus_ms
-from duetime.domain.keys import TimerKey
+from duetime.domain.keys import Epoch, TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.bus import Channel
+from duetime.domain.transitions import claim_of, claimed
+from duetime.ports.bus import Channel, OutgoingMessage
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.timer_service import new_uuid7
 from duetime.stores.memory import MemoryStore
@@ -75,6 +77,22 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.store.add_namespace(Namespace("acme", 16))
     yield bench
     await bench.bus.close()
+
+
+class ShortBus(MemoryBus):
+    """A bus that cannot connect, for want of a resource of this process."""
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        raise BusUnavailable("cannot connect", lacks="file descriptors")
+
+
+async def test_a_shortage_of_this_process_is_no_attempt_and_takes_no_pause() -> None:
+    bench = Bench()
+    events = EventDestination(ShortBus(bench.broker), bench.clock)
+    timer = await bench.create("call-1")
+    with pytest.raises(LocalShortage, match="file descriptors"):
+        await events.deliver(claim_of(claimed(timer, epoch=Epoch(1), now=START_AT)), lambda: True)
+    assert events.published == 0
 
 
 async def test_an_event_has_every_member_of_the_contract(bench: Bench) -> None:

@@ -111,7 +111,13 @@ HEALTHY = {
         "status": "up",
         "database": "connected",
         "timestamp": "2030-01-01T12:00:00Z",
-        "engine": {"running": True, "shards_owned": 16, "lateness_ms": 0.8, "in_flight": 3},
+        "engine": {
+            "running": True,
+            "shards_owned": 16,
+            "lateness_ms": 0.8,
+            "in_flight": 3,
+            "local_shortages": 0,
+        },
         "cluster": {
             "node": "timers-1:4711:6f0c",
             "members": 3,
@@ -139,6 +145,12 @@ DEGRADED = {
         "status": "degraded",
         "database": "disconnected",
         "timestamp": "2030-01-01T12:00:00Z",
-        "engine": {"running": True, "shards_owned": 16, "lateness_ms": None, "in_flight": 0},
+        "engine": {
+            "running": True,
+            "shards_owned": 16,
+            "lateness_ms": None,
+            "in_flight": 0,
+            "local_shortages": 0,
+        },
     },
 }

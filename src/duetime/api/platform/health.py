@@ -29,6 +29,7 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     shards_owned: int
     lateness_ms: float | None
     in_flight: int
+    local_shortages: int = 0
     cluster: ClusterStatus | None = None
     """None if no other node can share the store."""
     bus: BusStatus | None = None
@@ -66,6 +67,7 @@ class Health:
                 shards_owned=engine.shards_owned,
                 lateness_ms=engine.lateness_ms,
                 in_flight=engine.in_flight,
+                local_shortages=engine.local_shortages,
             ),
             cluster=engine.cluster or UNSET,
             bus=engine.bus or UNSET,

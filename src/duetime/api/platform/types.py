@@ -276,6 +276,13 @@ class EngineStatus(Struct, frozen=True):
         Meta(description="99th percentile over the last minute; null if nothing was due."),
     ]
     in_flight: Annotated[int, Meta(description="Attempts under way.")]
+    local_shortages: Annotated[
+        int,
+        Meta(
+            description="Attempts postponed since the start because this process lacked file"
+            " descriptors, local ports or memory. They do not count as attempts."
+        ),
+    ]
 
 
 class ClusterStatus(Struct, frozen=True):

@@ -107,7 +107,7 @@ class JetStreamBus:
                 message.channel, message.data, headers, PUBLISH_SECONDS
             )
         except NatsFailure as failure:
-            raise BusUnavailable(failure.message) from None
+            raise BusUnavailable(failure.message, lacks=failure.lacks) from None
 
     async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
         watch = Watch()

@@ -10,7 +10,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
-from duetime.bus.redis.failures import Server, problem_of
+from duetime.bus.redis.failures import Server, problem_of, resource_lacked
 from duetime.domain.errors import BusUnavailable
 
 ANSWER_SECONDS = 5.0
@@ -112,7 +112,9 @@ class RedisConnection:
             in_handshake=self._uses_tls and not self.is_connected,
             answer_seconds=ANSWER_SECONDS,
         )
-        return BusUnavailable(problem)
+        # A connection that had been established may have carried something.
+        lacks = None if self.is_connected else resource_lacked(error)
+        return BusUnavailable(problem, lacks=lacks)
 
     async def _drop(self, client: Redis, *, also_in_use: bool) -> None:
         try:

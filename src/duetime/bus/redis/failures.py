@@ -13,7 +13,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from duetime.network_failures import connect_problem, format_seconds
+from duetime.network_failures import connect_problem, format_seconds, scarce_resource
 
 _REASONS: dict[type[Exception], str] = {
     OutOfMemoryError: "has no memory left (maxmemory)",
@@ -57,6 +57,12 @@ def problem_of(
         hint = " (does it speak TLS?)" if in_handshake else ""
         return f"{name}: no answer within {format_seconds(answer_seconds)}{hint}"
     return f"{name}: {_connection_problem(error, server, in_handshake)}"
+
+
+def resource_lacked(error: Exception) -> str | None:
+    """The resource that this process lacked when it tried to connect, if any."""
+    cause = _cause(error)
+    return None if cause is None else scarce_resource(cause)
 
 
 def _refusal(words: str) -> str:

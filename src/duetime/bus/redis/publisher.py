@@ -75,7 +75,7 @@ class RedisPublisher:
         if answered.done():
             return
         if isinstance(answer, BusUnavailable):
-            answered.set_exception(BusUnavailable(answer.message))
+            answered.set_exception(BusUnavailable(answer.message, lacks=answer.lacks))
         elif isinstance(answer, ResponseError):
             answered.set_exception(self._connection.unavailable(answer))
         elif isinstance(answer, Exception):

@@ -44,6 +44,7 @@ class AnswerReader:
         "_retry_after",
         "_status",
         "_truncated",
+        "asks_to_close",
         "keep_alive_seconds",
         "received_bytes",
         "reusable",
@@ -62,6 +63,8 @@ class AnswerReader:
         """Expect a new answer."""
         self.received_bytes = 0
         self.reusable = False
+        self.asks_to_close = False
+        """The peer will close the connection after this answer."""
         self._status = 0
         self._retry_after: bytes | None = None
         self._content_length: bytes | None = None
@@ -150,6 +153,7 @@ class AnswerReader:
             return
         self._status = status
         self.reusable = self._parser.should_keep_alive()
+        self.asks_to_close = not self.reusable
         if status in _BODILESS and (self._chunked or self._content_length not in (None, b"0")):
             # Some servers wrongly send the body that they announce here.
             self.reusable = False
@@ -167,7 +171,8 @@ class AnswerReader:
         if len(self._body) > self._limit_bytes:
             self._body = self._body[: self._limit_bytes]
             self._truncated = self._complete = True
-            self.reusable = False
+            # The peer may go on sending for long.
+            self.reusable = self.asks_to_close = False
 
     def on_message_complete(self) -> None:
         if self._status:

@@ -13,11 +13,12 @@ from duetime.delivery.http_client.connector import (
     default_ssl_context,
     resolve_by_system,
 )
-from duetime.delivery.http_client.failures import StaleConnection, TimedOut
+from duetime.delivery.http_client.failures import LacksResource, StaleConnection, TimedOut
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.domain.limits import MAX_ANSWER_BYTES
 from duetime.domain.outcome import NotSent
+from duetime.network_failures import MEMORY
 
 RESERVED_HEADERS = frozenset(
     {
@@ -56,14 +57,16 @@ class HttpClient:
         connect_timeout_seconds: float = 10.0,
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
+        max_connections: int = 65_536,
     ) -> None:
         """A reused connection is stale if it ends within `stale_seconds` after the request.
 
         `ssl_context` is used unchanged, so the caller chooses verification and ALPN.
 
-        `resolve` decides which addresses may be connected to; see `Resolve`.
+        `resolve` decides which addresses may be connected to; see `Resolve`. Idle connections are
+        closed for new ones when `max_connections` are open.
         """
-        self._pool = ConnectionPool(max_idle_seconds, stale_seconds)
+        self._pool = ConnectionPool(max_idle_seconds, stale_seconds, max_connections)
         self._connector = Connector(
             self._pool,
             answer_limit_bytes=answer_limit_bytes,
@@ -90,8 +93,9 @@ class HttpClient:
         replaces the one in the URL. `Content-Length` is always sent, 0 without a body.
 
         `timeout_seconds` covers everything: resolving, connecting, TLS, sending, and the answer
-        to its last byte. Raises DeliveryFailure; StaleConnection when a kept-alive connection
-        turned out to be closed, which cannot happen `on_new_connection`.
+        to its last byte. Raises LacksResource if this process lacks a resource and nothing was
+        sent; otherwise DeliveryFailure; StaleConnection when a kept-alive connection turned out
+        to be closed, which cannot happen `on_new_connection`.
 
         If a connection has to be opened first, `may_send` is asked directly before the first byte
         of the request is written. If it says no, nothing is sent, and NotSent is raised.
@@ -101,13 +105,16 @@ class HttpClient:
         """
         now = asyncio.get_running_loop().time()
         deadline = now + timeout_seconds
-        request = _format_request(target, header_lines, body)
-        connection = None if on_new_connection else self._pool.take(target.origin, now)
-        if connection is None:
-            connection = await self._open(target, deadline, timeout_seconds)
-            if may_send is not None and not may_send():
-                connection.keep_unused()
-                raise NotSent
+        try:
+            request = _format_request(target, header_lines, body)
+            connection = None if on_new_connection else self._pool.take(target.origin, now)
+            if connection is None:
+                connection = await self._open(target, deadline, timeout_seconds)
+                if may_send is not None and not may_send():
+                    connection.keep_unused()
+                    raise NotSent
+        except MemoryError:
+            raise LacksResource(MEMORY) from None
         try:
             return await connection.exchange(request, deadline, timeout_seconds)
         except StaleConnection:
@@ -130,6 +137,7 @@ class HttpClient:
         self, target: HttpTarget, deadline: float, timeout_seconds: float
     ) -> Connection:
         self._pool.check_open()
+        self._pool.make_room(len(self._opening))
         # asyncio.timeout is slow, but it cancels a half-open connection, and opening is rare.
         limit = asyncio.timeout_at(deadline)
         try:

@@ -1,6 +1,9 @@
 """One connection to one origin, and the exchange under way on it."""
 
 import asyncio
+import socket
+import struct
+from contextlib import suppress
 from typing import Protocol, cast
 
 from duetime.delivery.http_client.answer import AnswerReader, HttpAnswer
@@ -13,6 +16,8 @@ from duetime.delivery.http_client.failures import (
     TimedOut,
     loss_problem,
 )
+
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 _TURNS_BEFORE_GIVING_UP = 2
 """Turns of the loop between the end of the timeout and the failure. uvloop may run both the timers
@@ -30,6 +35,8 @@ class ConnectionOwner(Protocol):
 
     def put(self, connection: "Connection", keep_alive_seconds: int | None) -> None: ...
 
+    def see_off(self, connection: "Connection") -> None: ...
+
     def remove(self, connection: "Connection") -> None: ...
 
 
@@ -37,7 +44,8 @@ class Connection(asyncio.Protocol):
     """Carries one request and its answer at a time.
 
     After an answer that leaves the connection clean, the connection puts itself back into the
-    pool. After anything else (a failure, a timeout, an abandoned wait, surplus bytes) it aborts.
+    pool. After one that announces the end of the connection, the pool sees it off. After anything
+    else (a failure, a timeout, an abandoned wait, surplus bytes) it aborts.
     """
 
     __slots__ = (
@@ -117,6 +125,16 @@ class Connection(asyncio.Protocol):
             self.is_open = False
             self._transport.abort()
 
+    def reset(self) -> None:
+        """Drop the connection with RST instead of FIN, so that its local port is free at once.
+        Only for a connection whose peer has answered completely."""
+        if self.is_open:
+            with suppress(OSError):
+                self._transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
+                )
+            self.abort()
+
     def abandon(self) -> None:
         """Drop the connection because the client closes; a waiting request raises ClientClosed."""
         self._fail(ClientClosed())
@@ -165,7 +183,10 @@ class Connection(asyncio.Protocol):
             return
         if not reader.reusable or self._transport.get_write_buffer_size():
             # Either the peer wants no reuse, or it answered before the request was all sent.
-            self.abort()
+            if reader.asks_to_close and not self._transport.get_write_buffer_size():
+                self._pool.see_off(self)
+            else:
+                self.abort()
             return
         self._used_before = True
         reader.start()
@@ -183,7 +204,7 @@ class Connection(asyncio.Protocol):
     def _end(self, error: Exception | None) -> None:
         """The peer closed the connection (no error), or it broke."""
         if self._waiter is not None and error is None and self._reader.end():
-            self._reader.reusable = False
+            self._reader.reusable = self._reader.asks_to_close = False
             self._finish()
         else:
             self._fail(self._loss(error))

@@ -6,10 +6,18 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 from duetime.delivery.http_client.connection import Connection
-from duetime.delivery.http_client.failures import DeliveryFailure, NotConnected
+from duetime.delivery.http_client.failures import DeliveryFailure, LacksResource, NotConnected
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.target import HttpTarget
-from duetime.network_failures import connect_problem, format_seconds, lookup_problem, name_not_found
+from duetime.network_failures import (
+    LOCAL_PORTS,
+    connect_problem,
+    format_seconds,
+    has_source_address,
+    lookup_problem,
+    name_not_found,
+    scarce_resource,
+)
 
 Address = tuple[int, str]
 """Address family and numeric IP address."""
@@ -56,7 +64,8 @@ class Connector:
         self._resolve = resolve
 
     async def open(self, target: HttpTarget) -> Connection:
-        """A new connection, TLS included. Raises DeliveryFailure.
+        """A new connection, TLS included. Raises DeliveryFailure, and LacksResource at the first
+        address for which this process lacks a resource.
 
         Each address has `connect_timeout_seconds`, so that an address that drops packets does
         not hide the next. If all fail, the failure of the first, most preferred one is raised.
@@ -73,6 +82,9 @@ class Connector:
         try:
             return await self._resolve(target.host, target.port)
         except OSError as error:
+            resource = scarce_resource(error)
+            if resource is not None:
+                raise LacksResource(resource) from None
             raise NotConnected(lookup_problem(error, target.host)) from None
         except UnicodeError:
             raise NotConnected(name_not_found(target.host)) from None
@@ -96,5 +108,10 @@ class Connector:
             if limit.expired():
                 seconds = format_seconds(self._connect_timeout_seconds)
                 raise NotConnected(f"could not connect: timed out after {seconds}") from None
+            resource = scarce_resource(error)
+            if resource is not None and (
+                resource != LOCAL_PORTS or has_source_address(family, address, target.port)
+            ):
+                raise LacksResource(resource) from None
             raise NotConnected(connect_problem(error, target.host, uses_tls=secure)) from None
         return connection

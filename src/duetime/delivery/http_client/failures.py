@@ -16,6 +16,15 @@ class TimedOut(DeliveryFailure):
         super().__init__(f"timed out after {format_seconds(timeout_seconds)}")
 
 
+class LacksResource(Exception):
+    """This process lacks descriptors, ports or memory, so nothing was sent. Not a failure of the
+    request: neither the peer nor the network is to blame."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"out of {resource}")
+        self.resource = resource
+
+
 class NotConnected(DeliveryFailure):
     """No connection was established, or its TLS handshake failed, so nothing was sent."""
 

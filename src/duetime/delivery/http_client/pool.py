@@ -8,17 +8,27 @@ from duetime.delivery.http_client.failures import ClientClosed
 DISTRUST_SECONDS = 10.0
 """Time for which no connection is kept to an origin that closed one without notice."""
 
+FAREWELL_SECONDS = 0.5
+"""Time for a peer to close a connection whose end it announced. Its FIN comes right behind the
+answer, if it comes at all."""
+
 
 class ConnectionPool:
     """Keeps idle connections by origin; the one used last is used first.
 
     This order lets surplus connections expire when the load falls. A connection serves one
     request at a time, and is never taken after its expiry.
+
+    No more than `max_open` connections are open because of idle ones: if there are as many, idle
+    connections are closed for new ones.
     """
 
-    def __init__(self, max_idle_seconds: float, stale_seconds: float) -> None:
+    def __init__(self, max_idle_seconds: float, stale_seconds: float, max_open: int) -> None:
         self.stale_seconds = stale_seconds
         self._max_idle_seconds = max_idle_seconds
+        self._max_open = max_open
+        self._departing: dict[Connection, None] = {}
+        self._farewell: asyncio.TimerHandle | None = None
         self._idle: dict[str, list[Connection]] = {}
         self._open: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
@@ -45,6 +55,7 @@ class ConnectionPool:
     def remove(self, connection: Connection) -> None:
         """Forget a connection that was lost."""
         self._open.discard(connection)
+        self._departing.pop(connection, None)
         if not self._open and self._all_lost is not None and not self._all_lost.done():
             self._all_lost.set_result(None)
 
@@ -92,11 +103,45 @@ class ConnectionPool:
         if self._sweep is None or expires_at < self._sweep_at:
             self._schedule_sweep(loop, expires_at)
 
+    def see_off(self, connection: Connection) -> None:
+        """Let the peer close a connection first, as it announced, and reset the connection if it
+        does not.
+
+        The side that closes first keeps the port for a minute (TIME_WAIT), and our ports towards
+        one endpoint are some 28,000. A reset at once would keep none either. But some systems
+        then drop what the peer has received and not read yet, and a peer may answer before it has
+        read the whole request. Half a second later only a peer that has stalled has not.
+        """
+        if self._closed:
+            connection.abort()
+            return
+        connection.expires_at = connection.loop.time() + FAREWELL_SECONDS
+        self._departing[connection] = None
+        if self._farewell is None:
+            self._watch_departing(connection.loop, connection.expires_at)
+
+    def make_room(self, opening: int) -> None:
+        """Close connections that nobody needs, so that one more can be opened beside those that
+        are open and the `opening` ones."""
+        surplus = len(self._open) + opening + 1 - self._max_open
+        while surplus > 0:
+            if self._departing:
+                connection = next(iter(self._departing))
+                del self._departing[connection]
+                connection.reset()
+            elif (idle := self._take_any_idle()) is not None:
+                idle.abort()
+            else:
+                return
+            surplus -= 1
+
     async def close(self) -> None:
         """Abort every connection, busy or idle, and wait until they are gone."""
         self.refuse()
         if self._sweep is not None:
             self._sweep.cancel()
+        if self._farewell is not None:
+            self._farewell.cancel()
         self._idle.clear()
         for connection in list(self._open):
             connection.abandon()
@@ -104,6 +149,29 @@ class ConnectionPool:
             if self._all_lost is None or self._all_lost.done():
                 self._all_lost = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._all_lost)
+
+    def _take_any_idle(self) -> Connection | None:
+        """The connection used longest ago of some origin."""
+        while self._idle:
+            origin, connections = next(iter(self._idle.items()))
+            if connections:
+                return connections.pop(0)
+            del self._idle[origin]
+        return None
+
+    def _watch_departing(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        self._farewell = loop.call_at(at, self._reset_departing, loop)
+
+    def _reset_departing(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._farewell = None
+        # The loop may call a millisecond early.
+        now = loop.time() + 0.001
+        for connection in list(self._departing):
+            if connection.expires_at > now:
+                self._watch_departing(loop, connection.expires_at)
+                return
+            del self._departing[connection]
+            connection.reset()
 
     def _schedule_sweep(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
         if self._sweep is not None:

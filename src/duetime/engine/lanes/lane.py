@@ -105,8 +105,10 @@ class Lane:
         if outcome is not None and (self.breaker.is_troubled or isinstance(outcome, Failed)):
             self._judge(outcome, now_seconds)
         self._progress_seconds = now_seconds
-        self._silent_since_seconds = math.inf
-        self._gave_up = False
+        if outcome is not None or self.in_flight == 0:
+            # An attempt that was not made says nothing about the others under way.
+            self._silent_since_seconds = math.inf
+            self._gave_up = False
         if self._by_namespace:
             self._start_waiting(now_seconds)
             waiting = self._by_namespace.get(claim.namespace)

@@ -62,7 +62,7 @@ async def test_no_route_to_host() -> None:
             socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
             "could not connect: temporary failure in name resolution",
         ),
-        (OSError(errno.EMFILE, "whatever"), "could not connect: too many open files"),
+        (OSError(errno.EACCES, "whatever"), "could not connect: permission denied"),
         (OSError("resolver is asleep"), "could not connect: resolver is asleep"),
         (UnicodeError("label too long"), "host name not found: api.example.test"),
         (

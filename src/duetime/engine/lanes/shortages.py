@@ -1,0 +1,85 @@
+"""Shortages: this process lacks descriptors, ports or memory, so claims wait in the store."""
+
+import random
+
+import structlog
+
+from duetime.domain.instants import Instant, plus_ms
+from duetime.engine.lanes.deferrals import returning_at
+from duetime.ports.clock import Clock
+
+_log = structlog.get_logger()
+
+FIRST_DEFERRAL_MS = 100.0
+LONGEST_DEFERRAL_MS = 2_000.0
+"""Bounds of a deferral. The longest is short, because claims wait that long once the shortage is
+over; claims that return too early cost little."""
+
+RETURNS_PER_SECOND = 500.0
+LONGEST_SPREAD_MS = 30_000.0
+"""Claims that return in a second, unless they are so many that they would be away for longer than
+the spread. Without this bound a backlog would be claimed and handed back without pause."""
+
+JITTER = 0.25
+"""Part of a deferral by which it is longer or shorter. Several processes may lack the same."""
+
+OVER_AFTER_SECONDS = 5.0
+"""Time without a shortage, once every claim has had the time to return, after which it is over."""
+
+REMIND_SECONDS = 60.0
+"""Time between two log lines about a shortage that lasts."""
+
+_ADVICE = {
+    "file descriptors": "raise the limit of open files (ulimit -n, or LimitNOFILE of the service),"
+    " or lower DELIVERY_CONCURRENCY",
+    "local ports": "let the endpoint keep connections alive, or widen the system's range of local"
+    " ports",
+}
+
+
+class Shortages:
+    """Deferrals grow with each round for as long as the shortage lasts: all claims handed back
+    before the first of them returns stay away about equally long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._deferral_ms = FIRST_DEFERRAL_MS
+        self._round_ends_seconds = 0.0
+        self._next_return_seconds = 0.0
+        self._over_seconds = 0.0
+        self._remind_seconds = 0.0
+        self._unlogged = 0
+        self.count = 0
+        """Attempts that could not be made, since the start of the process."""
+
+    def deferred_to(self, resource: str, now: Instant) -> Instant:
+        """The instant at which a claim that lacks the resource returns."""
+        now_seconds = self._clock.monotonic()
+        self.count += 1
+        self._unlogged += 1
+        if now_seconds >= self._over_seconds:
+            self._deferral_ms = FIRST_DEFERRAL_MS
+            self._next_return_seconds = self._remind_seconds = now_seconds
+        elif now_seconds >= self._round_ends_seconds:
+            self._deferral_ms = min(2 * self._deferral_ms, LONGEST_DEFERRAL_MS)
+        if now_seconds >= self._round_ends_seconds:
+            self._round_ends_seconds = now_seconds + self._deferral_ms / 1_000
+        if now_seconds >= self._remind_seconds:
+            self._log(resource, now_seconds)
+        spread_ms = min((self._next_return_seconds - now_seconds) * 1_000, LONGEST_SPREAD_MS)
+        deferral_ms = max(self._deferral_ms, spread_ms)
+        return_seconds = now_seconds + deferral_ms / 1_000
+        self._next_return_seconds = return_seconds + 1 / RETURNS_PER_SECOND
+        self._over_seconds = return_seconds + OVER_AFTER_SECONDS
+        jitter = random.uniform(1 - JITTER, 1 + JITTER)
+        return returning_at(plus_ms(now, deferral_ms * jitter))
+
+    def _log(self, resource: str, now_seconds: float) -> None:
+        _log.warning(
+            "engine.short",
+            resource=resource,
+            attempts_postponed=self._unlogged,
+            advice=_ADVICE.get(resource, "give this machine or process more of it"),
+        )
+        self._unlogged = 0
+        self._remind_seconds = now_seconds + REMIND_SECONDS

@@ -1,0 +1,89 @@
+"""Attempts that cannot be made because this process lacks a resource."""
+
+from structlog.testing import capture_logs
+
+from duetime.domain.timer import TimerStatus
+from duetime.testing import RunOut, Succeed, on_virtual_time
+from tests.unit.engine.engine_bench import GOOD, SLOW, EngineBench
+
+
+@on_virtual_time
+async def test_a_timer_that_lacks_a_resource_waits_unchanged_and_fires_when_it_is_there() -> None:
+    bench = EngineBench()
+    bench.destination.script("t", RunOut(), RunOut(), RunOut(), Succeed())
+    await bench.start()
+    before = await bench.create("t", 1)
+    await bench.clock.sleep(1.05)
+    waiting = await bench.timer("t")
+    assert waiting.status is TimerStatus.PENDING
+    assert (waiting.attempt, waiting.failures, waiting.attempts) == (0, 0, ())
+    assert (waiting.execute_at, waiting.last_error) == (before.execute_at, None)
+    await bench.clock.sleep(2)
+    (attempt,) = bench.destination.attempts
+    assert (attempt.claim.attempt, attempt.claim.delivery_id) == (1, before.delivery_id)
+    assert await bench.status("t") is TimerStatus.COMPLETED
+    assert bench.engine.local_shortages == 3
+
+
+@on_virtual_time
+async def test_a_shortage_that_lasts_is_tried_rarely_blames_nobody_and_is_logged_once() -> None:
+    bench = EngineBench()
+    bench.destination.script(GOOD, RunOut("local ports"))
+    await bench.start()
+    await bench.create_many("t", [bench.at(1)] * 100)
+    with capture_logs() as logs:
+        await bench.clock.sleep(5)
+        tried_at_first = bench.engine.local_shortages
+        await bench.clock.sleep(50)
+    tried_per_second = (bench.engine.local_shortages - tried_at_first) / 50
+    assert tried_per_second < 100
+    assert not bench.engine.endpoints(), "no endpoint is remembered as one that failed"
+    events = [entry["event"] for entry in logs]
+    assert events == ["engine.short"]
+    assert logs[0]["resource"] == "local ports"
+    bench.destination.script(GOOD, Succeed())
+    await bench.clock.sleep(4)
+    assert await bench.count(TimerStatus.COMPLETED) == 100
+
+
+@on_virtual_time
+async def test_a_backlog_neither_circulates_without_pause_nor_stays_away_for_long() -> None:
+    bench = EngineBench()
+    bench.destination.script(GOOD, RunOut())
+    await bench.start()
+    await bench.create_many("t", [bench.at(1)] * 2_000)
+    await bench.clock.sleep(10)
+    before = bench.engine.local_shortages
+    await bench.clock.sleep(5)
+    assert (bench.engine.local_shortages - before) / 5 < 1_000
+    bench.destination.script(GOOD, Succeed())
+    await bench.clock.sleep(10)
+    assert await bench.count(TimerStatus.COMPLETED) == 2_000
+
+
+@on_virtual_time
+async def test_a_shortage_at_one_endpoint_delays_no_other() -> None:
+    bench = EngineBench()
+    bench.destination.script(SLOW, RunOut())
+    await bench.start()
+    await bench.create_many("short", [bench.at(1)] * 500, url=SLOW)
+    await bench.create_many("good", [bench.at(1 + number / 10) for number in range(20)])
+    await bench.clock.sleep(4)
+    assert len(bench.destination.attempts_of(GOOD)) == 20
+    assert max(bench.latenesses_ms(GOOD)) <= 1
+
+
+@on_virtual_time
+async def test_the_first_shortage_after_a_while_is_logged_again_and_deferred_briefly() -> None:
+    bench = EngineBench()
+    bench.destination.script("first", *[RunOut()] * 8, Succeed())
+    bench.destination.script("second", RunOut(), Succeed())
+    await bench.start()
+    with capture_logs() as logs:
+        await bench.create("first", 1)
+        await bench.clock.sleep(30)
+        await bench.create("second", 1)
+        await bench.clock.sleep(2)
+    assert [entry["event"] for entry in logs] == ["engine.short"] * 2
+    (attempt,) = bench.destination.attempts_of("second")
+    assert (attempt.sent_at - attempt.claim.execute_at) / 1_000 <= 200
