@@ -1,6 +1,7 @@
 """The HTTP application: both APIs, the health check and the documents behind one ASGI callable."""
 
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.routing import Route, Router
@@ -11,7 +12,13 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.operation import Endpoint, bind
-from duetime.api.platform.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.http.query import parameters
+from duetime.api.platform.errors import (
+    error_answer,
+    method_not_allowed,
+    no_such_path,
+    refusal_answer,
+)
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
 from duetime.api.platform.routes import HEALTH, PLATFORM
@@ -120,10 +127,22 @@ class App:
         exact = self._exact.get(path)
         if exact is not None:
             await exact(scope, receive, send)
-        elif path.startswith(f"{PREFIX}/") or path == PREFIX:
+        elif _is_v1(path):
             await self._v1(scope, receive, send)
         else:
             await self._router(scope, receive, send)
+
+    def refusal(self, target: bytes, status: int, message: str) -> Answer:
+        """The answer to a request that the server cannot pass on, in the format of the API that
+        its target belongs to. The target may be cut off."""
+        path = urlsplit(target).path.decode("latin-1")
+        if _is_v1(path):
+            return self._v1.refusal(status, message)
+        return refusal_answer(status, message)
+
+
+def _is_v1(path: str) -> bool:
+    return path.startswith(f"{PREFIX}/") or path == PREFIX
 
 
 class _PathEndpoint:
@@ -139,21 +158,27 @@ class _PathEndpoint:
             self._endpoints["HEAD"] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in self._endpoints:
-            await method_not_allowed(self._endpoints).send(send)
-        else:
-            await answer_request(self._answer, error_answer, scope, receive, send)
+        await answer_request(self._answer, error_answer, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        operation, handle = self._endpoints[scope["method"]]
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            return method_not_allowed(self._endpoints)
+        operation, handle = endpoint
         if operation.needs_key:
             # Before anything of the body is read.
             self._guard.check(scope["headers"])
+        if scope["query_string"] and operation.tag is not None and not operation.reads_query:
+            parameters(scope["query_string"], frozenset())
         return await handle(scope, receive)
 
 
 async def _answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
-        await no_such_path().send(send)
+        await answer_request(_no_such_path, error_answer, scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1000})
+
+
+async def _no_such_path(scope: Scope, receive: Receive) -> Answer:
+    return no_such_path()

@@ -5,16 +5,12 @@ takes. A plain create needs none of them; every other request takes uvicorn's us
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from http import HTTPStatus
+from functools import partial
 from typing import Any, Protocol
 
 from duetime.api.http.answers import Answer
+from duetime.server.answer_bytes import answer_bytes
 from duetime.server.http_protocol import BoundedHttpProtocol
-
-_STATUS_LINES = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
-}
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -71,13 +67,16 @@ class FastCreateProtocol(BoundedHttpProtocol):
             self._fast_create is not None
             and (before is None or before.response_complete)
             and not self.flow.write_paused
+            and self._lingering is None
             and not self.transport.is_closing()
             and self.parser.get_http_version() == "1.1"
             and self._fast_create.admits(self.parser.get_method(), self.url, self.headers)
+            and not self._head_is_too_large()
         ):
             self._incoming_bytes = 0
             cycle: Any = FastCreateCycle(self.parser.should_keep_alive())
             self.cycle = cycle
+            self._is_in_message = True
         else:
             super().on_headers_complete()
 
@@ -91,33 +90,19 @@ class FastCreateProtocol(BoundedHttpProtocol):
 
     def on_message_complete(self) -> None:
         cycle: Any = self.cycle
-        if type(cycle) is FastCreateCycle and not cycle.response_complete:
+        if type(cycle) is FastCreateCycle and self._is_in_message:
             assert self._fast_create is not None
+            self._is_in_message = False
             self._fast_create.handle(cycle.body, partial(self._respond, cycle))
         else:
             super().on_message_complete()
 
     def _respond(self, cycle: FastCreateCycle, answer: Answer) -> None:
         cycle.response_complete = True
-        if cycle.disconnected or self.transport.is_closing():
+        if cycle.disconnected or self.is_closing:
             return
-        self.transport.write(
-            b"%b%b%bcontent-length: %d\r\n%b\r\n%b"
-            % (
-                _STATUS_LINES[answer.status],
-                _lines(tuple(self.server_state.default_headers)),
-                _lines(answer.headers),
-                len(answer.content),
-                b"" if cycle.keep_alive else b"connection: close\r\n",
-                answer.content,
-            )
-        )
+        headers = tuple(self.server_state.default_headers)
+        self.transport.write(answer_bytes(answer, headers, keep_alive=cycle.keep_alive))
         if not cycle.keep_alive:
-            self.transport.close()
+            self.close_after_answer()
         self.on_response_complete()
-
-
-# The same few headers recur; only the date changes, once a second.
-@lru_cache(16)
-def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    return b"".join(b"%b: %b\r\n" % header for header in headers)

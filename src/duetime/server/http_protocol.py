@@ -3,16 +3,51 @@
 It overrides private parts of uvicorn, so pyproject.toml bounds the version of uvicorn.
 """
 
+import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from duetime.api.platform.envelope import Code, answer
+from duetime.api.http.answers import Answer
+from duetime.api.http.host import host_problem
 from duetime.domain.limits import MAX_HEAD_BYTES
+from duetime.server.answer_bytes import answer_bytes
+from duetime.server.lingering_close import LingeringClose
 
-_UPGRADE_HEADERS = frozenset({b"upgrade", b"http2-settings", b"connection"})
+_VERSIONS = frozenset({"1.0", "1.1"})
+_CONNECT = b"CONNECT"
+
+
+class Problem(Exception):
+    """The reason why a request is not passed on to the application."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+_NOT_HTTP = Problem(HTTPStatus.BAD_REQUEST, "this is not a valid HTTP/1.1 request")
+_HEAD_TOO_LARGE = Problem(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    f"the head of the request must be at most {MAX_HEAD_BYTES} bytes",
+)
+_OTHER_VERSION = Problem(
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "only HTTP/1.1 and HTTP/1.0 are spoken here"
+)
+_NO_PROXY = Problem(HTTPStatus.BAD_REQUEST, "CONNECT is not supported: this is not a proxy")
+
+
+class Refusing(Protocol):
+    """The part of the application that words the server's own refusals."""
+
+    def refusal(self, target: bytes, status: int, message: str) -> Answer:
+        """The answer to a request that is not passed on. `target` is that of its request line, as
+        far as it is known."""
+        ...
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -20,112 +55,238 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     - The head of a request has a size limit. The parser buffers a header until its end, so bytes
       are counted until they form a head or a piece of a body; too many end the connection.
-    - A request that cannot be parsed is answered in Duetime's own error format.
+    - A request that cannot be read is answered in the format of the API that it was meant for,
+      after the requests before it. Then the connection ends.
     - An offer to upgrade the protocol is ignored, and the request is served as HTTP/1.1.
-    - Nothing more is read from a client that does not read its answers.
+    - While requests are queued, nothing more is read. Neither is anything from a client that does
+      not read its answers.
+    - Closing a connection leaves a client that is still sending the time to read its answer.
     - When a client disconnects, all of its queued requests are marked as disconnected.
     """
 
+    url = b""
     _unread_bytes = 0
     _incoming_bytes = 0
-    _head_is_too_large = False
+    _largest_head_bytes = 0
+    """No head that is completed by the current data is larger."""
+    _problem: Problem | None = None
+    _is_in_message = False
+    """Whether a head was read whose body is not complete yet."""
     _head_to_replay: bytes | None = None
     _started_cycle: Any = None
+    _last_words: bytes | None = None
+    """The answer to a request that cannot be read, while earlier ones are not answered yet."""
+    _lingering: LingeringClose | None = None
+    _is_stopping = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.flow = _PipelineFlow(transport, self)
+        self._cycle_transport: Any = _CycleTransport(self)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._lingering is not None or self.transport.is_closing()
+
+    @property
+    def has_requests_waiting(self) -> bool:
+        return self._last_words is not None or bool(self.pipeline)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self._lingering is not None:
+            self._lingering.discard(data)
+            return
+        if self._last_words is not None or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
         self._incoming_bytes = self._unread_bytes + len(data)
+        self._largest_head_bytes += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            if not self.transport.is_closing():
-                self._refuse()
+            if not self.is_closing:
+                self.refuse(self._problem or _NOT_HTTP)
             return
+        if not self._incoming_bytes:
+            self._largest_head_bytes = len(data)
         self._unread_bytes = self._incoming_bytes
-        if self._unread_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-            self._head_is_too_large = True
-            self._refuse()
+        if self._unread_bytes > MAX_HEAD_BYTES and not self.is_closing:
+            self.refuse(_HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
-        if self.transport.is_closing():
+        if self.is_closing:
             # The last answer closed the connection, so pipelined requests are not read.
             raise httptools.HttpParserError
-        # Most requests arrive in one small piece, whose headers need no counting.
-        if self._incoming_bytes > MAX_HEAD_BYTES:
-            size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-            if size > MAX_HEAD_BYTES:
-                self._head_is_too_large = True
-                raise httptools.HttpParserError
+        if self._head_is_too_large():
+            self._stop_parsing(_HEAD_TOO_LARGE)
         self._incoming_bytes = 0
+        version = self.parser.get_http_version()
+        if version not in _VERSIONS:
+            self._stop_parsing(_OTHER_VERSION)
+        if self.parser.get_method() == _CONNECT:
+            self._stop_parsing(_NO_PROXY)
+        problem = host_problem(self.headers, version)
+        if problem is not None:
+            self._stop_parsing(Problem(HTTPStatus.BAD_REQUEST, problem))
         if self.parser.should_upgrade():
-            self._head_to_replay = self._head_without_upgrade()
-        else:
-            super().on_headers_complete()
+            self._head_to_replay = self._head_without_upgrade(version)
+            return
+        if version == "1.0":
+            # Such a client does not know about interim answers.
+            self.expect_100_continue = False
+        super().on_headers_complete()
+        self.cycle.transport = self._cycle_transport
+        self._is_in_message = True
 
     def on_body(self, body: bytes) -> None:
         self._incoming_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if self._head_to_replay is None:
+        # The parser also completes the message of a head that is about to be replayed.
+        if self._is_in_message:
+            self._is_in_message = False
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        # Uvicorn resumes reading after every answer, even while requests are queued.
-        if self.pipeline and not self.transport.is_closing():
+        if self._last_words is not None and not self.pipeline and not self.is_closing:
+            self._end_with(self._last_words)
+        if self.is_closing:
+            self.server_state.total_requests += 1
+        else:
+            super().on_response_complete()
+
+    def refuse(self, problem: Problem) -> None:
+        """Answer the request that is being read with the problem, and end the connection. Requests
+        before it are answered first."""
+        app: Refusing = self.app
+        answer = app.refusal(self.url, problem.status, problem.message)
+        words = answer_bytes(answer, tuple(self.server_state.default_headers), keep_alive=False)
+        cycle: Any = self.cycle
+        waits = cycle is not None and not cycle.response_complete
+        if self._is_in_message:
+            if not waits:
+                # The request was answered before its body was complete.
+                words = b""
+            elif self.pipeline and self.pipeline[0][0] is cycle:
+                self.pipeline.popleft()
+            elif getattr(cycle, "response_started", False):
+                words = b""
+            else:
+                self._abandon(cycle)
+                waits = False
+        if waits:
+            self._last_words = words
             self.flow.pause_reading()
+        else:
+            self._end_with(words)
+
+    def close_after_answer(self) -> None:
+        """Close the connection; the client gets the time to read the answer that was written."""
+        if self.is_closing:
+            return
+        self.pipeline.clear()
+        self._last_words = None
+        self._unset_keepalive_if_required()
+        if self._is_stopping and not self._is_in_message:
+            self.transport.close()
+            return
+        self._lingering = LingeringClose(self.transport, self.loop)
+        self.flow.resume_reading()
+
+    def shutdown(self) -> None:
+        self._is_stopping = True
+        if self._lingering is not None:
+            self._lingering.hurry()
+        else:
+            super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._lingering is not None:
+            self._lingering.ended()
         # Uvicorn marks only the latest request.
         for cycle in [self._started_cycle, *(queued for queued, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
-                cycle.disconnected = True
-                cycle.message_event.set()
+                self._abandon(cycle)
         self.pipeline.clear()
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._started_cycle = cycle
+        # An earlier answer of the same pipeline may have set it.
+        self._unset_keepalive_if_required()
         super()._start_asgi_task(cycle, app)
+
+    def _abandon(self, cycle: Any) -> None:
+        """Let the application see a disconnect, and ignore its answer."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+    def _end_with(self, words: bytes) -> None:
+        if words:
+            self.transport.write(words)
+        self.close_after_answer()
+
+    def _head_is_too_large(self) -> bool:
+        # Most requests arrive in one small piece, whose headers need no counting.
+        if self._largest_head_bytes <= MAX_HEAD_BYTES:
+            return False
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        return size > MAX_HEAD_BYTES
+
+    def _stop_parsing(self, problem: Problem) -> None:
+        self._problem = problem
+        raise httptools.HttpParserError
 
     def _feed(self, data: bytes) -> None:
         """Parse the data. The parser stops after a head that offers an upgrade; a new parser then
         reads the same head without the offer, and continues."""
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
+        rest: bytes | memoryview = data
+        while rest:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = memoryview(rest)[upgrade.args[0] :]
+            else:
+                return
             head, self._head_to_replay = self._head_to_replay, None
-            if head is None:
-                # Only CONNECT stops the parser without an offer to remove.
-                raise httptools.HttpParserError from None
+            assert head is not None, "only an offer that was seen stops the parser"
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            self._feed(head + data[upgrade.args[0] :])
+            self.parser.feed_data(head)
 
-    def _head_without_upgrade(self) -> bytes:
-        lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
-        for name, value in self.headers:
-            if name not in _UPGRADE_HEADERS:
-                lines.append(b"%b: %b" % (name, value))
-            elif name == b"connection" and b"close" in value.lower():
-                lines.append(b"connection: close")
+    def _head_without_upgrade(self, version: str) -> bytes:
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version.encode())]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
-    def _refuse(self) -> None:
-        if self._head_is_too_large:
-            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            message = f"the head of the request must be at most {MAX_HEAD_BYTES} bytes"
-        else:
-            status, message = HTTPStatus.BAD_REQUEST, "this is not a valid HTTP/1.1 request"
-        content = answer(status, Code.VALIDATION, message, None).content
-        head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-            "content-type: application/json\r\n"
-            f"content-length: {len(content)}\r\n"
-            "connection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + content)
-        self.transport.close()
+
+class _PipelineFlow(FlowControl):
+    """Reads no further while requests are queued. Uvicorn would read on as soon as the application
+    asks for a body, even if that is complete."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: BoundedHttpProtocol) -> None:
+        super().__init__(transport)
+        self._protocol = protocol
+
+    def resume_reading(self) -> None:
+        if not self._protocol.has_requests_waiting:
+            super().resume_reading()
+
+
+class _CycleTransport:
+    """The transport that requests write their answers to."""
+
+    __slots__ = ("_protocol",)
+
+    def __init__(self, protocol: BoundedHttpProtocol) -> None:
+        self._protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        self._protocol.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._protocol.is_closing
+
+    def close(self) -> None:
+        self._protocol.close_after_answer()

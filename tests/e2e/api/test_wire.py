@@ -123,7 +123,8 @@ async def test_http_1_0_is_answered_and_closed(server: ServerProcess) -> None:
 async def test_the_server_stops_reading_from_a_client_that_reads_no_answers(
     server: ServerProcess, api: httpx.AsyncClient, with_key: bool
 ) -> None:
-    bad = b"POST /timers HTTP/1.1\r\n%bContent-Length: 2\r\n\r\n{}" % (KEY if with_key else HOST)
+    key = KEY if with_key else b""
+    bad = b"POST /timers HTTP/1.1\r\n%b%bContent-Length: 2\r\n\r\n{}" % (HOST, key)
     flood = bad * 1_000
     url = httpx.URL(server.url)
     with socket.create_connection((url.host, url.port or 80)) as client:

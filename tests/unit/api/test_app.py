@@ -42,7 +42,6 @@ class TestAuthentication:
             [(b"x-api-key", b"\xff\xfe\x00")],
             [(b"x-api-key", "schlüssel".encode())],
             [(b"authorization", API_KEY.encode())],
-            [(b"x-api-key", b"wrong"), (b"x-api-key", API_KEY.encode())],
         ],
     )
     async def test_requests_without_the_key_are_refused_before_the_body_is_read(
@@ -52,6 +51,17 @@ class TestAuthentication:
         reply = await call(api.app, method, path, chunks, headers)
         assert reply.error == (401, 4, "missing or invalid X-API-Key")
         assert list(chunks) == [b"second", b"third"]
+
+    @pytest.mark.parametrize("path", ["/timers", "/api/v1/timers"])
+    @pytest.mark.parametrize("other", [b"wrong", API_KEY.encode()])
+    async def test_two_keys_are_refused(self, api: ApiBench, path: str, other: bytes) -> None:
+        right = (b"x-api-key", API_KEY.encode())
+        for headers in ([right, (b"x-api-key", other)], [(b"x-api-key", other), right]):
+            reply = await call(api.app, "GET", path, headers=headers)
+            assert (reply.status, reply.json["message"]) == (
+                401,
+                "X-API-Key is given more than once",
+            )
 
     async def test_a_key_beyond_ascii_works(self) -> None:
         api = ApiBench(api_key="schlüssel" * 4)
@@ -66,6 +76,24 @@ class TestAuthentication:
 
 
 class TestRouting:
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("POST", "/timers"),
+            ("GET", "/timers/00000000-0000-7000-8000-000000000000"),
+            ("PUT", "/timers/00000000-0000-7000-8000-000000000000"),
+            ("DELETE", "/timers/00000000-0000-7000-8000-000000000000"),
+            ("GET", "/timers"),
+            ("GET", "/healthz"),
+        ],
+    )
+    async def test_unknown_query_parameters_are_refused(
+        self, api: ApiBench, method: str, path: str
+    ) -> None:
+        status, code, message = (await api.request(method, f"{path}?dry_run=true")).error
+        assert (status, code) == (400, 2)
+        assert message.startswith("dry_run is not a known parameter")
+
     @pytest.mark.parametrize("path", ["/nowhere", "/timers/", "/timers/a/b", "/api/v2", "//"])
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
     async def test_unknown_paths(self, api: ApiBench, method: str, path: str) -> None:

@@ -108,6 +108,7 @@ def test_the_docs_page_has_every_documented_operation_and_nothing_else() -> None
 def test_the_fast_path_takes_the_create_of_the_table(api: ApiBench) -> None:
     headers = [
         (b"x-api-key", b"a-key-of-at-least-thirty-two-characters"),
+        (b"host", b"timers.example"),
         (b"content-length", b"2"),
     ]
     method, path = CREATE_TIMER.method.encode(), CREATE_TIMER.path.encode()
@@ -115,3 +116,7 @@ def test_the_fast_path_takes_the_create_of_the_table(api: ApiBench) -> None:
     assert fast_create.admits(method, path, headers)
     assert not fast_create.admits(method, b"/other", headers)
     assert not fast_create.admits(b"PUT", path, headers)
+    for repeated in headers[:2]:
+        assert not fast_create.admits(method, path, [*headers, repeated])
+    assert not fast_create.admits(method, path, [headers[0], headers[2]])
+    assert not fast_create.admits(method, path, [headers[0], (b"host", b"a b"), headers[2]])

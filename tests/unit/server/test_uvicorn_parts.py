@@ -5,7 +5,8 @@ import re
 
 import pytest
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from duetime.server.fast_create import FastCreateCycle
@@ -20,15 +21,19 @@ METHODS = {
         "_start_asgi_task": ["self", "cycle", "app"],
         "_unset_keepalive_if_required": ["self"],
         "connection_lost": ["self", "exc"],
+        "connection_made": ["self", "transport"],
         "data_received": ["self", "data"],
         "on_body": ["self", "body"],
         "on_headers_complete": ["self"],
         "on_message_complete": ["self"],
         "on_response_complete": ["self"],
+        "shutdown": ["self"],
     },
+    FlowControl: {"__init__": ["self", "transport"], "resume_reading": ["self"]},
 }
 PROTOCOL_ATTRIBUTES = {
-    *("app", "cycle", "flow", "headers", "parser", "pipeline", "server_state", "transport"),
+    *("app", "cycle", "expect_100_continue", "flow", "headers", "loop", "parser", "pipeline"),
+    *("server_state", "transport"),
 }
 HINT = "adapt src/duetime/server to this release of uvicorn, then its bounds in pyproject.toml"
 
@@ -53,6 +58,11 @@ async def test_the_protocol_has_the_attributes_that_are_read() -> None:
     assert vars(protocol).keys() >= PROTOCOL_ATTRIBUTES, HINT
     assert protocol.app is config.loaded_app, HINT
     protocol.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+
+def test_requests_use_their_transport_as_expected() -> None:
+    used = set(re.findall(r"self\.transport\.(\w+)", inspect.getsource(RequestResponseCycle)))
+    assert used == {"close", "is_closing", "write"}, HINT
 
 
 def test_a_request_on_the_fast_path_has_the_attributes_that_uvicorn_reads() -> None:

@@ -9,7 +9,7 @@ API_KEY_HEADER = b"x-api-key"
 
 
 class ApiKeyGuard:
-    """Accepts requests that carry the key in `X-API-Key`.
+    """Accepts requests that carry the key in their only `X-API-Key`.
 
     Without a key the guard accepts every request: a gateway in front of Duetime has checked it.
     The comparison takes the same time wherever the keys differ.
@@ -22,10 +22,13 @@ class ApiKeyGuard:
         """Raises `Unauthorized`. Call it before reading the body."""
         if self._expected is None:
             return
+        given: bytes | None = None
         for name, value in headers:
             if name == API_KEY_HEADER:
-                # Keys are often pasted with white space, which is not part of a header's value.
-                if compare_digest(value.strip(b" \t"), self._expected):
-                    return
-                break
-        raise Unauthorized("missing or invalid X-API-Key")
+                if given is not None:
+                    # A gateway in front may have checked the other one.
+                    raise Unauthorized("X-API-Key is given more than once")
+                given = value
+        # Keys are often pasted with white space, which is not part of a header's value.
+        if given is None or not compare_digest(given.strip(b" \t"), self._expected):
+            raise Unauthorized("missing or invalid X-API-Key")

@@ -8,6 +8,8 @@ from duetime.api.http.answers import CLOSE, Answer
 from duetime.api.http.operation import Handler
 from duetime.domain.errors import TooLarge
 
+_OPEN_ENDED = frozenset({b"transfer-encoding", b"expect"})
+
 
 class ClientGone(Exception):
     """The client disconnected before its request was complete, so nobody can be answered."""
@@ -17,13 +19,14 @@ class BodyWatch:
     """Passes on a request's messages and notes whether the whole body was read.
 
     The server reads an unread rest of a body to find the next request. For a body of 100,000
-    bytes or more that may take long, so the answer closes the connection instead.
+    bytes or more that may take long, so the answer closes the connection instead. It also does
+    so if the client waits to be asked for the body: it may send the body or not.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._is_read = not any(
-            name == b"transfer-encoding" or (name == b"content-length" and len(value) > 5)
+            name in _OPEN_ENDED or (name == b"content-length" and len(value) > 5)
             for name, value in scope["headers"]
         )
 

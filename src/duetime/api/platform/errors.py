@@ -42,6 +42,11 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
     return answer(500, Code.UNEXPECTED, "internal error", None)
 
 
+def refusal_answer(status: int, message: str) -> Answer:
+    """The answer to a request that never became one for the API."""
+    return answer(status, Code.VALIDATION, message, None)
+
+
 def no_such_path() -> Answer:
     return answer(404, Code.NOT_FOUND, "no such path", None)
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
+from duetime.api.http.host import HOST_HEADER, is_host
 from duetime.api.platform.errors import error_answer
 from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.routes import CREATE_TIMER
@@ -41,12 +42,17 @@ class FastCreate:
         if method != _METHOD or target != _TARGET:
             return False
         length = 0
+        host: bytes | None = None
         for name, value in headers:
             if name == b"content-length":
                 length = int(value) if len(value) < 10 else self._largest_body + 1
+            elif name == HOST_HEADER:
+                if host is not None:
+                    return False
+                host = value
             elif name in _NOT_PLAIN:
                 return False
-        if not 0 < length <= self._largest_body:
+        if not 0 < length <= self._largest_body or host is None or not is_host(host):
             return False
         try:
             self._guard.check(headers)

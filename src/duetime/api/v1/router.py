@@ -11,7 +11,7 @@ from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.operation import Endpoint, Operation
 from duetime.api.http.query import parameters
-from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path
+from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path, refusal
 from duetime.ports.clock import Clock
 
 PREFIX = "/api/v1"
@@ -62,6 +62,10 @@ class RouterV1:
         if not endpoint.operation.reads_query:
             parameters(scope["query_string"], _NO_PARAMETERS)
         return await endpoint.handle(scope, receive)
+
+    def refusal(self, status: int, message: str) -> Answer:
+        """The answer to a request that never became one for the API."""
+        return refusal(status, "INVALID_INPUT", message, self._clock.now())
 
     def _methods_of(self, scope: Scope, method: str) -> _Methods:
         """The operations of the path, by method: those that have `method` come first."""
