@@ -161,6 +161,14 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         assert self.run(self.store.settle(settlements)) == self.model.settle(settlements)
 
+    @rule(kind=lease_kinds, horizon=seconds)
+    def first_due(self, kind: LeaseKind, horizon: int) -> None:
+        leases, before = self.leases(kind), self.after(horizon)
+        found = self.run(self.store.first_due(leases, before_exclusive=before))
+        assert found.keys() <= leases.keys()
+        first = min(found.values(), default=None)
+        assert first == self.model.first_due(leases, before_exclusive=before)
+
     @rule(kind=lease_kinds)
     def executing(self, kind: LeaseKind) -> None:
         leases = self.leases(kind)

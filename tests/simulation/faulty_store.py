@@ -17,6 +17,7 @@ from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
+    ClaimStart,
     ConditionalResult,
     CreateRequest,
     CreateResult,
@@ -156,12 +157,19 @@ class FaultyStore:
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
         return await self._call(
             lambda: self._truth.claim_due(
-                leases, now=now, until_inclusive=until_inclusive, limit=limit
+                leases, now=now, until_inclusive=until_inclusive, limit=limit, start=start
             )
+        )
+
+    async def first_due(
+        self, leases: Leases, *, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        return await self._call(
+            lambda: self._truth.first_due(leases, before_exclusive=before_exclusive)
         )
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:

@@ -5,6 +5,7 @@ import asyncio
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.transitions import claim_id_of
+from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
 from duetime.engine.held_leases import HeldLeases
@@ -16,14 +17,13 @@ from duetime.ports.store import ClaimBatch, Leases, TimerStore
 LONGEST_WAIT_SECONDS = 1.0
 """Time after which the wall clock is read again, because it may have jumped."""
 
-LOOK_BACK_SECONDS = 60.0
-"""Time before the last complete claim from which the next claim searches. Searching all overdue
-timers would read past timers already claimed. An older timer is announced when it is written, or
-found by the next full poll."""
-
 
 class DueReader(BackgroundLoop):
     """Claims the timers due within the horizon, as many as the dispatcher has room for.
+
+    A claim begins where the one before ended. A timer that is written with an earlier instant is
+    announced, and found by the next claim; `StragglerFinder` finds those whose announcement got
+    lost.
 
     In between it sleeps until the earliest of: the next due instant less the horizon, an
     announcement of an earlier instant, the fallback poll.
@@ -38,6 +38,7 @@ class DueReader(BackgroundLoop):
         dispatcher: Dispatcher,
         deliveries: Deliveries,
         wakeups: LocalWakeUps,
+        progress: ClaimProgress,
         clock: Clock,
         options: EngineOptions,
     ) -> None:
@@ -47,6 +48,7 @@ class DueReader(BackgroundLoop):
         self._dispatcher = dispatcher
         self._deliveries = deliveries
         self._wakeups = wakeups
+        self._progress = progress
         self._horizon_ms = options.horizon_ms
         self._poll_seconds = options.poll_seconds
         self._batch_size = min(options.batch_size, MAX_HELD)
@@ -54,15 +56,13 @@ class DueReader(BackgroundLoop):
         self._smallest_batch = (self._batch_size + 1) // 2
         self._claims_may_be_lost = False
         self._poll_asked = False
-        self._complete_until: Instant | None = None
-        self._look_at_all_seconds = 0.0
         self.between_claims = asyncio.Lock()
         """Held while a claim is under way."""
 
     def poll_now(self) -> None:
-        """Look at the store at once, for lost claims too."""
+        """Look at the store at once, for lost claims and stragglers too."""
         self._poll_asked = True
-        self._complete_until = None
+        self._progress.doubted.set()
         self.wake()
 
     async def step(self) -> None:
@@ -87,37 +87,19 @@ class DueReader(BackgroundLoop):
         # Read at the same moment as the announcements: one of a shard that was taken during the
         # search is for a claim under these leases.
         leases = self._leases.claimable
-        since = self._since()
-        announced_at = self._wakeups.take_announced()
-        if self._clock.monotonic() >= self._look_at_all_seconds or (
-            since is not None and announced_at is not None and announced_at < since
-        ):
-            self._complete_until = since = None
         now = self._clock.now()
         until = plus_ms(now, self._horizon_ms)
+        start = self._progress.start(leases, until, self._wakeups.take_announced())
+        # Set before the claim: timers announced from now on may be written after its snapshot.
+        self._wakeups.claimed_until = until
         self._claims_may_be_lost = True
         batch = await self._store.claim_due(
-            leases, now=now, until_inclusive=until, limit=limit, since_inclusive=since
+            leases, now=now, until_inclusive=until, limit=limit, start=start
         )
         self._claims_may_be_lost = False
         self._dispatcher.accept(batch.claims)
-        if len(batch.claims) < limit and (batch.next_due_at is None or batch.next_due_at > until):
-            self._is_complete(until, looked_at_all=since is None)
+        self._progress.claimed(leases, until, batch)
         return batch
-
-    def _since(self) -> Instant | None:
-        """The instant from which to look; None for all timers."""
-        complete = self._complete_until
-        return None if complete is None else plus_ms(complete, -LOOK_BACK_SECONDS * 1_000)
-
-    def _is_complete(self, until: Instant, *, looked_at_all: bool) -> None:
-        """All timers due until then are claimed, except for those written meanwhile."""
-        if looked_at_all:
-            self._look_at_all_seconds = self._clock.monotonic() + self._poll_seconds
-        since = plus_ms(until, -LOOK_BACK_SECONDS * 1_000)
-        announced = self._wakeups.announced_at
-        if not self._poll_asked and (announced is None or announced >= since):
-            self._complete_until = until
 
     async def _find_lost_claims(self, leases: Leases) -> None:
         """Deliver claims that are executing in the store and unknown here: a claim that failed

@@ -10,6 +10,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
+from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
 from duetime.engine.cluster.members import Cluster, ClusterState
@@ -25,6 +26,7 @@ from duetime.engine.lanes.slots import Slots
 from duetime.engine.options import EngineOptions
 from duetime.engine.pruner import Pruner
 from duetime.engine.settler import Settler
+from duetime.engine.straggler_finder import StragglerFinder
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
@@ -75,9 +77,11 @@ class Engine:
         self._dispatcher = Dispatcher(
             destination, self._deliveries, self._lanes, self._settler, slots, clock, local, options
         )
+        progress = ClaimProgress()
         self._due_reader = DueReader(
-            store, held, self._dispatcher, self._deliveries, local, clock, options
+            store, held, self._dispatcher, self._deliveries, local, progress, clock, options
         )
+        self._finder = StragglerFinder(store, held, progress, local, clock, options)
         self._pruner = Pruner(store, clock, options.retention_seconds, self.clock_watch)
         handover = ShardHandover(held, self._due_reader, self._dispatcher, self._settler)
         self._ownership: SoleOwner | SharedOwner = SoleOwner(
@@ -105,6 +109,7 @@ class Engine:
         await self._ownership.begin(self)
         self._settler.start()
         self._due_reader.start()
+        self._finder.start()
         self._pruner.start()
 
     async def stop(self, grace_seconds: float) -> None:
@@ -113,6 +118,7 @@ class Engine:
         stopping_since_seconds = self._clock.monotonic()
         await self._due_reader.stop()
         self._ownership.leave_all()
+        await self._finder.abandon()
         await self._pruner.abandon()
         await self._dispatcher.stop(grace_seconds)
         grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)

@@ -107,15 +107,38 @@ class ScanQuery(Struct, frozen=True, kw_only=True):
     limit: int = 50
 
 
+class DuePosition(Struct, frozen=True):
+    """A position in the order of (due_at, timer_uuid). An empty uuid is before every timer of the
+    instant."""
+
+    due_at: Instant
+    timer_uuid: bytes
+
+
+class ClaimStart(Struct, frozen=True):
+    """Where to begin looking for due timers: after `after_exclusive`, but in the shards of
+    `from_inclusive` with the timers due at the given instant, or with the first of all for None.
+
+    Everything before is claimed, so that a store need not read past it.
+    """
+
+    after_exclusive: DuePosition
+    from_inclusive: Mapping[ShardNumber, Instant | None]
+
+
 class ClaimBatch(Struct, frozen=True):
     """`next_due_at` is the earliest due instant left pending in the leased shards, if any.
 
     Only leases with a current epoch count. After a batch that reached its limit, `next_due_at`
     may be in the past.
+
+    `claimed_until` is the position up to which everything after the start of the claim is claimed,
+    except for timers written meanwhile. None if the store does not say.
     """
 
     claims: Sequence[Claim]
     next_due_at: Instant | None
+    claimed_until: DuePosition | None = None
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -240,7 +263,7 @@ class TimerStore(Protocol):
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
         """Turn timers due at or before `until_inclusive` from pending to executing: up to
         `limit`, or fewer if they are large, but at least one if there is any.
@@ -248,9 +271,20 @@ class TimerStore(Protocol):
         Timers are taken in the order of (due_at, timer_uuid), only from shards whose current epoch
         is the leased one. Each becomes `transitions.claimed` under its lease's epoch.
 
-        With `since_inclusive` the caller has claimed everything due before that instant and will
-        look for stragglers another time: a store that would have to read past claimed timers may
-        leave out those due before, and ignore them in `next_due_at`.
+        With `start` the caller has claimed everything before, and looks for stragglers with
+        `first_due`: a store that would have to read past claimed timers may leave out those
+        before the start, and ignore them in `next_due_at`.
+        """
+        ...
+
+    async def first_due(
+        self, leases: Leases, *, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        """The leased shards with timers that are pending and due before `before_exclusive`, each
+        with the earliest of their due instants. If there are several such shards, some may be
+        left out, but not all of those with the earliest instant. The epochs do not matter.
+
+        May take long where the store has to read past claimed timers. Claims go on meanwhile.
         """
         ...
 

@@ -4,7 +4,7 @@ The answers of real stores are compared with those of the model. The model is sl
 right, and shares only the pure functions of `domain.transitions` with any store.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -155,6 +155,22 @@ class StoreModel:
             claims.append(transitions.claim_of(claimed))
         left = self._pending(leases)
         return ClaimBatch(claims=claims, next_due_at=left[0].due_at if left else None)
+
+    def first_due(
+        self, shards: Iterable[ShardNumber], *, before_exclusive: Instant
+    ) -> Instant | None:
+        """The earliest due instant before the given one in any of the shards."""
+        of_shards = set(shards)
+        return min(
+            (
+                timer.due_at
+                for timer in self.timers.values()
+                if timer.status is TimerStatus.PENDING
+                and timer.shard in of_shards
+                and timer.due_at < before_exclusive
+            ),
+            default=None,
+        )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         answers = []

@@ -17,7 +17,7 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.engine import Engine
-from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
+from duetime.ports.store import ClaimBatch, ClaimStart, CreateRequest, Leases, OnExisting
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
 
@@ -50,11 +50,11 @@ class WatchedStore(MemoryStore):
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
         await self._take(self.claim_seconds)
         batch = await super().claim_due(
-            leases, now=now, until_inclusive=until_inclusive, limit=limit
+            leases, now=now, until_inclusive=until_inclusive, limit=limit, start=start
         )
         self.claims.append((now, until_inclusive, limit, len(batch.claims)))
         return batch
@@ -178,8 +178,8 @@ class EngineBench:
             for number, instant in enumerate(instants)
         ]
         await self.store.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])
-        first = min(timers, key=lambda timer: timer.due_at)
-        self.engine.announce(first.shard, first.due_at)
+        for timer in timers:
+            self.engine.announce(timer.shard, timer.due_at)
 
     async def timer(self, timer_id: str) -> Timer:
         timer = await self.store.get(TimerKey("default", timer_id))

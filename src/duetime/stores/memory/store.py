@@ -17,9 +17,11 @@ from duetime.ports.membership import ClusterView, Member, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
+    ClaimStart,
     ConditionalResult,
     CreateRequest,
     CreateResult,
+    DuePosition,
     Existence,
     Leases,
     OnExisting,
@@ -28,7 +30,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
-from duetime.stores.memory.timer_queue import QueueEntry
+from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
 
 
@@ -151,8 +153,20 @@ class MemoryStore:
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
+        """Leaves out what is before the start, so that tests show whether anything gets there."""
+        before = self._set_aside(leases, start)
+        try:
+            return self._claim_first(leases, now, until_inclusive, limit)
+        finally:
+            for queue, entries in before:
+                queue.put_back(entries)
+
+    def _claim_first(
+        self, leases: Leases, now: Instant, until_inclusive: Instant, limit: int
+    ) -> ClaimBatch:
+        last: DuePosition | None = None
         heads = [
             (entry, number)
             for number, shard in self._leased(leases)
@@ -165,12 +179,37 @@ class MemoryStore:
             if entry.at > until_inclusive:
                 break
             claims.append(self._claim(entry, leases[number], now))
+            last = DuePosition(entry.at, entry.timer_uuid)
             following = self._timers.shards[number].pending.first()
             if following is None:
                 heappop(heads)
             else:
                 heapreplace(heads, (following, number))
-        return ClaimBatch(claims=claims, next_due_at=heads[0][0].at if heads else None)
+        return ClaimBatch(claims, heads[0][0].at if heads else None, last)
+
+    def _set_aside(
+        self, leases: Leases, start: ClaimStart | None
+    ) -> list[tuple[TimerQueue, list[QueueEntry]]]:
+        aside = []
+        if start is not None:
+            after = start.after_exclusive
+            for number, shard in self._leased(leases):
+                begin = start.from_inclusive.get(number, after.due_at)
+                if begin is not None:
+                    uuid = b"" if number in start.from_inclusive else after.timer_uuid
+                    aside.append((shard.pending, shard.pending.set_aside((begin, uuid))))
+        return aside
+
+    async def first_due(
+        self, leases: Leases, *, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        return {
+            number: entry.at
+            for number in leases
+            if number in self._timers.shards
+            and (entry := self._timers.shards[number].pending.first()) is not None
+            and entry.at < before_exclusive
+        }
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         return [self._settle(settlement) for settlement in settlements]

@@ -49,6 +49,17 @@ class TimerQueue:
             heappop(self._heap)
         return None
 
+    def set_aside(self, until_inclusive: tuple[Instant, bytes]) -> list[QueueEntry]:
+        """Take the first entries out of the order, up to the position; `put_back` undoes it."""
+        aside: list[QueueEntry] = []
+        while (entry := self.first()) is not None and entry[:2] <= until_inclusive:
+            aside.append(heappop(self._heap))
+        return aside
+
+    def put_back(self, aside: list[QueueEntry]) -> None:
+        for entry in aside:
+            heappush(self._heap, entry)
+
     def _sweep(self) -> None:
         # Rebuilding costs as much as the entries it drops, so each change pays O(1) for it.
         if len(self._heap) > 2 * len(self._entries) + _STALE_ENTRIES_TOLERATED:

@@ -70,7 +70,7 @@ REMOVE = f"""
         RETURNING {PENDING_AS_TIMER}
     ), booked AS (
         UPDATE ledger SET removed = removed + 1
-        WHERE slot = pg_backend_pid() % 256 AND (SELECT count(*) FROM gone) = 1
+        WHERE slot = (SELECT ledger_slot()) AND (SELECT count(*) FROM gone) = 1
     )
     SELECT * FROM gone
 """

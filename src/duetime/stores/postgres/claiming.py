@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from functools import cache
 from operator import itemgetter
+from typing import Any
 
 import msgspec
 
 from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
-from duetime.ports.store import ClaimBatch, Leases
+from duetime.ports.store import ClaimBatch, ClaimStart, DuePosition, Leases
 from duetime.stores.claim_rows import MAX_BATCH_BYTES, claims_of, readable_claims
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.tables import SHARED_COLUMNS, qualified
@@ -16,7 +18,9 @@ from duetime.stores.postgres.tables import SHARED_COLUMNS, qualified
 CLAIMING_ROLE = 0
 """Role of the fences that claims and recoveries lock."""
 
-BEFORE_EVERYTHING = -(2**63)
+BEFORE_EVERYTHING = Instant(-(2**63))
+
+_FROM_THE_FIRST = ClaimStart(DuePosition(BEFORE_EVERYTHING, b""), {})
 
 MAX_MERGED_SHARDS = 64
 """Shards up to which one statement scans each shard to the claim's limit and merges the scans."""
@@ -41,11 +45,31 @@ EXECUTING = f"""
 """
 
 
-class Claiming:
-    """Claims, and remembers how unevenly due timers are spread over many shards."""
+# One shard after the other: where dead index entries cannot be removed, each may take long.
+#
+# Values: $1 the shards, $2 the instant before which to look.
+FIRST_DUE = """
+    SELECT leased.shard, first.due_at
+    FROM unnest($1::integer[]) AS leased (shard)
+    CROSS JOIN LATERAL (
+        SELECT due_at FROM pending_timers
+        WHERE pending_timers.shard = leased.shard AND due_at < $2
+        ORDER BY due_at, timer_uuid LIMIT 1
+    ) AS first
+"""
 
-    def __init__(self, connections: Connections) -> None:
+
+class Claiming:
+    """Claims, and remembers how unevenly due timers are spread over many shards.
+
+    A claim that begins with the first timer of a shard, and a search for stragglers, may have to
+    read past every timer that was claimed since the oldest snapshot in the database. They use
+    `patient` connections, whose statements may take long.
+    """
+
+    def __init__(self, connections: Connections, patient: Connections) -> None:
         self._connections = connections
+        self._patient = patient
         self._extra_depth = 1
 
     async def claim_due(
@@ -54,24 +78,34 @@ class Claiming:
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None,
+        start: ClaimStart | None,
     ) -> ClaimBatch:
-        since = BEFORE_EVERYTHING if since_inclusive is None else since_inclusive
+        connections = self._connections
+        if start is None or None in start.from_inclusive.values():
+            connections = self._patient
         valid = dict(leases)
         while valid:
-            values = [list(valid), list(valid.values()), until_inclusive, limit, now, since]
+            values = claim_values(valid, now, until_inclusive, limit, start or _FROM_THE_FIRST)
             if len(valid) > MAX_MERGED_SHARDS:
                 values.append(self._depth(len(valid), limit))
-            row = await self._connections.fetch_one(claim_statement(len(valid)), *values)
+            row = await connections.fetch_one(claim_statement(len(valid)), *values)
             assert row is not None
-            text, next_due_at, found, lost = row
+            text, next_due_at, found, lost, last_due_at, last_uuid = row
             if lost is None:
                 more_is_due = next_due_at is not None and next_due_at <= until_inclusive
                 self._learn(found, limit, more_is_due=more_is_due)
-                return ClaimBatch(await self._claims_of(text, valid), next_due_at)
+                claims = await self._claims_of(text, valid)
+                claimed_until = None if last_due_at is None else DuePosition(last_due_at, last_uuid)
+                return ClaimBatch(claims, next_due_at, claimed_until)
             for shard in lost:
                 del valid[shard]
         return ClaimBatch([], None)
+
+    async def first_due(
+        self, leases: Leases, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        rows = await self._patient.fetch(FIRST_DUE, list(leases), before_exclusive)
+        return {ShardNumber(shard): Instant(due_at) for shard, due_at in rows}
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         rows = await self._connections.fetch(EXECUTING, list(leases), list(leases.values()))
@@ -100,6 +134,24 @@ class Claiming:
             self._extra_depth = max(self._extra_depth // 2, 1)
 
 
+def claim_values(
+    leases: Leases, now: Instant, until_inclusive: Instant, limit: int, start: ClaimStart
+) -> list[Any]:
+    """Values for `claim_statement`, up to $9."""
+    earlier = start.from_inclusive
+    return [
+        list(leases),
+        list(leases.values()),
+        until_inclusive,
+        limit,
+        now,
+        start.after_exclusive.due_at,
+        start.after_exclusive.timer_uuid,
+        list(earlier),
+        [BEFORE_EVERYTHING if due_at is None else due_at for due_at in earlier.values()],
+    ]
+
+
 # The leases are compared in a subquery, so that there is no join to plan.
 _LOST_LEASES = f"""
     SELECT array_agg(leased.shard) AS shards
@@ -121,6 +173,13 @@ _CLAIMED_COLUMNS = (
     .replace("claim_number", "claim_number + 1")
 )
 
+# The position after which to look in the shard `leased.shard`.
+_START_DUE_AT = "coalesce(($9::bigint[])[array_position($8::integer[], leased.shard)], $6::bigint)"
+_START_UUID = """
+    CASE WHEN array_position($8::integer[], leased.shard) IS NULL
+         THEN $7::bytea ELSE ''::bytea END"""
+_START = f"({_START_DUE_AT}, {_START_UUID})"
+
 _AFTER_EVERY_UUID = f"'\\x{'ff' * 17}'::bytea"
 
 
@@ -128,12 +187,14 @@ def claim_statement(shards: int) -> str:
     """The statement that claims due timers of this many shards.
 
     Values: $1 and $2 the leased shards and their epochs, $3 the instant until which to claim, $4
-    the limit, $5 the instant of the claim, $6 the instant since which to look; $7, above
+    the limit, $5 the instant of the claim, $6 and $7 the position after which to look, $8 the
+    shards in which to look from earlier on and $9 the instants to begin with there; $10, above
     MAX_MERGED_SHARDS, the number of timers to read in each shard.
 
-    Answers the claims, the next due instant, the number of due timers found, and the shards whose
-    leases are not current. If there are any of the latter, nothing is claimed: leaving out single
-    shards would slow down every claim, and a lease is seldom lost.
+    Answers the claims, the next due instant, the number of due timers found, the shards whose
+    leases are not current, and the position up to which everything is claimed, if that is known.
+    If a lease is not current, nothing is claimed: leaving out single shards would slow down every
+    claim, and a lease is seldom lost.
     """
     if shards > MAX_MERGED_SHARDS:
         return _FOR_MANY_SHARDS
@@ -148,11 +209,14 @@ def _for_merged_shards(branches: int) -> str:
         (SELECT ($1::integer[])[%(n)s] AS shard, ($2::bigint[])[%(n)s] AS leased_epoch,
                 {_FOUND_COLUMNS}
          FROM pending_timers
-         WHERE shard = ($1::integer[])[%(n)s] AND due_at BETWEEN $6 AND $3
+         WHERE shard = ($1::integer[])[%(n)s] AND due_at <= $3
+           AND (due_at, timer_uuid) > {_START.replace("leased.shard", "($1::integer[])[%(n)s]")}
          ORDER BY due_at, timer_uuid LIMIT $4)"""
     merged = " UNION ALL ".join(branch % {"n": n} for n in range(1, branches + 1))
     return _statement(
-        f"SELECT * FROM ({merged}) AS branches ORDER BY due_at, timer_uuid {_LIMIT_OR_NONE_IF_LOST}"
+        f"SELECT * FROM ({merged}) AS branches"
+        f" ORDER BY due_at, timer_uuid {_LIMIT_OR_NONE_IF_LOST}",
+        all_are_found="true",
     )
 
 
@@ -165,11 +229,12 @@ _DUE_IN_MANY_SHARDS = f"""
         FROM unnest($1::integer[], $2::bigint[]) AS leased (shard, leased_epoch)
         CROSS JOIN LATERAL (
             SELECT leased.shard, leased.leased_epoch, {_FOUND_COLUMNS} FROM pending_timers
-            WHERE pending_timers.shard = leased.shard AND due_at BETWEEN $6 AND $3
-            ORDER BY due_at, timer_uuid LIMIT $7
+            WHERE pending_timers.shard = leased.shard AND due_at <= $3
+              AND (due_at, timer_uuid) > {_START}
+            ORDER BY due_at, timer_uuid LIMIT $10
         ) AS due
     ), bound AS MATERIALIZED (
-        SELECT due_at, timer_uuid FROM seen WHERE depth = $7 ORDER BY due_at, timer_uuid LIMIT 1
+        SELECT due_at, timer_uuid FROM seen WHERE depth = $10 ORDER BY due_at, timer_uuid LIMIT 1
     )
     SELECT shard, leased_epoch, place, namespace, id, due_at, timer_uuid, bytes FROM seen
     WHERE ((SELECT due_at FROM bound) IS NULL)
@@ -178,8 +243,9 @@ _DUE_IN_MANY_SHARDS = f"""
 """
 
 
-def _statement(due: str) -> str:
-    """The statement that claims the timers that the query `due` finds.
+def _statement(due: str, *, all_are_found: str) -> str:
+    """The statement that claims the timers that the query `due` finds. The condition
+    `all_are_found` says whether it finds every due timer if it finds fewer than the limit.
 
     `found` comes from a snapshot, so everything that matters is read again under locks. The fences
     of the shards come first: a shard that was taken meanwhile has another epoch than in the
@@ -228,23 +294,41 @@ def _statement(due: str) -> str:
         RETURNING due_at AS sort, timer_uuid AS then_sort, {CLAIM_AS_TEXT} AS claim
     ), last_chosen AS MATERIALIZED (
         SELECT due_at, timer_uuid FROM chosen ORDER BY due_at DESC, timer_uuid DESC LIMIT 1
+    ), complete AS MATERIALIZED (
+        SELECT * FROM last_chosen
+        WHERE (SELECT count(*) FROM claimed) = (SELECT count(*) FROM chosen)
+    ), looked_until AS MATERIALIZED (
+        SELECT $3::bigint AS due_at, {_AFTER_EVERY_UUID} AS timer_uuid
+        WHERE (SELECT count(*) FROM chosen) < $4
+          AND (SELECT count(*) FROM chosen) = (SELECT count(*) FROM found) AND {all_are_found}
+        UNION ALL SELECT due_at, timer_uuid FROM last_chosen
+        LIMIT 1
     )
     SELECT
         (SELECT '[' || string_agg(claim, ',' ORDER BY sort, then_sort) || ']' FROM claimed),
-        CASE WHEN (SELECT count(*) FROM claimed) < (SELECT count(*) FROM chosen)
+        CASE WHEN (SELECT due_at FROM complete) IS NULL AND (SELECT count(*) FROM chosen) > 0
         THEN (SELECT min(due_at) FROM chosen)
         ELSE (SELECT min(ahead.due_at)
          FROM unnest($1::integer[]) AS leased (shard)
          CROSS JOIN LATERAL (
+            SELECT * FROM (
+                SELECT due_at, timer_uuid FROM looked_until
+                UNION ALL SELECT {_START_DUE_AT}, {_START_UUID}
+            ) AS bounds ORDER BY due_at DESC, timer_uuid DESC LIMIT 1
+         ) AS seen
+         CROSS JOIN LATERAL (
             SELECT next.due_at FROM pending_timers AS next
-            WHERE next.shard = leased.shard AND (next.due_at, next.timer_uuid) > (
-                coalesce((SELECT due_at FROM last_chosen), $3),
-                coalesce((SELECT timer_uuid FROM last_chosen), {_AFTER_EVERY_UUID}))
+            WHERE next.shard = leased.shard
+              AND (next.due_at, next.timer_uuid) > (seen.due_at, seen.timer_uuid)
             ORDER BY next.due_at, next.timer_uuid LIMIT 1
          ) AS ahead)
         END,
-        (SELECT count(*) FROM found), (SELECT shards FROM lost_lease)
+        (SELECT count(*) FROM found), (SELECT shards FROM lost_lease),
+        (SELECT due_at FROM complete), (SELECT timer_uuid FROM complete)
     """
 
 
-_FOR_MANY_SHARDS = _statement(_DUE_IN_MANY_SHARDS)
+_FOR_MANY_SHARDS = _statement(
+    _DUE_IN_MANY_SHARDS,
+    all_are_found="NOT EXISTS (SELECT FROM found GROUP BY shard HAVING count(*) >= $10)",
+)

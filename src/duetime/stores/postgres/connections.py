@@ -124,7 +124,14 @@ class Connections:
     and the time for a statement.
     """
 
-    def __init__(self, options: PostgresOptions, settings: Mapping[str, str], size: int) -> None:
+    def __init__(
+        self,
+        options: PostgresOptions,
+        settings: Mapping[str, str],
+        size: int,
+        *,
+        statement_timeout_seconds: float | None = None,
+    ) -> None:
         self._options = options
         self._pool = asyncpg.create_pool(
             options.url,
@@ -133,7 +140,7 @@ class Connections:
             # The usual reset is a round trip after each statement. There is nothing to reset:
             # settings and locks end with their transaction.
             reset=_reset_nothing,
-            **_arguments(options, settings, None),
+            **_arguments(options, settings, statement_timeout_seconds),
         )
 
     async def open(self) -> None:

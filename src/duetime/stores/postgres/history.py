@@ -48,7 +48,7 @@ _DELETE_OLD = """
         RETURNING 1
     ), booked AS (
         UPDATE ledger SET pruned = pruned + (SELECT count(*) FROM gone)
-        WHERE slot = pg_backend_pid() % 256
+        WHERE slot = (SELECT ledger_slot())
     )
     SELECT count(*) FROM gone
 """
@@ -71,7 +71,7 @@ DELETE_FROM_PARTITION = f"""
         RETURNING 1
     ), booked AS (
         UPDATE ledger SET pruned = pruned + (SELECT count(*) FROM gone)
-        WHERE slot = pg_backend_pid() % 256 AND EXISTS (SELECT FROM gone)
+        WHERE slot = (SELECT ledger_slot()) AND EXISTS (SELECT FROM gone)
     )
     SELECT count(*) FROM gone
 """

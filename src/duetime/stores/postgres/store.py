@@ -17,6 +17,7 @@ from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
+    ClaimStart,
     ConditionalResult,
     CreateRequest,
     CreateResult,
@@ -44,6 +45,10 @@ _log = structlog.get_logger()
 _CREATE_CONNECTIONS = 3
 _ENGINE_CONNECTIONS = 4
 _LIST_CONNECTIONS = 3
+_PATIENT_CONNECTIONS = 2
+
+_PATIENT_TIMEOUT_SECONDS = 600.0
+"""Time for a statement that may have to read past every timer claimed since the oldest snapshot."""
 
 
 class PostgresStore:
@@ -124,11 +129,14 @@ class PostgresStore:
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
-        return await self._pools.claiming.claim_due(
-            leases, now, until_inclusive, limit, since_inclusive
-        )
+        return await self._pools.claiming.claim_due(leases, now, until_inclusive, limit, start)
+
+    async def first_due(
+        self, leases: Leases, *, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        return await self._pools.claiming.first_due(leases, before_exclusive)
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         return await self._pools.claiming.executing(leases)
@@ -216,9 +224,17 @@ class _Pools:
         self.engine = Connections(options, PLANS_BY_INDEX, _ENGINE_CONNECTIONS)
         self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
         self.lists = Connections(options, LISTS_BY_INDEX, _LIST_CONNECTIONS)
-        self.all = (self.creates, self.engine, self.reads, self.lists)
+        self.patient = Connections(
+            options,
+            PLANS_BY_INDEX,
+            _PATIENT_CONNECTIONS,
+            statement_timeout_seconds=max(
+                options.statement_timeout_seconds, _PATIENT_TIMEOUT_SECONDS
+            ),
+        )
+        self.all = (self.creates, self.engine, self.reads, self.lists, self.patient)
         self.creating = Creating(self.creates)
-        self.claiming = Claiming(self.engine)
+        self.claiming = Claiming(self.engine, self.patient)
 
     async def open(self) -> None:
         for connections in self.all:

@@ -5,6 +5,7 @@ from collections import Counter
 import msgspec
 
 from duetime.domain.instants import Instant
+from duetime.domain.keys import ShardNumber
 from duetime.domain.limits import MAX_ATTEMPTS_REMEMBERED
 from duetime.domain.outcome import INTERRUPTED, AttemptOutcome
 from duetime.domain.timer import Claim, TimerStatus
@@ -92,6 +93,12 @@ _NEXT_DUE = f"""
     ORDER BY due_at, timer_uuid LIMIT 1
 """
 
+_FIRST_DUE = """
+    SELECT shard, due_at FROM live_timers INDEXED BY live_timers_due
+    WHERE status = 0 AND due_at < ?2 AND shard IN (SELECT value FROM json_each(?1))
+    ORDER BY due_at, timer_uuid LIMIT 1
+"""
+
 _FIND_ABANDONED = """
     SELECT live.row_id, live.namespace, live.due_at
     FROM json_each(?1) AS leased
@@ -150,6 +157,17 @@ def claim_due(
             transaction.moved(namespace, TimerStatus.PENDING, TimerStatus.EXECUTING, timers)
     next_due = transaction.first(_NEXT_DUE, leased)
     return ClaimBatch(claims, None if next_due is None else Instant(next_due[0]))
+
+
+def first_due(
+    statements: Statements, leases: Leases, before_exclusive: Instant
+) -> dict[ShardNumber, Instant]:
+    """Only the first of all: a claim finds the others behind it."""
+    shards = _encode(list(leases)).decode()
+    return {
+        ShardNumber(shard): Instant(due_at)
+        for shard, due_at in statements.execute(_FIRST_DUE, shards, before_exclusive)
+    }
 
 
 def executing(statements: Statements, leases: Leases) -> list[Claim]:

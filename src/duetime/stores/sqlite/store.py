@@ -21,6 +21,7 @@ from duetime.ports.leases import ShardState
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
+    ClaimStart,
     ConditionalResult,
     CreateRequest,
     CreateResult,
@@ -127,7 +128,7 @@ class SqliteStore:
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
         return await self._writer.submit(
             partial(
@@ -137,6 +138,13 @@ class SqliteStore:
                 until_inclusive=until_inclusive,
                 limit=limit,
             )
+        )
+
+    async def first_due(
+        self, leases: Leases, *, before_exclusive: Instant
+    ) -> dict[ShardNumber, Instant]:
+        return await self._quick.run(
+            partial(claiming.first_due, leases=leases, before_exclusive=before_exclusive)
         )
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:

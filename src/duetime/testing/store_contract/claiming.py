@@ -3,9 +3,11 @@
 import pytest
 
 from duetime.domain import transitions
+from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, shard_of
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.ports.store import ClaimStart, DuePosition
 from duetime.testing.store_contract.steps import (
     Store,
     at,
@@ -201,17 +203,69 @@ class ClaimingContract:
         assert list(await store.executing({one: Epoch(leases[one] + 1)})) == []
         assert list(await store.executing({})) == []
 
-    async def test_since_leaves_out_no_timer_that_is_due_later(self, store: Store) -> None:
-        """Timers that are due before may be left out or not: both are right."""
-        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(6)))
+    async def test_a_start_leaves_out_no_timer_behind_it(self, store: Store) -> None:
+        """Timers before the start may be left out or not: both are right."""
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(6)]
+        await create(store, *timers)
         batch = await store.claim_due(
             await own_shards(store),
             now=at(4),
             until_inclusive=at(4),
             limit=10,
-            since_inclusive=at(2),
+            start=ClaimStart(DuePosition(at(1), timers[1].timer_uuid), {}),
         )
         late = [claim_id for claim_id in ids_of(batch.claims) if claim_id in ("t0", "t1")]
         assert ids_of(batch.claims) == [*late, "t2", "t3", "t4"]
         left_out = 2 - len(late)
         assert batch.next_due_at in ([at(5), at(0), at(1)] if left_out else [at(5)])
+
+    async def test_a_shard_with_an_earlier_start_is_looked_at_from_there(
+        self, store: Store
+    ) -> None:
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(40)]
+        await create(store, *timers)
+        one, other = timers[3].shard, next(t.shard for t in timers if t.shard != timers[3].shard)
+        batch = await store.claim_due(
+            await own_shards(store),
+            now=at(50),
+            until_inclusive=at(50),
+            limit=100,
+            start=ClaimStart(DuePosition(at(50), b""), {one: at(3), other: None}),
+        )
+        wanted = {
+            timer.key.id
+            for timer in timers
+            if timer.shard == other or (timer.shard == one and timer.due_at >= at(3))
+        }
+        assert wanted <= set(ids_of(batch.claims))
+
+    async def test_claims_that_begin_where_the_last_one_ended_claim_all(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n // 20)) for n in range(100)]
+        await create(store, *timers)
+        claimed: list[str] = []
+        start = None
+        next_due_at: Instant | None = at(0)
+        while next_due_at is not None and len(claimed) < len(timers):
+            batch = await store.claim_due(
+                leases, now=at(9), until_inclusive=at(9), limit=3, start=start
+            )
+            claimed += ids_of(batch.claims)
+            next_due_at = batch.next_due_at
+            if batch.claimed_until is not None:
+                start = ClaimStart(batch.claimed_until, {})
+        assert claimed == [timer.key.id for timer in sorted(timers, key=due_order)]
+        assert next_due_at is None
+
+    async def test_the_first_due_timers_before_an_instant_are_found(self, store: Store) -> None:
+        leases = await own_shards(store)
+        timers = [make_timer(f"t{n}", execute_at=at(n)) for n in range(20)]
+        await create(store, *timers)
+        await claim(store, leases, until_inclusive=at(4))
+        found = await store.first_due(leases, before_exclusive=at(8))
+        first = {timer.shard: timer.due_at for timer in reversed(timers[5:8])}
+        assert found.items() <= first.items()
+        assert found[timers[5].shard] == at(5)
+        assert await store.first_due(leases, before_exclusive=at(5)) == {}
+        others = {shard: epoch for shard, epoch in leases.items() if shard not in first}
+        assert await store.first_due(others, before_exclusive=at(8)) == {}

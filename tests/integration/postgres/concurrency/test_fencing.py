@@ -6,9 +6,9 @@ from typing import Any
 
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.ports.store import Leases
+from duetime.ports.store import ClaimStart, DuePosition, Leases
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from duetime.stores.postgres.claiming import claim_statement
+from duetime.stores.postgres.claiming import claim_statement, claim_values
 from duetime.stores.postgres.cluster import CLAIM_SHARDS, epochs_by_number
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
@@ -27,12 +27,9 @@ from tests.integration.postgres.held import PATIENCE_SECONDS, held
 TIMERS = [make_timer(f"t{n}", execute_at=at(n)) for n in range(20)]
 
 
-def claim_values(leases: Leases) -> list[Any]:
-    return [list(leases), list(leases.values()), at(99), 100, at(0), at(-99)]
-
-
 def claiming(leases: Leases) -> tuple[Any, ...]:
-    return claim_statement(len(leases)), *claim_values(leases)
+    start = ClaimStart(DuePosition(at(-99), b""), {})
+    return claim_statement(len(leases)), *claim_values(leases, at(0), at(99), 100, start)
 
 
 def settling(claims: Sequence[Claim]) -> tuple[Any, ...]:

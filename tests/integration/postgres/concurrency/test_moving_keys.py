@@ -9,7 +9,14 @@ from msgspec.structs import replace
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
-from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
+from duetime.ports.store import (
+    ClaimStart,
+    CreateRequest,
+    CreateResult,
+    DuePosition,
+    Existence,
+    OnExisting,
+)
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.changing import (
     CANCEL,
@@ -19,7 +26,7 @@ from duetime.stores.postgres.changing import (
     change_values,
     redrive_values,
 )
-from duetime.stores.postgres.claiming import claim_statement
+from duetime.stores.postgres.claiming import claim_statement, claim_values
 from duetime.stores.postgres.connections import Connection
 from duetime.stores.postgres.creating import CREATE, create_values
 from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
@@ -75,7 +82,7 @@ async def test_a_create_during_a_claim(
 ) -> None:
     leases = await own_shards(store)
     await create(store, TIMER)
-    values = (list(leases), list(leases.values()), at(9), 10, at(5), at(0))
+    values = claim_values(leases, at(5), at(9), 10, ClaimStart(DuePosition(at(0), b""), {}))
     result = await create_during(
         options, database, store, claim_statement(16), *values, on_existing=on_existing
     )

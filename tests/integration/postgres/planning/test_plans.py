@@ -15,7 +15,9 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.store import (
+    ClaimStart,
     CreateRequest,
+    DuePosition,
     OnExisting,
     PageQuery,
     Position,
@@ -27,8 +29,10 @@ from duetime.stores.postgres.changing import CANCEL, CHANGE, GET, REDRIVE, REMOV
 from duetime.stores.postgres.claiming import (
     BEFORE_EVERYTHING,
     EXECUTING,
+    FIRST_DUE,
     MAX_MERGED_SHARDS,
     claim_statement,
+    claim_values,
 )
 from duetime.stores.postgres.connections import (
     ANY_PLAN,
@@ -77,6 +81,7 @@ ANY_STATUS = (None, *TimerStatus)
 
 SHARDS = list(range(16))
 EPOCHS = [1] * 16
+CLAIM = (at(1), LIMIT, at(1), at(0), b"u" * 16, [3], [at(-1)])
 KEY = TimerKey("default", "t1")
 
 
@@ -102,12 +107,13 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
     "cancel": (CANCEL, (*KEY, at(1))),
     "remove": (REMOVE, KEY),
-    "claim from one shard": (claim_statement(1), ([1], [1], at(1), LIMIT, at(1), at(0))),
-    "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, at(1), LIMIT, at(1), at(0))),
+    "claim from one shard": (claim_statement(1), ([1], [1], *CLAIM)),
+    "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, *CLAIM)),
     "claim from many shards": (
         claim_statement(MAX_MERGED_SHARDS + 1),
-        (SHARDS, EPOCHS, at(1), LIMIT, at(1), at(0), 20),
+        (SHARDS, EPOCHS, *CLAIM, 20),
     ),
+    "first due": (FIRST_DUE, (SHARDS, at(1))),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT, [])),
@@ -228,14 +234,8 @@ async def test_a_claim_reads_little_more_than_it_claims(
 ) -> None:
     await store.add_namespace(Namespace(f"wide-{shards}", shards))
     leases = await own_shards(store, range(shards))
-    values: list[Any] = [
-        list(leases),
-        list(leases.values()),
-        at(10),
-        LIMIT,
-        at(10),
-        BEFORE_EVERYTHING,
-    ]
+    start = ClaimStart(DuePosition(BEFORE_EVERYTHING, b""), {})
+    values = claim_values(leases, at(10), at(10), LIMIT, start)
     if shards > MAX_MERGED_SHARDS:
         values.append(20)
     plan = await run_explained(planner, claim_statement(shards), *values)

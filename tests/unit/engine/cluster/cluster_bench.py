@@ -18,7 +18,7 @@ from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.engine import Cluster, Engine
 from duetime.ports.destination import MaySend
 from duetime.ports.membership import ClusterView, NodeFacts
-from duetime.ports.store import ClaimBatch, CreateRequest, Leases, OnExisting
+from duetime.ports.store import ClaimBatch, ClaimStart, CreateRequest, Leases, OnExisting
 from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
 from duetime.testing.recording_destination import RecordedAttempt
 from tests.simulation.audited_store import AuditedStore
@@ -209,10 +209,10 @@ class BenchLine(FaultyStore):
         now: Instant,
         until_inclusive: Instant,
         limit: int,
-        since_inclusive: Instant | None = None,
+        start: ClaimStart | None = None,
     ) -> ClaimBatch:
         batch = await super().claim_due(
-            leases, now=now, until_inclusive=until_inclusive, limit=limit
+            leases, now=now, until_inclusive=until_inclusive, limit=limit, start=start
         )
         if self.claim_answer_seconds:
             await self._bench_clock.sleep(self.claim_answer_seconds)
