@@ -41,8 +41,11 @@ class EchoService:
 
     app: ASGIApp = staticmethod(echo)
 
-    async def start(self) -> None:
+    async def start(self, pause: object) -> None:
         """Nothing to start."""
+
+    def drain(self) -> None:
+        """Nothing to announce."""
 
     async def stop(self) -> None:
         """Nothing to stop."""

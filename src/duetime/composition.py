@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -26,7 +27,7 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
-from duetime.domain.errors import Unavailable
+from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine, EngineOptions
 from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
@@ -57,7 +58,12 @@ GARBAGE_THRESHOLD = 50_000
 """New containers before the collector looks for cycles. Requests and deliveries make hardly any;
 Python's 700 would make it look hundreds of times a second."""
 
+STORE_RETRY_SECONDS = 0.5
+"""Pause between two tries to reach the store at the start."""
+
 ANY_ADDRESS = ("0.0.0.0", "::")
+
+Pause = Callable[[float], Awaitable[None]]
 
 
 class Duetime:
@@ -87,12 +93,14 @@ class Duetime:
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
         self.app = app
+        app.lifecycle.is_started = False
 
-    async def start(self) -> None:
+    async def start(self, pause: Pause) -> None:
         """Start the store, NATS, namespaces, the bus and the engine, in this order. A failure is
-        raised after everything is closed again."""
+        raised after everything is closed again. `pause` is awaited between two tries to reach the
+        store, and may end the start by raising."""
         _tune_interpreter()
-        await self._store.open()
+        await self._open_store(pause)
         _log.info("store.opened", database=store_name(self._settings))
         try:
             await self._connect_to_nats()
@@ -108,6 +116,30 @@ class Duetime:
         self._bulk_runner.start()
         if self._bus_router is not None:
             self._bus_router.start()
+        self.app.lifecycle.is_started = True
+
+    async def _open_store(self, pause: Pause) -> None:
+        clock, told = SystemClock(), ""
+        give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
+        while True:
+            try:
+                await self._store.open()
+            except StoreUnreachable as error:
+                await self._store.close()
+                left_seconds = give_up_at - clock.monotonic()
+                if left_seconds <= 0:
+                    raise
+                if error.message != told:
+                    told = error.message
+                    _log.warning(
+                        "store.waiting",
+                        database=store_name(self._settings),
+                        reason=error.message,
+                        seconds_left=round(left_seconds, 1),
+                    )
+                await pause(min(STORE_RETRY_SECONDS, left_seconds))
+            else:
+                return
 
     async def _connect_to_nats(self) -> None:
         if self._nats is None:
@@ -117,6 +149,9 @@ class Duetime:
         except Unavailable as error:
             raise Unavailable(f"NATS_URL or NATS_HOST: {error.message}") from None
         _log.info("nats.connected", server=self._nats.display_name)
+
+    def drain(self) -> None:
+        self.app.lifecycle.is_draining = True
 
     async def stop(self) -> None:
         if self._bus_router is not None:

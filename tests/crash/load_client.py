@@ -98,7 +98,7 @@ class LoadClient:
     def _reply(self, answer: ApiAnswer, accepted_status: int) -> Reply:
         if answer.status == accepted_status:
             return Reply.ACCEPTED
-        if self._may_fail and answer.status == 500:
+        if self._may_fail and answer.status == 503:
             assert answer.body["code"] == 1, answer
             self._has_failed = True
             return Reply.UNKNOWN

@@ -11,6 +11,7 @@ from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
+from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, bind
 from duetime.api.http.query import parameters
 from duetime.api.platform.errors import (
@@ -21,6 +22,7 @@ from duetime.api.platform.errors import (
 )
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
+from duetime.api.platform.probes import Probes
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
@@ -71,6 +73,7 @@ def create_app(
     """The application, ready to be served. Without an `api_key` every request is accepted.
     `asyncapi` is the document that describes the bus."""
     guard = ApiKeyGuard(api_key)
+    lifecycle = Lifecycle()
     max_body_bytes = rules.max_body_bytes
     timers = TimersV1(
         services.v1,
@@ -84,15 +87,17 @@ def create_app(
     namespaces = NamespacesV1(
         services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
     )
-    v1 = RouterV1(bind(V1, timers, operations, namespaces, EndpointsV1(endpoints)), guard, clock)
+    handlers = (timers, operations, namespaces, EndpointsV1(endpoints))
+    v1 = RouterV1(bind(V1, *handlers), guard, clock, lifecycle)
     others = bind(
         (*PLATFORM, *HEALTH, *DOCUMENTS),
         PlatformTimers(services.platform, max_body_bytes),
+        Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds),
         Health(store, clock, health, rules.ping_timeout_seconds),
         Documents(asyncapi, clock),
     )
-    fast_create = FastCreate(services.platform, guard, max_body_bytes=max_body_bytes)
-    return App(others, guard, v1, fast_create)
+    fast_create = FastCreate(services.platform, guard, lifecycle, max_body_bytes=max_body_bytes)
+    return App(others, guard, v1, fast_create, lifecycle)
 
 
 class App:
@@ -105,13 +110,15 @@ class App:
         guard: ApiKeyGuard,
         v1: RouterV1,
         fast_create: FastCreate,
+        lifecycle: Lifecycle,
     ) -> None:
         self.fast_create = fast_create
+        self.lifecycle = lifecycle
         self.operations = (*(each.operation for each in endpoints), *v1.operations)
         self._v1 = v1
         paths: dict[str, _PathEndpoint] = {}
         for endpoint in endpoints:
-            paths.setdefault(endpoint.operation.path, _PathEndpoint(guard)).add(endpoint)
+            paths.setdefault(endpoint.operation.path, _PathEndpoint(guard, lifecycle)).add(endpoint)
         self._exact = {path: found for path, found in paths.items() if "{" not in path}
         self._router = Router(
             [Route(path, found) for path, found in paths.items() if path not in self._exact],
@@ -148,8 +155,9 @@ def _is_v1(path: str) -> bool:
 class _PathEndpoint:
     """The operations of one path, by method. Starlette takes an object for an ASGI application."""
 
-    def __init__(self, guard: ApiKeyGuard) -> None:
+    def __init__(self, guard: ApiKeyGuard, lifecycle: Lifecycle) -> None:
         self._guard = guard
+        self._lifecycle = lifecycle
         self._endpoints: dict[str, Endpoint] = {}
 
     def add(self, endpoint: Endpoint) -> None:
@@ -168,6 +176,7 @@ class _PathEndpoint:
         if operation.needs_key:
             # Before anything of the body is read.
             self._guard.check(scope["headers"])
+            self._lifecycle.check_started()
         if scope["query_string"] and operation.tag is not None and not operation.reads_query:
             parameters(scope["query_string"], frozenset())
         return await handle(scope, receive)

@@ -23,6 +23,7 @@ class ErrorKind(Enum):
     OPERATION_NOT_FOUND = "operation not found"
     OPERATION_NOT_RUNNING = "operation not running"
     TOO_MANY_OPERATIONS = "too many operations"
+    UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
 
 
@@ -146,7 +147,7 @@ class TimerNotFailed(DuetimeError):
 class TimerUnreadable(DuetimeError):
     """The stored timer is damaged, or was written by a later release."""
 
-    kind = ErrorKind.UNAVAILABLE
+    kind = ErrorKind.UNREADABLE
 
     def __init__(self, key: TimerKey) -> None:
         super().__init__(
@@ -203,6 +204,10 @@ class StoreUnavailable(Unavailable):
     def __init__(self, message: str, *, public_message: str | None = None) -> None:
         super().__init__(message)
         self.public_message = message if public_message is None else public_message
+
+
+class StoreUnreachable(StoreUnavailable):
+    """The store's server cannot be reached, or does not let anyone in yet: waiting may help."""
 
 
 class SchemaRefused(StoreUnavailable):

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import math
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -31,9 +32,21 @@ class Service(Protocol):
     @property
     def app(self) -> ASGIApp: ...
 
-    async def start(self) -> None: ...
+    async def start(self, pause: Callable[[float], Awaitable[None]]) -> None:
+        """Start, or clean up and raise. A start that has to wait for something awaits `pause` in
+        between, which takes the seconds to wait. Meanwhile the app answers probes, and refuses
+        other requests."""
+        ...
+
+    def drain(self) -> None:
+        """Called when the stop begins, while connections are still served."""
+        ...
 
     async def stop(self) -> None: ...
+
+
+class _Stopped(Exception):
+    """The service was told to stop while it waited to start."""
 
 
 async def serve_until(
@@ -47,32 +60,87 @@ async def serve_until(
 ) -> None:
     """Start the service, accept connections, and undo both in reverse order once `stopped` is set.
 
-    Connections are refused, not queued, until the service has started. A service that fails to
-    start cleans up after itself and is not stopped. Otherwise it is stopped once every request has
-    been answered, or after `grace_seconds`.
+    Connections are refused, not queued, until the service has started or has to wait for its store.
+    A service that fails to start cleans up after itself and is not stopped. Otherwise it is stopped
+    once every request has been answered, or after `grace_seconds`.
     """
     if logs_start:
         on_started = _logged(on_started, url_of(listener))
-    server = _Server(service.app, grace_seconds, on_started)
     with contextlib.closing(listener):
-        await service.start()
+        connections = _Connections(_Server(service.app, grace_seconds), listener)
+        try:
+            await service.start(partial(_pause, stopped, connections))
+        except BaseException as error:
+            await connections.close()
+            if isinstance(error, _Stopped):
+                return
+            raise
         try:
             if not stopped.is_set():
-                take_connections(listener, BACKLOG)
-                stopping = asyncio.create_task(_stop_when(stopped, server))
-                try:
-                    await server.serve(sockets=[listener])
-                finally:
-                    stopping.cancel()
+                await connections.serve(on_started)
+                await _until_any(stopped.wait(), connections.ended())
+                service.drain()
+            await connections.close()
         finally:
             log.info("service.stopping")
             await service.stop()
             log.info("service.stopped")
 
 
-async def _stop_when(stopped: asyncio.Event, server: uvicorn.Server) -> None:
-    await stopped.wait()
-    server.should_exit = True
+async def _pause(stopped: asyncio.Event, connections: "_Connections", seconds: float) -> None:
+    if not connections.are_served:
+        await connections.serve()
+        log.info("service.waiting", url=connections.url)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stopped.wait()
+    if stopped.is_set():
+        raise _Stopped
+
+
+async def _until_any(*waits: Coroutine[None, None, object]) -> None:
+    tasks = [asyncio.create_task(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+class _Connections:
+    """The connections of clients: not accepted until `serve`, and answered until `close`."""
+
+    def __init__(self, server: "_Server", listener: socket.socket) -> None:
+        self._server = server
+        self._listener = listener
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return url_of(self._listener)
+
+    @property
+    def are_served(self) -> bool:
+        return self._serving is not None
+
+    async def serve(self, on_serving: Callable[[], None] = lambda: None) -> None:
+        """Accept connections, if that has not begun yet. Raises `AddressUnavailable`."""
+        if self._serving is None:
+            take_connections(self._listener, BACKLOG)
+            self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        await _until_any(self._server.is_serving.wait(), self.ended())
+        if self._server.is_serving.is_set():
+            on_serving()
+
+    async def ended(self) -> None:
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+
+    async def close(self) -> None:
+        """Answer the requests under way, and close all connections."""
+        if self._serving is not None:
+            self._server.should_exit = True
+            await self._serving
 
 
 def _logged(on_started: Callable[[], None], url: str) -> Callable[[], None]:
@@ -87,7 +155,7 @@ class _Server(uvicorn.Server):
     """Uvicorn without its own signal handling, which would end the process before the service
     is stopped."""
 
-    def __init__(self, app: ASGIApp, grace_seconds: float, on_started: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -103,11 +171,11 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, math.ceil(grace_seconds)),
             )
         )
-        self._on_started = on_started
+        self.is_serving = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._on_started()
+        self.is_serving.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:

@@ -116,6 +116,15 @@ class Settings:
         "Time for which finished timers are kept; 0 = for ever.",
     )
 
+    startup_wait_seconds: float = setting(
+        "Store",
+        number(0, 3_600),
+        "30",
+        "seconds",
+        "Time that a start waits for a database that cannot be reached or is starting up; 0 = end "
+        "at once.",
+    )
+
     delivery_concurrency: int = setting(
         "Delivery",
         whole_number(1, 65_536),

@@ -21,6 +21,7 @@ from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.databases import PostgresDatabase
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import create_timer, in_ms, now, timer_body, wait_until_dry
+from tests.real_server.v1_requests import v1_body
 from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -35,6 +36,7 @@ MARGIN_MS = 1_000
 HEALTH_SECONDS = 5.0
 HOUR_MS = 3_600_000
 NOBODY = "http://127.0.0.1:9/nobody"
+ONCE = {"retryPolicy": {"maxRetries": 0}}
 
 
 class Load:
@@ -190,18 +192,32 @@ async def check_answers_while_away(
     async with server.client() as api:
         body = timer_body(NOBODY, in_ms(1_000))
         async with asyncio.timeout(longest_seconds):
-            answers = await asyncio.gather(
+            platform = asyncio.gather(
                 api.post("/timers", json=body),
                 api.get(f"/timers/{known}"),
                 api.get("/timers"),
                 api.put(f"/timers/{known}", json={"metadata": 1}),
                 api.delete(f"/timers/{known}"),
             )
+            v1 = asyncio.gather(
+                api.post("/api/v1/timers", json=v1_body("away", NOBODY, in_ms(1_000), **ONCE)),
+                api.get(f"/api/v1/timers/default/{known}"),
+                api.post(f"/api/v1/timers/default/{known}/cancel"),
+                api.get("/api/v1/timers"),
+                api.get("/api/v1/namespaces"),
+            )
+            probes = asyncio.gather(api.get("/livez"), api.get("/readyz"))
+            answers, in_v1, (alive, ready) = await asyncio.gather(platform, v1, probes)
         for answer in answers:
-            assert answer.status_code == 500, answer.text
+            assert answer.status_code == 503, answer.text
             assert set(answer.json()) == {"code", "message", "data"}
             assert answer.json()["code"] == 1
             assert answer.json()["message"]
+        for answer in in_v1:
+            assert answer.status_code == 503, answer.text
+            assert answer.json()["error"] == "SERVICE_UNAVAILABLE"
+        assert all(int(answer.headers["retry-after"]) > 0 for answer in (*answers, *in_v1, ready))
+        assert (alive.status_code, ready.status_code) == (200, 503)
         # Requests that need no database are answered as ever.
         wrong = await api.post("/timers", json={"callback": 1})
         assert (wrong.status_code, wrong.json()["code"]) == (400, 2)

@@ -1,6 +1,9 @@
 """A server that cannot use its PostgreSQL database says so at its start, without the password."""
 
 import asyncio
+import json
+import os
+import signal
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -8,8 +11,9 @@ import pytest
 
 from tests.postgres.relay import Relay
 from tests.real_server.command import Finished, run_command
-from tests.real_server.databases import Database, on_postgresql
-from tests.real_server.server_process import API_KEY, ServerProcess
+from tests.real_server.databases import Database, PostgresDatabase, on_postgresql
+from tests.real_server.server_process import API_KEY, ServerDied, ServerProcess
+from tests.real_server.timer_requests import in_ms, timer_body
 
 pytestmark = pytest.mark.e2e
 
@@ -20,7 +24,7 @@ PASSWORD = "do-not-show-me"
 async def test_a_refused_connection_is_reported(tmp_path: Path, postgres_url: str) -> None:
     with Relay(postgres_url) as relay:
         relay.cut()
-        line = await refusal(tmp_path, relay.url)
+        line = await refusal(tmp_path, relay.url, STARTUP_WAIT_SECONDS="0")
     assert str(urlsplit(relay.url).port) in line
 
 
@@ -29,7 +33,7 @@ async def test_a_database_that_does_not_answer_is_reported(
 ) -> None:
     with Relay(postgres_url) as relay:
         relay.freeze()
-        line = await refusal(tmp_path, relay.url)
+        line = await refusal(tmp_path, relay.url, STARTUP_WAIT_SECONDS="0")
     assert str(urlsplit(relay.url).port) in line
 
 
@@ -43,6 +47,71 @@ async def test_an_unknown_user_is_reported(tmp_path: Path, postgres_url: str) ->
 async def test_an_unknown_database_is_reported(tmp_path: Path, postgres_url: str) -> None:
     elsewhere = urlunsplit(urlsplit(postgres_url)._replace(path="/nowhere"))
     assert "nowhere" in await refusal(tmp_path, elsewhere)
+
+
+async def test_a_start_waits_for_the_database_and_answers_probes(
+    tmp_path: Path, postgres_url: str, postgres_schema: str
+) -> None:
+    with Relay(postgres_url) as relay:
+        relay.cut()
+        database = PostgresDatabase(relay.url, postgres_schema)
+        server = ServerProcess(tmp_path, **database.settings, STARTUP_WAIT_SECONDS="600")
+        starting = asyncio.create_task(server.start())
+        await asyncio.wait({starting}, timeout=0)
+        try:
+            waiting = await server.wait_for_log("store.waiting")
+            assert "is it running" in str(waiting["reason"])
+            assert str(postgres_url) not in str(waiting)
+            server.url = str((await server.wait_for_log("service.waiting"))["url"])
+            await check_probes_while_starting(server)
+            relay.heal()
+            await starting
+            async with server.client() as api:
+                assert (await api.get("/readyz")).status_code == 200
+                assert (await api.get("/timers")).status_code == 200
+        finally:
+            if server.is_running:
+                await server.kill()
+
+
+async def check_probes_while_starting(server: ServerProcess) -> None:
+    async with server.client() as api:
+        assert (await api.get("/livez")).status_code == 200
+        ready = await api.get("/readyz")
+        assert (ready.status_code, ready.json()["message"]) == (503, "starting")
+        refused = await api.post("/timers", json=timer_body("http://127.0.0.1:9/", in_ms(60_000)))
+        assert (refused.status_code, refused.json()["code"]) == (503, 1)
+        assert int(refused.headers["retry-after"]) > 0
+        refused = await api.get("/api/v1/timers")
+        assert (refused.status_code, refused.json()["error"]) == (503, "SERVICE_UNAVAILABLE")
+
+
+async def test_a_start_that_waits_can_be_stopped(
+    tmp_path: Path, postgres_url: str, postgres_schema: str
+) -> None:
+    with Relay(postgres_url) as relay:
+        relay.cut()
+        database = PostgresDatabase(relay.url, postgres_schema)
+        server = ServerProcess(tmp_path, **database.settings, STARTUP_WAIT_SECONDS="600")
+        starting = asyncio.create_task(server.start())
+        await asyncio.wait({starting}, timeout=0)
+        await server.wait_for_log("service.waiting")
+        os.kill(server.pid, signal.SIGTERM)
+        with pytest.raises(ServerDied):
+            await starting
+        assert not any("Traceback" in line for line in server.output)
+
+
+async def test_a_start_gives_up_after_its_time(tmp_path: Path, postgres_url: str) -> None:
+    environ = {"API_KEY": API_KEY, "HOST": "127.0.0.1", "PORT": "0", "LOG_FORMAT": "json"}
+    with Relay(postgres_url) as relay:
+        relay.cut()
+        environ |= {"DATABASE_URL": relay.url, "STARTUP_WAIT_SECONDS": "0.7"}
+        finished: Finished = await run_command("serve", directory=tmp_path, **environ)
+    assert finished.status == 1
+    *logs, line = finished.errors.splitlines()
+    assert [json.loads(each)["event"] for each in logs] == ["store.waiting", "service.waiting"]
+    assert "is it running" in line
 
 
 @on_postgresql
@@ -59,9 +128,15 @@ async def test_several_servers_start_on_an_empty_database_at_once(
         await asyncio.gather(*(server.kill() for server in servers))
 
 
-async def refusal(directory: Path, url: str) -> str:
+async def refusal(directory: Path, url: str, **settings: str) -> str:
     """The line in which the server refuses this database."""
-    environ = {"API_KEY": API_KEY, "HOST": "127.0.0.1", "PORT": "0", "DATABASE_URL": url}
+    environ = {
+        "API_KEY": API_KEY,
+        "HOST": "127.0.0.1",
+        "PORT": "0",
+        "DATABASE_URL": url,
+        **settings,
+    }
     async with asyncio.timeout(START_SECONDS):
         finished: Finished = await run_command("serve", directory=directory, **environ)
     assert finished.status == 1

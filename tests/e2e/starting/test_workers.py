@@ -210,6 +210,7 @@ async def test_a_database_that_is_away_is_reported_once(tmp_path: Path) -> None:
         directory=tmp_path,
         API_KEY=API_KEY,
         DATABASE_URL=url,
+        STARTUP_WAIT_SECONDS="0",
         LOG_FORMAT="json",
     )
     assert (finished.status, finished.output) == (1, "")

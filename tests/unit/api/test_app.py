@@ -166,7 +166,8 @@ class TestFailures:
         api = await self.bench(StoreUnavailable("the disk is full"))
         with structlog.testing.capture_logs() as logs:
             reply = await api.create()
-        assert reply.error == (500, 1, "the disk is full")
+        assert reply.error == (503, 1, "the disk is full")
+        assert reply.headers["retry-after"] == "2"
         assert [entry["event"] for entry in logs] == ["api.unavailable"]
 
     async def test_no_answer_is_sent_after_a_disconnect(self, api: ApiBench) -> None:

@@ -59,7 +59,7 @@ def _member_rows(schema: Json, prefix: str, given_by_client: bool = True) -> str
     """A row per member. Members of inner objects follow their owner under a dotted name."""
     rows = []
     resolved = _resolved(schema)
-    for name, member in resolved["properties"].items():
+    for name, member in resolved.get("properties", {}).items():
         required = given_by_client and name in resolved["required"]
         rows.append(_row(prefix + name, member, {"required": required}))
         for option in _options(member):

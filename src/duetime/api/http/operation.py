@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 from starlette.types import Receive, Scope
 
-from duetime.api.http.answers import Answer
+from duetime.api.http.answers import RETRY_AFTER_SECONDS, Answer
 
 Json = Mapping[str, object]
 Examples = Mapping[str, object]
@@ -24,6 +24,14 @@ class Tag(Struct, frozen=True):
     name: str
     description: str
 
+
+RETRY_HEADER: Json = {
+    "Retry-After": {
+        "description": "Seconds after which the request may be sent again.",
+        "required": True,
+        "schema": {"type": "integer", "example": RETRY_AFTER_SECONDS},
+    }
+}
 
 SERVICE = Tag("Service", "The state of the service itself.")
 

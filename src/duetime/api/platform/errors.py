@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from duetime.api.http.answers import Answer
+from duetime.api.http.answers import RETRY_LATER, Answer
 from duetime.api.platform.envelope import Code, answer
 from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable
 
@@ -19,7 +19,8 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.TIMER_NOT_PENDING: (400, Code.VALIDATION),
     ErrorKind.TIMER_NOT_FAILED: (400, Code.VALIDATION),
     ErrorKind.TIMER_CONFLICT: (409, Code.VALIDATION),
-    ErrorKind.UNAVAILABLE: (500, Code.UNEXPECTED),
+    ErrorKind.UNREADABLE: (500, Code.UNEXPECTED),
+    ErrorKind.UNAVAILABLE: (503, Code.UNEXPECTED),
 }
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
@@ -35,7 +36,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
                 "api.unavailable", path=scope["path"], reason=error.message
             )
         message = error.public_message if isinstance(error, StoreUnavailable) else error.message
-        return answer(status, code, message, None)
+        return answer(status, code, message, None, RETRY_LATER if status == 503 else ())
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )

@@ -154,3 +154,7 @@ DEGRADED = {
         },
     },
 }
+
+ALIVE = {"code": 0, "message": "alive", "data": None}
+READY = {"code": 0, "message": "ready", "data": None}
+NOT_READY = {"code": 1, "message": "the store does not answer", "data": None}

@@ -10,6 +10,7 @@ from functools import partial
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.host import HOST_HEADER, is_host
+from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.platform.errors import error_answer
 from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.routes import CREATE_TIMER
@@ -32,9 +33,17 @@ _LOGGED_AS = {"method": CREATE_TIMER.method, "path": CREATE_TIMER.path}
 class FastCreate:
     """Handles `POST /timers` with the right key and a body of known, moderate length."""
 
-    def __init__(self, service: TimerService, guard: ApiKeyGuard, *, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        service: TimerService,
+        guard: ApiKeyGuard,
+        lifecycle: Lifecycle,
+        *,
+        max_body_bytes: int,
+    ) -> None:
         self._service = service
         self._guard = guard
+        self._lifecycle = lifecycle
         self._largest_body = min(max_body_bytes, _LARGEST_PLAIN_BODY)
         self._tasks: set[asyncio.Task[CreateResult]] = set()
 
@@ -53,6 +62,8 @@ class FastCreate:
             elif name in _NOT_PLAIN:
                 return False
         if not 0 < length <= self._largest_body or host is None or not is_host(host):
+            return False
+        if not self._lifecycle.is_started:
             return False
         try:
             self._guard.check(headers)

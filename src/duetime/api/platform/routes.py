@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from duetime.api.http.operation import (
+    RETRY_HEADER,
     SERVICE,
     Body,
     Callback,
@@ -18,6 +19,7 @@ from duetime.api.http.operation import (
 from duetime.api.platform import examples
 from duetime.api.platform.envelope import Code
 from duetime.api.platform.health import Health
+from duetime.api.platform.probes import Probes
 from duetime.api.platform.query import PARAMETERS
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.platform.types import (
@@ -26,6 +28,7 @@ from duetime.api.platform.types import (
     CreateTimerBody,
     Error,
     HealthStatusEnvelope,
+    ProbeEnvelope,
     TimerDetailEnvelope,
     TimerListEnvelope,
     TimerSummaryEnvelope,
@@ -69,8 +72,19 @@ _UNAUTHORIZED = _failure(
     "missing or invalid X-API-Key",
 )
 _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer not found")
-_INTERNAL = _failure(
-    "500", "The service could not do its work now.", Code.UNEXPECTED, "internal error"
+_INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
+_UNAVAILABLE = Response(
+    "503",
+    "The store is not available now. The request may be sent again.",
+    Error,
+    {
+        "Error": {
+            "code": int(Code.UNEXPECTED),
+            "message": "the database is not available, try again later",
+            "data": None,
+        }
+    },
+    headers=RETRY_HEADER,
 )
 
 
@@ -82,7 +96,7 @@ def _failures_of_one(message: str) -> tuple[Response, ...]:
         Code.VALIDATION,
         message,
     )
-    return invalid, _UNAUTHORIZED, _NOT_FOUND, _INTERNAL
+    return invalid, _UNAUTHORIZED, _NOT_FOUND, _INTERNAL, _UNAVAILABLE
 
 
 _CALLBACK = Callback(
@@ -148,6 +162,7 @@ CREATE_TIMER = Operation(
             f"callback.payload must be at most {DEFAULT_MAX_PAYLOAD_BYTES} bytes of JSON",
         ),
         _INTERNAL,
+        _UNAVAILABLE,
     ),
     callback=_CALLBACK,
 )
@@ -172,6 +187,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
             ),
             _UNAUTHORIZED,
             _INTERNAL,
+            _UNAVAILABLE,
         ),
     ),
     Operation(
@@ -225,6 +241,42 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
     ),
 )
 
+_PROBES: tuple[Operation[Probes], ...] = (
+    Operation(
+        id="alive",
+        method="GET",
+        path="/livez",
+        handler=Probes.alive,
+        needs_key=False,
+        tag=SERVICE,
+        summary="Whether the process works",
+        description="Needs no key, and does not ask the store: a process whose store is away need "
+        "not be restarted.",
+        responses=(_success("200", "The process works.", ProbeEnvelope, examples.ALIVE),),
+    ),
+    Operation(
+        id="ready",
+        method="GET",
+        path="/readyz",
+        handler=Probes.ready,
+        needs_key=False,
+        tag=SERVICE,
+        summary="Whether the process should get requests",
+        description="Needs no key. The store is asked at most once a second.",
+        responses=(
+            _success("200", "The service takes requests.", ProbeEnvelope, examples.READY),
+            Response(
+                "503",
+                "The service starts or stops, the store does not answer, or the engine does not "
+                "run.",
+                ProbeEnvelope,
+                {"The store is away": examples.NOT_READY},
+                headers=RETRY_HEADER,
+            ),
+        ),
+    ),
+)
+
 _HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
     Operation(
         id="health",
@@ -248,4 +300,7 @@ _HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
 )
 
 PLATFORM: tuple[OperationGroup[Any], ...] = (OperationGroup(PlatformTimers, _TIMER_OPERATIONS),)
-HEALTH: tuple[OperationGroup[Any], ...] = (OperationGroup(Health, _HEALTH_OPERATIONS),)
+HEALTH: tuple[OperationGroup[Any], ...] = (
+    OperationGroup(Probes, _PROBES),
+    OperationGroup(Health, _HEALTH_OPERATIONS),
+)

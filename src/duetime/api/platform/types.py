@@ -342,4 +342,5 @@ CanceledTimerEnvelope = _envelope("CanceledTimerEnvelope", CanceledTimer, {"cons
 TimerDetailEnvelope = _envelope("TimerDetailEnvelope", TimerDetail, {"const": 0})
 TimerListEnvelope = _envelope("TimerListEnvelope", TimerList, {"const": 0})
 HealthStatusEnvelope = _envelope("HealthStatusEnvelope", HealthStatus, {"enum": [0, 1]})
+ProbeEnvelope = _envelope("ProbeEnvelope", None, {"enum": [0, 1]})
 Error = _envelope("Error", None, {"enum": [1, 2, 3, 4]})

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from msgspec import json
 
-from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.answers import JSON_TYPE, RETRY_LATER, Answer, Headers
 from duetime.api.http.decoding import InvalidRequest
 from duetime.api.v1.answer_types import Details, ErrorAnswer, ItemError
 from duetime.domain.errors import (
@@ -34,7 +34,8 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.OPERATION_NOT_FOUND: (404, "OPERATION_NOT_FOUND"),
     ErrorKind.OPERATION_NOT_RUNNING: (409, "OPERATION_NOT_RUNNING"),
     ErrorKind.TOO_MANY_OPERATIONS: (429, "TOO_MANY_OPERATIONS"),
-    ErrorKind.UNAVAILABLE: (500, "INTERNAL_ERROR"),
+    ErrorKind.UNREADABLE: (500, "INTERNAL_ERROR"),
+    ErrorKind.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
 }
 
 ERRORS = dict.fromkeys(
@@ -67,7 +68,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     if status >= 500:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
     item = item_error(error)
-    return refusal(status, item.error, item.message, now, item.details)
+    headers = RETRY_LATER if status == 503 else ()
+    return refusal(status, item.error, item.message, now, item.details, headers)
 
 
 def refusal(

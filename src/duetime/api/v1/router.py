@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
+from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, Operation
 from duetime.api.http.query import parameters
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path, refusal
@@ -32,10 +33,17 @@ class RouterV1:
     operation does not read is refused, so that `?dryRun=true` is never silently ignored.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], guard: ApiKeyGuard, clock: Clock) -> None:
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        guard: ApiKeyGuard,
+        clock: Clock,
+        lifecycle: Lifecycle,
+    ) -> None:
         self.operations = tuple(each.operation for each in endpoints)
         self._guard = guard
         self._clock = clock
+        self._lifecycle = lifecycle
         self._exact: dict[bytes, _Methods] = {}
         self._patterns: dict[re.Pattern[bytes], _Methods] = {}
         for endpoint in endpoints:
@@ -59,6 +67,7 @@ class RouterV1:
             return method_not_allowed(methods, self._clock.now())
         if endpoint.operation.needs_key:
             self._guard.check(scope["headers"])
+            self._lifecycle.check_started()
         if not endpoint.operation.reads_query:
             parameters(scope["query_string"], _NO_PARAMETERS)
         return await endpoint.handle(scope, receive)

@@ -1,8 +1,10 @@
 """Errors of the driver as errors of the store."""
 
+import ssl
+
 import asyncpg
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import StoreUnavailable, StoreUnreachable
 from duetime.stores.postgres.options import PostgresOptions
 
 # SQLSTATEs, and classes of them, for which the statement is not at fault: the connection, the
@@ -27,6 +29,9 @@ _NOT_NOW_EITHER = {
     _LOCK_NOT_AVAILABLE,
 }
 
+# States of a server that starts, stops or has no connection left, and of lost connections.
+_PASSING = (_CONNECTION_LOST, "53300", "57P01", "57P02", "57P03")
+
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -38,15 +43,25 @@ DRIVER_ERRORS = (
 
 
 def store_error(error: Exception, options: PostgresOptions) -> Exception:
-    """`StoreUnavailable` if a retry or an operator can help; otherwise the error itself, which is a
-    fault in Duetime's code, even if PostgreSQL found it."""
+    """`StoreUnavailable` if a retry or an operator can help, `StoreUnreachable` if time alone may
+    help; otherwise the error itself, which is a fault in Duetime's code, even if PostgreSQL found
+    it."""
     problem = _problem(error)
     if problem is None:
         return error
-    return StoreUnavailable(
+    kind = StoreUnreachable if _may_pass(error) else StoreUnavailable
+    return kind(
         f"PostgreSQL ({options.place}): {problem}",
         public_message="the database is not available, try again later",
     )
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(_PASSING)
+    if isinstance(error, asyncpg.InternalClientError | TimeoutError):
+        return True
+    return isinstance(error, OSError) and not isinstance(error, ssl.SSLError | PermissionError)
 
 
 def _problem(error: Exception) -> str | None:

@@ -1,8 +1,9 @@
 """The responses that operations of the v1 API have in common, each with an example."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from duetime.api.http.operation import Examples, Response
+from duetime.api.http.operation import RETRY_HEADER, Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
@@ -139,8 +140,15 @@ TOO_MANY_OPERATIONS = _failure(
     "TOO_MANY_OPERATIONS",
     f"{MAX_RUNNING_OPERATIONS} operations are running: wait until one has ended, or abort one",
 )
-_INTERNAL = _failure(
-    "500", "The service could not do its work now.", "INTERNAL_ERROR", "internal error"
+_INTERNAL = _failure("500", "An unexpected error.", "INTERNAL_ERROR", "internal error")
+_UNAVAILABLE = replace(
+    _failure(
+        "503",
+        "The store is not available now. The request may be sent again.",
+        "SERVICE_UNAVAILABLE",
+        "the database is not available, try again later",
+    ),
+    headers=RETRY_HEADER,
 )
 
 
@@ -150,5 +158,5 @@ def ok(description: str, schema: type[Struct], examples: Examples) -> Response:
 
 def with_failures(success: Response, *own: Response) -> tuple[Response, ...]:
     """The responses of an operation, with the failures that every operation has."""
-    ordered = sorted((*own, _UNAUTHORIZED, _INTERNAL), key=lambda each: each.status)
+    ordered = sorted((*own, _UNAUTHORIZED, _INTERNAL, _UNAVAILABLE), key=lambda each: each.status)
     return success, *ordered
