@@ -275,7 +275,10 @@ def _destination(
     timeout_ms = _callback_timeout_ms(settings)
     destinations: dict[type[Callback], Destination] = {
         HttpCallback: HttpDestination(
-            HttpClient(max_connections=budget.callbacks), clock, timeout_ms
+            HttpClient(max_connections=budget.callbacks),
+            clock,
+            timeout_ms,
+            kept_answer_bytes=settings.kept_answer_bytes,
         )
     }
     if nats is not None:

@@ -91,8 +91,6 @@ def read_answer(
 
 
 def _decode(answer: HttpAnswer) -> _Answer:
-    # The answer is described, not quoted: a client that may create timers could otherwise read
-    # from endpoints that it has no access to.
     if answer.body_truncated:
         raise _no_decision(f"it is longer than {len(answer.body)} bytes")
     if not answer.body:
@@ -142,9 +140,14 @@ def _reason(said: _Answer) -> str:
     for member in (said.message, said.error):
         text = None if member is UNSET else _text(member)
         if text and not text.isspace():
-            line = "".join(c if c.isprintable() else " " for c in text[:MAX_REASON_CHARACTERS])
-            return f": {line}" if len(text) <= MAX_REASON_CHARACTERS else f": {line[:-1]}…"
+            return f": {one_line(text)}"
     return ""
+
+
+def one_line(text: str) -> str:
+    """The beginning of the text as one short line of printable characters."""
+    line = "".join(c if c.isprintable() else " " for c in text[:MAX_REASON_CHARACTERS])
+    return line.strip() if len(text) <= MAX_REASON_CHARACTERS else f"{line[:-1]}…"
 
 
 def _text(member: Raw) -> str | None:

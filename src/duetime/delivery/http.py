@@ -5,9 +5,10 @@ from functools import lru_cache
 from typing import assert_never
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from duetime import __version__
-from duetime.delivery.answer_protocol import format_request, read_answer
+from duetime.delivery.answer_protocol import format_request, one_line, read_answer
 from duetime.delivery.callback_headers import check_headers
 from duetime.delivery.http_client import (
     RESERVED_HEADERS,
@@ -20,6 +21,7 @@ from duetime.delivery.http_client import (
     parse_target,
 )
 from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
+from duetime.domain.defaults import DEFAULT_KEPT_ANSWER_BYTES
 from duetime.domain.errors import InvalidInput, LocalShortage
 from duetime.domain.instants import (
     MICROSECONDS_PER_MS,
@@ -53,10 +55,18 @@ class HttpDestination:
     Redirects are not followed: they fail the attempt, so that the client learns of the new URL.
     """
 
-    def __init__(self, client: HttpClient, clock: Clock, default_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        clock: Clock,
+        default_timeout_ms: int,
+        *,
+        kept_answer_bytes: int = DEFAULT_KEPT_ANSWER_BYTES,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms
+        self._kept_answer_bytes = kept_answer_bytes
 
     def check(self, callback: Callback) -> None:
         assert isinstance(callback, HttpCallback)
@@ -92,7 +102,10 @@ class HttpDestination:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         except DeliveryFailure as failure:
             return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
-        return _outcome(callback.protocol, answer, sent_at, self._clock.now())
+        outcome = _outcome(callback.protocol, answer, sent_at, self._clock.now())
+        if isinstance(outcome, Failed) and self._kept_answer_bytes and answer.body:
+            return _with_answer(outcome, answer, self._kept_answer_bytes)
+        return outcome
 
     async def close(self) -> None:
         await self._client.close()
@@ -155,6 +168,19 @@ def _outcome(
         retry_after_ms=retry_after_ms,
         blames_endpoint=status >= 500 or status in _ASKS_FOR_PATIENCE,
     )
+
+
+def _with_answer(outcome: Failed, answer: HttpAnswer, kept_bytes: int) -> Failed:
+    """The outcome with the beginning of the answer, and with its first words in the error."""
+    # Cutting may leave a part of a character at the end, which is dropped.
+    kept = answer.body[:kept_bytes].decode(errors="ignore")
+    kept = kept.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if answer.status < 400 or kept.lstrip().startswith("<"):
+        # The error says already what is wrong with a success, and markup explains little in a line.
+        return replace(outcome, answer=kept or None)
+    words = one_line(kept)
+    error = f"{outcome.error}: {words}" if words else outcome.error
+    return replace(outcome, answer=kept or None, error=error)
 
 
 def _retry_after_ms(answer: HttpAnswer, now: Instant) -> int | None:

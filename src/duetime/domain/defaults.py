@@ -15,3 +15,6 @@ DEFAULT_MAX_PAYLOAD_BYTES = 262_144
 
 DEFAULT_CALLBACK_TIMEOUT_MS = 30_000
 """Time that an attempt may take."""
+
+DEFAULT_KEPT_ANSWER_BYTES = 1_024
+"""Size of the part of a failing answer that is kept with its attempt."""

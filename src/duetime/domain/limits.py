@@ -42,6 +42,9 @@ MAX_HEADER_BYTES = 16_384
 MAX_ANSWER_BYTES = 65_536
 """Size of an answer to a callback; the rest of a longer one is not kept."""
 
+MAX_KEPT_ANSWER_BYTES = 4_096
+"""Size of the part of a failing answer that is kept with its attempt."""
+
 MAX_REASON_CHARACTERS = 200
 """Length of the endpoint's own words in a timer's last error."""
 

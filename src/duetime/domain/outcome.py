@@ -42,7 +42,8 @@ class Rescheduled(Struct, frozen=True, kw_only=True):
 class Failed(Struct, frozen=True, kw_only=True):
     """The endpoint refused, did not answer in time, or could not be reached.
 
-    `error` is for people. `retry_after_ms` is the delay that the endpoint asked for, if any.
+    `error` is for people, and `answer` is the beginning of what the endpoint said, if it said
+    something that is to be kept. `retry_after_ms` is the delay that the endpoint asked for, if any.
     `blames_endpoint` is False when the endpoint is evidently alive and refuses only this timer:
     then its other timers are not affected. `is_away` is True when it is known that they would
     fail now as well.
@@ -52,6 +53,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     sent_at: Instant
     answered_at: Instant
     error: str
+    answer: str | None = None
     retry_after_ms: int | None = None
     blames_endpoint: bool = True
     is_away: bool = False

@@ -44,7 +44,8 @@ _OUTCOMES: dict[str | None, AttemptOutcome] = {outcome.value: outcome for outcom
 
 
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One try to deliver. `error` is absent when it was completed or rescheduled.
+    """One try to deliver. `error` is absent when it was completed or rescheduled. `answer` is the
+    beginning of an answer that was a failure.
 
     An attempt whose service ended before the answer was recorded has neither `sent_at` nor
     `answered_at`. `outcome` is derived from the error if `recorded_outcome` is absent or a word of
@@ -58,6 +59,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answered_at: Instant | None = None
     recorded_outcome: str | None = field(default=None, name="outcome")
     error: str | None = None
+    answer: str | None = None
 
     @property
     def outcome(self) -> AttemptOutcome:

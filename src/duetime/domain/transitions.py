@@ -273,6 +273,7 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
         answered_at=outcome.answered_at,
         recorded_outcome=outcome.kind,
         error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
+        answer=outcome.answer if isinstance(outcome, Failed) else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import get_args
 
 from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
+    DEFAULT_KEPT_ANSWER_BYTES,
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_PAYLOAD_BYTES,
     DEFAULT_MIN_DELAY_SECONDS,
@@ -14,6 +15,7 @@ from duetime.domain.defaults import (
 )
 from duetime.domain.limits import (
     MAX_CALLBACK_TIMEOUT_MS,
+    MAX_KEPT_ANSWER_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_PORT,
     MAX_RETENTION_DAYS,
@@ -145,6 +147,14 @@ class Settings:
         f"{DEFAULT_CALLBACK_TIMEOUT_MS / 1_000:g}",
         "seconds",
         "Time that a callback may take in all before it counts as failed.",
+    )
+    kept_answer_bytes: int = setting(
+        "Delivery",
+        whole_number(0, MAX_KEPT_ANSWER_BYTES),
+        str(DEFAULT_KEPT_ANSWER_BYTES),
+        "bytes",
+        "Bytes of a failing answer's body that are kept with the attempt and shown to everyone who "
+        "may read the timer; 0 = none.",
     )
     shutdown_grace_seconds: float = setting(
         "Delivery",

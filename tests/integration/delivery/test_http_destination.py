@@ -6,11 +6,12 @@ import pytest
 from msgspec import UNSET, Raw
 
 from duetime.delivery.http import HttpDestination
+from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import CallbackProtocol, HttpCallback, Payload
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
-from duetime.testing.virtual_clock import START_AT
+from duetime.testing.virtual_clock import START_AT, VirtualClock
 from tests.integration.delivery.http_client.servers import (
     Peer,
     answer_each_with,
@@ -102,8 +103,8 @@ async def test_the_protocol_decides_the_body_and_not_the_headers(
         (204, b"", None, "HTTP 204" + NOT_200),
         (299, b'{"ok":true}', None, "HTTP 299" + NOT_200),
         (302, b'{"ok":true}', "HTTP 302", "HTTP 302"),
-        (404, b'{"ok":true}', "HTTP 404", "HTTP 404"),
-        (500, b'{"ok":true}', "HTTP 500", "HTTP 500"),
+        (404, b'{"ok":true}', 'HTTP 404: {"ok":true}', 'HTTP 404: {"ok":true}'),
+        (500, b"", "HTTP 500", "HTTP 500"),
     ],
 )
 async def test_one_answer_means_different_things_in_the_two_protocols(
@@ -122,6 +123,45 @@ async def test_one_answer_means_different_things_in_the_two_protocols(
                 assert isinstance(outcome, Failed)
                 assert outcome.error == error
                 assert outcome.blames_endpoint is (status >= 500)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "answer", "error"),
+    [
+        (503, b"  the queue\nis full\n", "  the queue\nis full\n", "HTTP 503: the queue is full"),
+        (500, b" <html>oops</html>", " <html>oops</html>", "HTTP 500"),
+        (500, b"a\0b\xff", "a\ufffdb", "HTTP 500: a\ufffdb"),
+        (400, b"x" * 2_000, "x" * 1_024, "HTTP 400: " + "x" * 199 + "\N{HORIZONTAL ELLIPSIS}"),
+        (400, b"x" * 1_023 + "ä".encode(), "x" * 1_023, None),
+        (302, b"moved", "moved", "HTTP 302"),
+        (500, b"", None, "HTTP 500"),
+        (500, b"\xff", None, "HTTP 500"),
+    ],
+)
+async def test_the_beginning_of_a_failing_answer_is_kept(
+    destination: HttpDestination, status: int, body: bytes, answer: str | None, error: str | None
+) -> None:
+    async with serve(answer_each_with(raw_answer(status, body))) as server:
+        outcome = await deliver(destination, server.url(), STATUS)
+    assert isinstance(outcome, Failed)
+    assert outcome.answer == answer
+    assert error is None or outcome.error == error
+
+
+async def test_an_answer_that_decides_nothing_is_kept(destination: HttpDestination) -> None:
+    async with serve(answer_each_with(raw_answer(200, b"OK"))) as server:
+        outcome = await deliver(destination, server.url(), ANSWER)
+    assert isinstance(outcome, Failed)
+    assert outcome.answer == "OK"
+
+
+async def test_nothing_of_an_answer_is_kept_when_that_is_turned_off() -> None:
+    destination = HttpDestination(HttpClient(), VirtualClock(), 5_000, kept_answer_bytes=0)
+    async with serve(answer_each_with(raw_answer(500, b"secret"))) as server:
+        outcome = await deliver(destination, server.url(), STATUS)
+    assert isinstance(outcome, Failed)
+    assert (outcome.answer, outcome.error) == (None, "HTTP 500")
+    await destination.close()
 
 
 async def test_the_endpoint_may_reschedule_the_timer(destination: HttpDestination) -> None:

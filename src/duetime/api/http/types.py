@@ -43,6 +43,10 @@ HeaderValue = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[\u0009\u0020-\u007e\u0080-\u00ff]*$"})
 ]
 StatusText = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
+AnswerText = Annotated[
+    str | None,
+    Meta(description="The beginning of the body of an answer that was a failure."),
+]
 OutcomeText = Annotated[
     str,
     Meta(

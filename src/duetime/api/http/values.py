@@ -86,7 +86,7 @@ def instant_or_none(instant: Instant | None) -> str | None:
 
 def attempt_members(
     attempt: Attempt,
-) -> tuple[int, str, str, str | None, str | None, AttemptOutcome, str | None]:
+) -> tuple[int, str, str, str | None, str | None, AttemptOutcome, str | None, str | None]:
     """The members of an `AttemptAnswer` of either API."""
     return (
         attempt.number,
@@ -96,6 +96,7 @@ def attempt_members(
         instant_or_none(attempt.answered_at),
         attempt.outcome,
         attempt.error,
+        attempt.answer,
     )
 
 

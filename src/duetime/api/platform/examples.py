@@ -99,6 +99,7 @@ DETAIL = {
                 "answered_at": "2030-01-01T12:00:00.131Z",
                 "outcome": "completed",
                 "error": None,
+                "answer": None,
             }
         ],
     },

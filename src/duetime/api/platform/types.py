@@ -13,6 +13,7 @@ from duetime.api.http.types import (
     HTTP_URL,
     INSTANT,
     KEY_TEXT,
+    AnswerText,
     BackoffMultiplier,
     DurationText,
     ExecuteIn,
@@ -241,6 +242,7 @@ class AttemptAnswer(Struct, frozen=True):
     answered_at: InstantText | None
     outcome: OutcomeText
     error: str | None
+    answer: AnswerText
 
 
 class TimerDetail(Struct, frozen=True):

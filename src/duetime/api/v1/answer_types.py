@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duetime.api.http.types import DurationText, InstantText, OutcomeText, StatusText
+from duetime.api.http.types import AnswerText, DurationText, InstantText, OutcomeText, StatusText
 from duetime.domain.limits import MAX_IMPORT_ERRORS
 
 EXISTENCE_HEADER = "Timer-Existence"
@@ -33,6 +33,7 @@ class AttemptAnswer(Struct, frozen=True, rename="camel", gc=False):
     answered_at: InstantText | None
     outcome: OutcomeText
     error: str | None
+    answer: AnswerText
 
 
 class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):

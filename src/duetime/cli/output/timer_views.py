@@ -48,6 +48,7 @@ def print_timer(headline: str, data: object) -> None:
     if attempts:
         console().print()
         print_table(_ATTEMPT_HEADINGS, [_attempt_row(attempt) for attempt in attempts])
+        _print_last_answer(attempts[-1])
 
 
 def print_health(headline: str, url: str, data: object) -> None:
@@ -137,6 +138,15 @@ def _retry_policy(value: object) -> Text:
         f"each wait {multiplier} times the last and at most {shown['max_interval']}, "
         f"until {shown['max_retry_attempts_duration']} after the first attempt"
     )
+
+
+def _print_last_answer(attempt: TimerData) -> None:
+    """The receiver's own words about the last attempt, line by line."""
+    answer = attempt.get("answer")
+    if isinstance(answer, str) and answer.strip():
+        print(f"\nanswer of attempt {printable(str(attempt.get('number')))}:")
+        for line in answer.strip().splitlines():
+            print(f"  {printable(line)}")
 
 
 def _attempt_row(attempt: TimerData) -> list[Text]:

@@ -166,6 +166,7 @@ class TestGet:
                 "answered_at": "2030-01-01T00:00:10.120Z",
                 "outcome": "failed",
                 "error": "HTTP 500",
+                "answer": None,
             },
             {
                 "number": 2,
@@ -175,6 +176,7 @@ class TestGet:
                 "answered_at": "2030-01-01T00:00:11.240Z",
                 "outcome": "completed",
                 "error": None,
+                "answer": None,
             },
         ]
 

@@ -88,6 +88,13 @@ def test_attempts_show_their_outcome(piped: Show, members: dict[str, object], sh
     assert last == f"1\t2030-01-01T12:00:00Z\t-\t-\t{shown}"
 
 
+def test_the_last_answer_is_shown_line_by_line(piped: Show) -> None:
+    (attempt,) = _attempts()[:1]
+    answered = {**attempt, "outcome": "failed", "error": "HTTP 503", "answer": "down\n\x1b[1mnow\n"}
+    lines = piped(timer(attempts=[answered])).splitlines()
+    assert lines[-3:] == ["answer of attempt 1:", "  down", r"  \x1b[1mnow"]
+
+
 def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     lines = piped(timer()).splitlines()
     assert "callback.url: https://api.example.com/webhook" in lines

@@ -61,7 +61,8 @@ FAILED_TIMER = {
             "sentAt": "2030-01-01T12:00:00.001Z",
             "answeredAt": "2030-01-01T12:00:00.131Z",
             "outcome": "failed",
-            "error": "HTTP 503",
+            "error": "HTTP 503: upstream is down",
+            "answer": "upstream is down\n",
         }
     ],
     "lastError": "HTTP 503",
