@@ -45,6 +45,8 @@ COMMANDS = {
     "migrate": _Command("store.migrate", "migrate", _STORE),
     "cluster": _Command("store.cluster", "cluster", _STORE),
     "audit": _Command("store.audit", "audit", _STORE),
+    "backup": _Command("store.backup", "backup", _STORE),
+    "restore": _Command("store.backup", "restore", _STORE),
 }
 
 

@@ -225,6 +225,10 @@ class LocalShortage(DuetimeError):
         self.resource = resource
 
 
+class CopyRefused(StoreUnavailable):
+    """A copy of a store was not made, or not put in place. The files of before are unchanged."""
+
+
 class SettingsError(DuetimeError):
     """The settings are refused, and with them the start. The message has one line per problem."""
 

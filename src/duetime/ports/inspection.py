@@ -47,6 +47,18 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     findings: Sequence[AuditFinding]
 
 
+class StoreContent(Struct, frozen=True, kw_only=True):
+    """The content of a copy of a store. `rows` has the number of each table, `overdue` counts the
+    pending timers past their instant."""
+
+    schema_version: int
+    size_bytes: int
+    rows: Mapping[str, int]
+    counts: Mapping[TimerStatus, int]
+    overdue: int
+    last_change_at: Instant | None
+
+
 class StoreInspector(Protocol):
     """Only reads; the service may run meanwhile."""
 

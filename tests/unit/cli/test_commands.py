@@ -16,7 +16,7 @@ from duetime.settings.definitions import SETTINGS
 COMMANDS = [
     *("dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"),
     *("redrive", "import", "export"),
-    *("namespaces", "endpoints", "bus", "migrate", "cluster", "audit"),
+    *("namespaces", "endpoints", "bus", "migrate", "cluster", "audit", "backup", "restore"),
 ]
 NOBODY = "http://127.0.0.1:1"
 ID = "01980000-0000-7000-8000-000000000000"

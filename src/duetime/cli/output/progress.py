@@ -20,22 +20,25 @@ _UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 class Progress(Protocol):
-    def advance(self, byte_count: int, timers: int) -> None:
-        """Add bytes, and set the number of timers so far."""
+    def advance(self, byte_count: int, timers: int | None = None) -> None:
+        """Add bytes, and set the number of timers so far, if it is known."""
 
 
 class Silence:
-    def advance(self, byte_count: int, timers: int) -> None:
+    def advance(self, byte_count: int, timers: int | None = None) -> None:
         pass
 
 
 class ProgressBar:
-    def __init__(self, display: "rich.progress.Progress", task: "rich.progress.TaskID") -> None:
+    def __init__(
+        self, verb: str, display: "rich.progress.Progress", task: "rich.progress.TaskID"
+    ) -> None:
+        self._verb = verb
         self._display = display
         self._task = task
 
-    def advance(self, byte_count: int, timers: int) -> None:
-        self._display.update(self._task, advance=byte_count, timers=timers)
+    def advance(self, byte_count: int, timers: int | None = None) -> None:
+        self._display.update(self._task, advance=byte_count, done=_done(self._verb, timers))
 
 
 class ProgressLines:
@@ -56,16 +59,17 @@ class ProgressLines:
         self._bytes = 0
         self._started_at = self._printed_at = monotonic()
 
-    def advance(self, byte_count: int, timers: int) -> None:
+    def advance(self, byte_count: int, timers: int | None = None) -> None:
         self._bytes += byte_count
         now = self._monotonic()
         if now - self._printed_at >= LINE_SECONDS:
             self._printed_at = now
             self._write(f"{self._line(timers, now - self._started_at)}\n")
 
-    def _line(self, timers: int, elapsed_seconds: float) -> str:
+    def _line(self, timers: int | None, elapsed_seconds: float) -> str:
         rate = self._bytes / elapsed_seconds
-        done = f"{self._verb} {timers:,} timers, {byte_text(self._bytes)}"
+        comma = "" if timers is None else ","
+        done = f"{_done(self._verb, timers)}{comma} {byte_text(self._bytes)}"
         if not self._total_bytes:
             return f"{done}, {byte_text(rate)}/s"
         share = min(self._bytes / self._total_bytes, 1)
@@ -74,6 +78,10 @@ class ProgressLines:
             f"{done} of {byte_text(self._total_bytes)} ({share:.0%}), "
             f"{byte_text(rate)}/s, {span(left_ms)} left"
         )
+
+
+def _done(verb: str, timers: int | None) -> str:
+    return verb if timers is None else f"{verb} {timers:,} timers"
 
 
 def byte_text(count: float) -> str:
@@ -106,8 +114,8 @@ def _bar(verb: str, total_bytes: int | None) -> Iterator[Progress]:
         progress.BarColumn(),
         progress.DownloadColumn(),
         progress.TransferSpeedColumn(),
-        progress.TextColumn(f"{verb} {{task.fields[timers]:,}} timers"),
+        progress.TextColumn("{task.fields[done]}"),
         progress.TimeRemainingColumn(),
     ]
     with progress.Progress(*columns, console=Console(stderr=True)) as display:
-        yield ProgressBar(display, display.add_task("", total=total_bytes, timers=0))
+        yield ProgressBar(verb, display, display.add_task("", total=total_bytes, done=verb))

@@ -26,6 +26,11 @@ _ADD_TO_COUNT = (
 )
 
 
+def beside(path: Path, suffix: str) -> Path:
+    """A companion of the file: its log (`-wal`), its journal, its lock."""
+    return path.with_name(path.name + suffix)
+
+
 def connect(path: Path, cache_kib: int) -> apsw.Connection:
     """A connection on which every commit is on disk when it returns (WAL, synchronous=FULL).
 

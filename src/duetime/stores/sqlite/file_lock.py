@@ -5,18 +5,21 @@ import os
 from pathlib import Path
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.stores.sqlite.connections import beside
 
 
 class FileLock:
     """A lock beside the database file, held for as long as the store is open.
 
     The lock keeps out a second process, which would claim the same timers. The operating system
-    releases the lock when the process dies, however it dies.
+    releases the lock when the process dies, however it dies. `follows_crash` says that the last
+    process died without releasing the lock itself.
     """
 
     def __init__(self, database: Path) -> None:
-        self._path = database.with_name(database.name + ".lock")
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(
+            beside(database, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -26,7 +29,9 @@ class FileLock:
                 f"{database} is in use by another duetime process (pid {holder or 'unknown'});"
                 " stop it, or use another database: one SQLite file serves one process"
             ) from error
+        self.follows_crash = bool(os.read(self._descriptor, 1))
         os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:

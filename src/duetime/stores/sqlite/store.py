@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+import structlog
 
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.errors import StoreUnavailable
@@ -37,10 +38,12 @@ from duetime.stores.sqlite.disk.checkpointer import Checkpointer
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
-from duetime.stores.sqlite.schema import migrate, schema_version
+from duetime.stores.sqlite.schema import finish_interrupted_write, migrate, schema_version
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
+
+_log = structlog.get_logger()
 
 _CREATE = BatchOperation(create_timers, is_one_statement)
 _SETTLE = BatchOperation(settle)
@@ -244,6 +247,25 @@ def _create_private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
+def _warn_of_empty_file(path: Path) -> None:
+    """A file without a byte is a new store: some installations make it beforehand. It may also be
+    what SQLite leaves of an unfinished copy."""
+    if path.exists() and not path.stat().st_size:
+        _log.warning(
+            "store.empty_file",
+            database=str(path),
+            advice="the file was empty, so this is a new store: if it was meant to be a copy,"
+            " stop and restore a backup with `duetime restore`",
+        )
+
+
+def _empty_again(path: Path, kind: type[BaseException] | None) -> None:
+    """Take back a new file that could not be opened, for instance on a full disk. The next start
+    would refuse a page without a schema as part of a copy."""
+    if kind is not None:
+        os.truncate(path, 0)
+
+
 def _open_file(path: Path, on_failure: OnFailure) -> _File:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
@@ -262,10 +284,14 @@ def _open_file(path: Path, on_failure: OnFailure) -> _File:
 def _open_all(path: Path, closing: ExitStack, on_failure: OnFailure) -> _File:
     """Open the file for every use. `closing` closes, in reverse order, all that was opened before
     an error."""
-    closing.callback(FileLock(path).release)
+    lock = FileLock(path)
+    closing.callback(lock.release)
+    _warn_of_empty_file(path)
     _create_private(path)
-    # Before anything is written: the file may be of another program.
-    schema_version(path)
+    finish_interrupted_write(path)
+    # Before anything is written: the file may be of another program, or part of a copy.
+    if not schema_version(path, after_crash=lock.follows_crash):
+        closing.push(lambda kind, *_: _empty_again(path, kind))
     # Closed after all connections: closing any descriptor of a file releases all locks that the
     # process has on it, also SQLite's.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -36,6 +36,14 @@ def test_without_a_total_there_is_no_share_or_time_left() -> None:
     assert output.lines == ["sent 50 timers, 5.0 kB, 500 B/s\n"]
 
 
+def test_without_timers_only_bytes_are_shown() -> None:
+    output = Output()
+    progress = output.progress(1_000)
+    output.seconds += 10
+    progress.advance(500)
+    assert output.lines == ["sent 500 B of 1.0 kB (50%), 50 B/s, 10 s left\n"]
+
+
 def test_a_growing_file_never_exceeds_100_percent() -> None:
     output = Output()
     progress = output.progress(1_000)

@@ -1,13 +1,13 @@
 """The configured store, for commands that open it without a server."""
 
 import os
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar, assert_never
 
 from duetime.cli.terminal import ExitCode, fail
-from duetime.domain.errors import DuetimeError, SchemaRefused, SettingsError
+from duetime.domain.errors import CopyRefused, DuetimeError, SchemaRefused, SettingsError
 from duetime.event_loop import run
 from duetime.ports.inspection import StoreInspector
 from duetime.settings import (
@@ -34,9 +34,15 @@ def store_settings(config: Path | None) -> Settings:
 
 def run_on_store(main: Coroutine[None, None, ResultT]) -> ResultT:
     """Run the coroutine. Ends the command if the store cannot be reached or used."""
-    try:
+    with ending_on_store_errors():
         return run(main)
-    except SchemaRefused as error:
+
+
+@contextmanager
+def ending_on_store_errors() -> Iterator[None]:
+    try:
+        yield
+    except (SchemaRefused, CopyRefused) as error:
         fail(error.message, ExitCode.FAILED)
     except DuetimeError as error:
         fail(error.message, ExitCode.UNREACHABLE)
