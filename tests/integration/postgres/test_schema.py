@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
@@ -63,6 +63,29 @@ async def test_a_newer_schema_is_refused(options: PostgresOptions) -> None:
             await refused
         assert caught.value.message == message
     assert await schema.check(options) == (1000, newest)
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [
+        ("DELETE FROM applied_migrations", "all entries"),
+        ("UPDATE applied_migrations SET version = 1000 WHERE version = 1", "1"),
+    ],
+)
+async def test_a_schema_whose_list_of_migrations_has_gaps_is_refused(
+    options: PostgresOptions, change: str, lacking: str
+) -> None:
+    await schema.migrate(options)
+    async with connected(options, ANY_PLAN) as connection:
+        await connection.execute(change)
+    for refused in (
+        schema.check(options),
+        schema.migrate(options),
+        PostgresStore(options).open(),
+        PostgresInspector(options).open(),
+    ):
+        with pytest.raises(SchemaRefused, match=f"not whole: .*lacks {lacking}. Restore a backup"):
+            await refused
 
 
 async def test_an_inspector_changes_nothing(options: PostgresOptions) -> None:

@@ -24,7 +24,7 @@ _VERSION_TABLES = """
                AND to_regclass($1 || '.pending_timers') IS NOT NULL,
            to_regclass($1 || '.applied_migrations') IS NOT NULL
 """
-_NEWEST_APPLIED = "SELECT max(version) FROM applied_migrations"
+_APPLIED = "SELECT array(SELECT version FROM applied_migrations)"
 
 _FIND_SCHEMA = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 _CREATE_VERSIONS = "CREATE TABLE IF NOT EXISTS applied_migrations (version integer PRIMARY KEY)"
@@ -115,9 +115,9 @@ async def check_server(connection: Connection, options: PostgresOptions) -> None
 
 
 async def stored_version(connection: Connection, options: PostgresOptions) -> int | None:
-    """The schema's version, None if there is no schema. Refuses one from before the first release:
-    its versions were numbered differently, in the table `schema_version`. Alone, a table of that
-    name may belong to another program."""
+    """The schema's version, None if there is no schema. Refuses one whose list of migrations has
+    gaps, and one from before the first release: its versions were numbered differently, in the
+    table `schema_version`. Alone, a table of that name may belong to another program."""
     tables = await connection.fetchrow(_VERSION_TABLES, f'"{options.schema}"')
     assert tables is not None
     is_from_before_first_release, has_versions = tables
@@ -129,5 +129,13 @@ async def stored_version(connection: Connection, options: PostgresOptions) -> in
         )
     if not has_versions:
         return None
-    version: int | None = await connection.fetchval(_NEWEST_APPLIED)
+    applied = await connection.fetchval(_APPLIED)
+    version: int = max(applied, default=0)
+    lacking = [number for number, _ in migrations() if number <= version and number not in applied]
+    if lacking or not applied:
+        raise SchemaRefused(
+            f"PostgreSQL ({options.place}): the schema {options.schema!r} is not whole: its table"
+            f" applied_migrations lacks {', '.join(map(str, lacking)) or 'all entries'}. Restore a"
+            " backup, or set PG_SCHEMA to another name"
+        )
     return version
