@@ -1,7 +1,7 @@
 """A store as one process sees it through a bad line: slow, away, or silent about a write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import NoReturn, TypeVar
 
@@ -22,6 +22,7 @@ from duetime.ports.store import (
     CreateRequest,
     CreateResult,
     Leases,
+    NamespaceChanges,
     Page,
     PageQuery,
     ScanQuery,
@@ -120,6 +121,12 @@ class FaultyStore:
 
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._truth.namespaces()
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        return await self._truth.find_namespaces(names)
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        return await self._truth.namespaces_changed(since)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._call(lambda: self._truth.create(requests))

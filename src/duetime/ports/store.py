@@ -1,6 +1,6 @@
 """The store: the only truth about timers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -153,6 +153,15 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     history_step: int = 1
 
 
+class NamespaceChanges(Struct, frozen=True):
+    """`mark` is for the next question; some namespaces may be answered again then. `are_all` says
+    that every namespace is among them."""
+
+    namespaces: Sequence[Namespace]
+    mark: str
+    are_all: bool
+
+
 class TimerStore(Protocol):
     """Timers, kept durably. One contract suite (`duetime.testing`) defines it in practice.
 
@@ -197,6 +206,16 @@ class TimerStore(Protocol):
 
     async def namespaces(self) -> Sequence[Namespace]:
         """All namespaces, in the order of their names by code point."""
+        ...
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        """The named namespaces that exist, in no particular order. The cost does not
+        depend on how many namespaces there are."""
+        ...
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        """The namespaces added or changed since an earlier answer of this method with the mark
+        `since`, or all of them. None asks for all. Removed namespaces are not mentioned."""
         ...
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:

@@ -163,7 +163,7 @@ class BulkRunner(BackgroundLoop):
         if self._store.capabilities.shared_by_nodes and age_seconds < 2 * REFRESH_SECONDS:
             # Other nodes do not know yet that the namespace takes no more timers.
             return False
-        if all(each.name != name for each in await self._store.namespaces()):
+        if not await self._store.find_namespaces([name]):
             return await self._write(replace(operation, status=BulkStatus.COMPLETED))
         removed = await self._remove_pending(name)
         removed += await self._store.prune(

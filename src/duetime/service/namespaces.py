@@ -23,6 +23,9 @@ from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.service.validation import check_namespace, check_typeable
 
+ADDED_AT_ONCE = 32
+"""Namespaces added side by side for the tenants of one batch of commands."""
+
 REFRESH_SECONDS = 5.0
 """Time for which a change of options on one node may go unnoticed on the others."""
 
@@ -32,6 +35,8 @@ class KnownNamespaces:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Namespace] = {}
+        self.deleting: set[str] = set()
+        """Names of those that are being deleted, and may be gone by now."""
 
     def __iter__(self) -> Iterator[Namespace]:
         return iter(self._by_name.values())
@@ -41,9 +46,18 @@ class KnownNamespaces:
 
     def add(self, namespace: Namespace) -> None:
         self._by_name[namespace.name] = namespace
+        if namespace.options.deleting:
+            self.deleting.add(namespace.name)
+        else:
+            self.deleting.discard(namespace.name)
+
+    def forget(self, name: str) -> None:
+        self._by_name.pop(name, None)
+        self.deleting.discard(name)
 
     def replace_all(self, namespaces: Iterable[Namespace]) -> None:
         self._by_name = {namespace.name: namespace for namespace in namespaces}
+        self.deleting = {each.name for each in self if each.options.deleting}
 
 
 async def _own_nothing() -> None:
@@ -54,11 +68,12 @@ class Namespaces:
     """Every namespace known here exists in the store, with these shards.
 
     Other nodes may add namespaces and change options. An unknown namespace is looked up in the
-    store, and `refresh` brings the known ones up to date.
+    store by its name, and `refresh` reads what has changed. There may be a namespace for each of
+    many tenants, so nothing that happens often reads all of them.
 
-    `own_new_shards` is called when the store has a namespace that is not known here, before the
-    first timer of that namespace is accepted: there may be new shards to own. When it fails the
-    namespace stays unknown, and the next look at the store calls it again.
+    `own_new_shards` is called when the store has a namespace with more shards than any that is
+    known here, before the first timer of that namespace is accepted. When it fails the namespace
+    stays unknown, and the next look at the store calls it again.
     """
 
     def __init__(
@@ -70,6 +85,8 @@ class Namespaces:
         self._store = store
         self._known = KnownNamespaces() if known is None else known
         self._own_new_shards = own_new_shards
+        self._owned_shards = 0
+        self._mark: str | None = None
         self._reading = asyncio.Lock()
         self._reads_begun = 0
         self._last_read = 0
@@ -85,11 +102,27 @@ class Namespaces:
         """Raises `NamespaceNotFound`."""
         namespace = self.known(name)
         if namespace is None:
-            await self.refresh()
+            await self.look_up([name])
             namespace = self.known(name)
         if namespace is None:
             raise NamespaceNotFound(name)
         return namespace
+
+    async def current(self, name: str) -> Namespace | None:
+        """The namespace as the store has it now."""
+        async with self._reading:
+            return await self._reread(name)
+
+    async def look_up(self, names: Iterable[str]) -> None:
+        """Learn of those of these namespaces that are not known here."""
+        unknown = [name for name in names if self.known(name) is None]
+        if unknown:
+            found = await self._store.find_namespaces(unknown)
+            await self._own_shards_of(found)
+            for namespace in found:
+                # One that became known meanwhile is no older.
+                if self.known(namespace.name) is None:
+                    self._known.add(namespace)
 
     async def refresh(self) -> None:
         """Learn what other nodes added and changed."""
@@ -112,8 +145,7 @@ class Namespaces:
         exists with another number of shards: its timers are spread over that number, so it stays.
         """
         async with self._reading:
-            await self._read()
-            existing = self.known(name)
+            existing = await self._reread(name)
             if existing is None:
                 new = Namespace(
                     name,
@@ -124,7 +156,8 @@ class Namespaces:
                 check_typeable(name)
                 # Another node may have been faster; then its namespace is the one to change.
                 existing = await self._store.add_namespace(new)
-                await self._read()
+                await self._own_shards_of([existing])
+                self._known.add(existing)
             if existing.options.deleting:
                 raise NamespaceDeleting(name)
             _check_shards(existing, num_shards)
@@ -139,26 +172,34 @@ class Namespaces:
         """Create the missing ones of these namespaces, for callers that need not create them
         first. The names have been checked. Raises `StoreUnavailable` while one of them is being
         deleted: it can be created again afterwards."""
-        for name in names:
-            known = self.known(name)
-            if known is not None and known.options.deleting:
+        if self._known.deleting:
+            for name in self._known.deleting.intersection(names):
                 raise StoreUnavailable(NamespaceDeleting(name).message)
         if all(self.known(name) for name in names):
             return
         async with self._reading:
-            await self._read()
+            await self.look_up(names)
             missing = [name for name in names if not self.known(name)]
-            for name in missing:
-                await self._store.add_namespace(Namespace(name, DEFAULT_SHARDS))
-            if missing:
-                await self._read()
+            for start in range(0, len(missing), ADDED_AT_ONCE):
+                await self._add_missing(missing[start : start + ADDED_AT_ONCE])
+
+    async def _add_missing(self, names: Iterable[str]) -> None:
+        """Side by side, because each is a commit of its own."""
+        added = await asyncio.gather(
+            *(self._store.add_namespace(Namespace(name, DEFAULT_SHARDS)) for name in names),
+            return_exceptions=True,
+        )
+        for each in added:
+            if isinstance(each, BaseException):
+                raise each
+            await self._own_shards_of([each])
+            self._known.add(each)
 
     async def mark_deleting(self, name: str, *, deleting: bool) -> None:
         """Refuse new timers of the namespace, or accept them again. Other nodes follow within
         `REFRESH_SECONDS`."""
         async with self._reading:
-            await self._read()
-            namespace = self.known(name)
+            namespace = await self._reread(name)
             if namespace is not None:
                 options = replace(namespace.options, deleting=deleting)
                 await self._store.change_namespace(name, options)
@@ -175,7 +216,11 @@ class Namespaces:
         _raise_problems(_problem_with(each, existing) for each in namespaces)
         _raise_problems([await self._add(each) for each in namespaces])
         async with self._reading:
-            self._known.replace_all(await self._store.namespaces())
+            changes = await self._store.namespaces_changed(None)
+            self._known.replace_all(changes.namespaces)
+            self._mark = changes.mark
+            # The engine takes all shards when it starts.
+            self._owned_shards = max((each.num_shards for each in self), default=0)
 
     async def _add(self, configured: ConfiguredNamespace) -> str | None:
         """The problem with the namespace that the store holds, if there is one."""
@@ -191,11 +236,33 @@ class Namespaces:
     async def _read(self) -> None:
         self._reads_begun += 1
         number = self._reads_begun
-        found = await self._store.namespaces()
-        if not all(self.known(namespace.name) for namespace in found):
-            await self._own_new_shards()
-        self._known.replace_all(found)
+        changes = await self._store.namespaces_changed(self._mark)
+        await self._own_shards_of(changes.namespaces)
+        if changes.are_all:
+            self._known.replace_all(changes.namespaces)
+        else:
+            for namespace in changes.namespaces:
+                self._known.add(namespace)
+            for name in list(self._known.deleting):
+                await self._reread(name)
+        self._mark = changes.mark
         self._last_read = number
+
+    async def _reread(self, name: str) -> Namespace | None:
+        """The namespace as the store has it; None if there is none."""
+        found = await self._store.find_namespaces([name])
+        await self._own_shards_of(found)
+        for namespace in found:
+            self._known.add(namespace)
+            return namespace
+        self._known.forget(name)
+        return None
+
+    async def _own_shards_of(self, namespaces: Iterable[Namespace]) -> None:
+        most = max((each.num_shards for each in namespaces), default=0)
+        if most > self._owned_shards:
+            await self._own_new_shards()
+            self._owned_shards = most
 
 
 class NamespaceRefresher(BackgroundLoop):

@@ -122,7 +122,9 @@ class TimerService:
         some may have been created, and the same call may be made again."""
         batch = self._requests.batch(news, self._clock.now())
         if batch.misses_namespaces:
-            await self._namespaces.refresh()
+            await self._namespaces.look_up(
+                {new.namespace for new in news if isinstance(new, NewTimer)}
+            )
             batch = self._requests.batch(news, self._clock.now())
         others: dict[int, CreateResult | DuetimeError] = {**batch.refused}
         for index, (request, mistimed) in batch.mistimed.items():

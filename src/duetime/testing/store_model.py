@@ -54,6 +54,9 @@ class StoreModel:
     def namespaces(self) -> list[Namespace]:
         return [self.known_namespaces[name] for name in sorted(self.known_namespaces)]
 
+    def find_namespaces(self, names: Collection[str]) -> list[Namespace]:
+        return [each for name, each in self.known_namespaces.items() if name in names]
+
     def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         results = []
         for request in requests:

@@ -1,7 +1,7 @@
 """How namespaces are created, and how nodes learn of each other's."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 import structlog
@@ -37,7 +37,7 @@ def retention(seconds: int) -> Change:
 
 
 class CountedStore(MemoryStore):
-    """Counts reads of its namespaces, and fails or waits when the test says so."""
+    """Counts reads of all its namespaces, and fails or waits when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,10 +48,17 @@ class CountedStore(MemoryStore):
 
     async def namespaces(self) -> Sequence[Namespace]:
         self.reads += 1
+        await self._answer()
+        return await super().namespaces()
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        await self._answer()
+        return await super().find_namespaces(names)
+
+    async def _answer(self) -> None:
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return await super().namespaces()
 
 
 class OvertakenStore(MemoryStore):
@@ -180,7 +187,9 @@ async def test_new_shards_are_owned_before_the_namespace_is_known() -> None:
     namespaces = Namespaces(MemoryStore(), own_new_shards=own_new_shards)
     await namespaces.add_all([ConfiguredNamespace("default")])
     assert known_when_told == []
-    await namespaces.put("a", None, unchanged)
+    await namespaces.put("as-many", None, unchanged)
+    assert known_when_told == []
+    await namespaces.put("a", 32, unchanged)
     assert known_when_told == [None]
     await namespaces.put("a", None, concurrency(1))
     await namespaces.refresh()
@@ -227,10 +236,46 @@ async def test_callers_that_wait_for_a_read_share_the_next_one() -> None:
     while store.reads == 0:
         await VirtualClock().sleep(0)
     await MemoryStore.add_namespace(store, Namespace("late"))
-    waiting = [asyncio.create_task(namespaces.named("late")) for _ in range(50)]
+    waiting = [asyncio.create_task(namespaces.refresh()) for _ in range(50)]
     store.gate.set()
     await asyncio.gather(first, *waiting)
     assert store.reads <= 2
+    assert namespaces.known("late") is not None
+
+
+async def test_a_new_tenant_costs_no_read_of_all_tenants() -> None:
+    store = CountedStore()
+    for n in range(100):
+        await store.add_namespace(Namespace(f"tenant-{n}"))
+    namespaces = Namespaces(store)
+    await namespaces.add_all([ConfiguredNamespace("default")])
+    store.reads = 0
+    for n in range(90, 200):
+        await namespaces.provide([f"tenant-{n}"])
+    await namespaces.provide([f"another-{n}" for n in range(100)])
+    await namespaces.put("by-the-API", None, concurrency(1))
+    await namespaces.put("by-the-API", None, concurrency(2))
+    await Namespaces(store).put("elsewhere", None, unchanged)
+    assert await namespaces.named("elsewhere") == Namespace("elsewhere")
+    with pytest.raises(NamespaceNotFound):
+        await namespaces.named("nowhere")
+    assert store.reads == 0
+    assert len(await store.namespaces()) == 303
+
+
+async def test_a_tenant_is_provided_again_once_it_is_deleted() -> None:
+    store = MemoryStore()
+    here, there = Namespaces(store), Namespaces(store)
+    await here.provide(["acme"])
+    await there.named("acme")
+    await here.mark_deleting("acme", deleting=True)
+    await there.refresh()
+    with pytest.raises(StoreUnavailable):
+        await there.provide(["acme"])
+    await store.remove_namespace("acme")
+    await there.refresh()
+    await there.provide(["acme"])
+    assert await store.namespaces() == [Namespace("acme")]
 
 
 class TestRefresher:

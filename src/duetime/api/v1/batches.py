@@ -121,7 +121,7 @@ class BatchCreation:
         timers = _new_timers_of(entries, policy_of)
         if unknown:
             # Members absent from a policy are the namespace's, which may be new to this node.
-            await self._namespaces.refresh()
+            await self._namespaces.look_up(unknown)
             timers = _new_timers_of(entries, policy_of)
         return await self._service.create_many(timers)
 

@@ -74,8 +74,7 @@ class NamespacesV1:
 
     async def _existing(self, scope: Scope) -> Namespace:
         name = path_text(scope, "name", "namespace")
-        await self._namespaces.refresh()
-        namespace = self._namespaces.known(name)
+        namespace = await self._namespaces.current(name)
         if namespace is None:
             raise NoSuchNamespace(name)
         return namespace

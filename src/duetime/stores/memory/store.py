@@ -1,6 +1,6 @@
 """The store and lease ports on plain Python structures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace, nlargest, nsmallest
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from duetime.ports.store import (
     DuePosition,
     Existence,
     Leases,
+    NamespaceChanges,
     OnExisting,
     Page,
     PageQuery,
@@ -81,6 +82,12 @@ class MemoryStore:
 
     async def namespaces(self) -> Sequence[Namespace]:
         return [self._namespaces[name] for name in sorted(self._namespaces)]
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        return [self._namespaces[name] for name in set(names) if name in self._namespaces]
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        return NamespaceChanges(await self.namespaces(), "", are_all=True)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return [self._create(request) for request in requests]

@@ -1,12 +1,14 @@
 """Namespaces and their options, and bulk operations on their timers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.ports.store import NamespaceChanges
 from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.tables import storable
@@ -31,6 +33,17 @@ _REMOVE = """
 """
 
 _ALL = 'SELECT name, num_shards, options FROM namespaces ORDER BY name COLLATE "C"'
+
+FIND = "SELECT name, num_shards, options FROM namespaces WHERE name = ANY ($1::text[])"
+
+# A transaction that was under way at the time of an answer may commit afterwards. The mark is the
+# oldest of these, so that the next answer has what it wrote.
+CHANGED = """
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text, name, num_shards, options
+    FROM (VALUES (1)) AS one LEFT JOIN namespaces ON changed_in >= $1::text::xid8
+"""
+
+_BEFORE_EVERYTHING = "0"
 
 _ADD_SHARDS = """
     WITH fences AS (
@@ -105,9 +118,26 @@ async def read_namespaces(connections: Connections) -> Sequence[Namespace]:
     return [_namespace_of(row) for row in await connections.fetch(_ALL)]
 
 
+async def find_namespaces(connections: Connections, names: Collection[str]) -> list[Namespace]:
+    storable_names = [name for name in names if storable(name) == name]
+    return [_namespace_of(row) for row in await connections.fetch(FIND, storable_names)]
+
+
+async def read_changes(connections: Connections, since: str | None) -> NamespaceChanges:
+    rows = await connections.fetch(CHANGED, since or _BEFORE_EVERYTHING)
+    changed = [_namespace_of(row) for _, *row in rows if row[0] is not None]
+    return NamespaceChanges(changed, rows[0][0], are_all=since is None)
+
+
 def _namespace_of(row: Row) -> Namespace:
     name, num_shards, options = row
-    return Namespace(name, num_shards, _decode_options(options))
+    return Namespace(name, num_shards, _options_of(options))
+
+
+@lru_cache(maxsize=1_000)
+def _options_of(text: str) -> NamespaceOptions:
+    """Cached, because most namespaces have the same options."""
+    return _decode_options(text)
 
 
 async def add_operation(connections: Connections, operation: BulkOperation) -> None:

@@ -1,7 +1,7 @@
 """The PostgreSQL store: the methods of the ports, each with the connection pool it uses."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
@@ -22,6 +22,7 @@ from duetime.ports.store import (
     CreateRequest,
     CreateResult,
     Leases,
+    NamespaceChanges,
     Page,
     PageQuery,
     ScanQuery,
@@ -91,6 +92,12 @@ class PostgresStore:
 
     async def namespaces(self) -> Sequence[Namespace]:
         return await namespaces.read_namespaces(self._pools.reads)
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        return await namespaces.find_namespaces(self._pools.reads, names)
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        return await namespaces.read_changes(self._pools.reads, since)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._pools.creating.create(requests)

@@ -1,5 +1,7 @@
 """Namespaces, the shards that come with them, and bulk operations on their timers."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from duetime.domain.bulk import BulkOperation
@@ -90,6 +92,11 @@ def remove_namespace(transaction: Transaction, name: str) -> bool:
 
 def read_namespaces(statements: Statements) -> list[Namespace]:
     return [_namespace(*row) for row in statements.execute(_NAMESPACES)]
+
+
+def find_namespaces(statements: Statements, names: Collection[str]) -> list[Namespace]:
+    found = [statements.first(_GET_NAMESPACE, name) for name in names]
+    return [_namespace(*row) for row in found if row is not None]
 
 
 def _namespace(name: str, num_shards: int, options: str) -> Namespace:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from duetime.ports.store import (
     CreateRequest,
     CreateResult,
     Leases,
+    NamespaceChanges,
     Page,
     PageQuery,
     ScanQuery,
@@ -89,6 +90,13 @@ class SqliteStore:
 
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._quick.run(namespaces.read_namespaces)
+
+    async def find_namespaces(self, names: Collection[str]) -> Sequence[Namespace]:
+        return await self._quick.run(partial(namespaces.find_namespaces, names=names))
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        """All of them: no other process changes any, so that nobody asks often."""
+        return NamespaceChanges(await self.namespaces(), "", are_all=True)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         new = [NewTimer.of(request) for request in requests]

@@ -170,6 +170,24 @@ class NamespacesContract:
         names = [namespace.name for namespace in await store.namespaces()]
         assert names == sorted([*NAMES, "default"])
 
+    async def test_namespaces_are_found_by_their_names(self, store: Store) -> None:
+        for name in NAMES:
+            await store.add_namespace(Namespace(name, 1))
+        found = await store.find_namespaces(["a", "default", "A", "nul\0", "\u00e9"])
+        assert sorted(each.name for each in found) == ["a", "default", "\u00e9"]
+        assert list(await store.find_namespaces([])) == []
+
+    async def test_no_change_of_a_namespace_is_missed(self, store: Store) -> None:
+        first = await store.namespaces_changed(None)
+        assert (list(first.namespaces), first.are_all) == ([DEFAULT], True)
+        orders = await store.add_namespace(Namespace("orders", 8))
+        second = await store.namespaces_changed(first.mark)
+        assert orders in second.namespaces
+        changed = await store.change_namespace("default", EVERY_OPTION)
+        third = await store.namespaces_changed(second.mark)
+        assert changed in third.namespaces
+        assert all(each in (changed, orders) for each in third.namespaces)
+
     async def test_a_change_leaves_timers_alone(self, store: Store) -> None:
         timer = make_timer(retry_policy=RetryPolicy(max_retries=1))
         await create(store, timer)
