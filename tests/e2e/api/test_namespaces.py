@@ -19,7 +19,9 @@ PATH = "/api/v1/namespaces"
 NO_TIMERS = {"pending": 0, "executing": 0, "completed": 0, "failed": 0, "canceled": 0}
 DEFAULT_POLICY = {
     "maxRetries": 3,
+    "maxAttempts": 4,
     "maxRetryAttemptsDuration": "24h",
+    "maxAttemptsDuration": "24h",
     "initialInterval": "30s",
     "backoffMultiplier": 2.0,
     "maxInterval": "10m",
@@ -91,7 +93,7 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
     assert made == {
         "name": "changed",
         "numShards": 4,
-        "retryPolicy": {**DEFAULT_POLICY, **policy},
+        "retryPolicy": {**DEFAULT_POLICY, **policy, "maxAttempts": 6},
         "retention": "7d",
         **limits,
         "counts": NO_TIMERS,
@@ -99,7 +101,12 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
     assert await put(api, "changed") == made
     changed = await put(api, "changed", retention="0s", retryPolicy={"maxAttempts": 2})
     assert changed["retention"] == "0s"
-    assert changed["retryPolicy"] == {**DEFAULT_POLICY, **policy, "maxRetries": 1}
+    assert changed["retryPolicy"] == {
+        **DEFAULT_POLICY,
+        **policy,
+        "maxRetries": 1,
+        "maxAttempts": 2,
+    }
     reset = await put(
         *(api, "changed"), retention=None, concurrency=None, maxPayloadBytes=None, retryPolicy=None
     )

@@ -54,7 +54,9 @@ async def test_create_sends_every_option(cli: Cli, receiver: CallbackReceiver) -
     assert timer["metadata"] == {"order": 7}
     assert timer["retry_policy"] == {
         "max_retries": 2,
+        "max_attempts": 3,
         "max_retry_attempts_duration": "2h",
+        "max_attempts_duration": "2h",
         "initial_interval": "1s",
         "backoff_multiplier": 1.5,
         "max_interval": "1m",

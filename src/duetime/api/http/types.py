@@ -77,7 +77,7 @@ MaxRetries = Annotated[
 MaxAttempts = Annotated[
     int | UnsetType,
     Meta(
-        description="Attempts in all: one more than the retries. Give one of the two.",
+        description="Attempts in all: one more than the retries. Both may be given if they agree.",
         extra_json_schema={"minimum": 1, "maximum": limits.MAX_RETRIES + 1},
     ),
 ]
@@ -92,8 +92,8 @@ MaxRetryDuration = Annotated[
 MaxAttemptsDuration = Annotated[
     str | UnsetType,
     Meta(
-        description="Another name for the longest time after the first attempt. Give one of the "
-        "two.",
+        description="Another name for the longest time after the first attempt. If both are given, "
+        "they must agree.",
         extra_json_schema=DURATION,
     ),
 ]

@@ -1,6 +1,6 @@
 """From values of a request to values of the domain. Errors use the platform's field names."""
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
@@ -18,8 +18,6 @@ from duetime.domain.limits import MAX_RETRIES
 from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, TimerStatus
-
-T = TypeVar("T", int, str)
 
 STATUSES = {status.label: status for status in TimerStatus}
 STATUS_LABELS = {status: status.label for status in TimerStatus}
@@ -100,11 +98,14 @@ def attempt_members(
     )
 
 
-def retry_policy_members(policy: RetryPolicy) -> tuple[int, str, str, float, str]:
+def retry_policy_members(policy: RetryPolicy) -> tuple[int, int, str, str, str, float, str]:
     """The members of a `RetryPolicyAnswer` of either API."""
+    max_duration = format_duration(policy.max_duration_ms)
     return (
         policy.max_retries,
-        format_duration(policy.max_duration_ms),
+        policy.max_retries + 1,
+        max_duration,
+        max_duration,
         format_duration(policy.initial_interval_ms),
         policy.backoff_multiplier,
         format_duration(policy.max_interval_ms),
@@ -125,14 +126,9 @@ def retry_policy_of(body: RetryPolicyMembers, policy: RetryPolicy = _DEFAULTS) -
         policy = replace(policy, max_retries=max_retries)
     if body.backoff_multiplier is not UNSET:
         policy = replace(policy, backoff_multiplier=body.backoff_multiplier)
-    max_duration = _either(
-        "max_retry_attempts_duration",
-        body.max_retry_attempts_duration,
-        "max_attempts_duration",
-        body.max_attempts_duration,
-    )
-    if max_duration is not None:
-        policy = replace(policy, max_duration_ms=_duration_ms(*max_duration))
+    max_duration_ms = _max_duration_ms(body)
+    if max_duration_ms is not UNSET:
+        policy = replace(policy, max_duration_ms=max_duration_ms)
     if body.initial_interval is not UNSET:
         initial_ms = _duration_ms("initial_interval", body.initial_interval)
         # The default longest wait gives way to a longer first one.
@@ -149,29 +145,28 @@ def retry_policy_of(body: RetryPolicyMembers, policy: RetryPolicy = _DEFAULTS) -
 
 
 def _max_retries(body: RetryPolicyMembers) -> int | UnsetType:
-    given = _either("max_retries", body.max_retries, "max_attempts", body.max_attempts)
-    if given is None:
-        return UNSET
-    name, number = given
-    if name == "max_retries":
-        return number
-    if not 1 <= number <= MAX_RETRIES + 1:
+    if body.max_attempts is UNSET:
+        return body.max_retries
+    if not 1 <= body.max_attempts <= MAX_RETRIES + 1:
         raise InvalidInput("retry_policy.max_attempts", f"must be from 1 to {MAX_RETRIES + 1}")
-    return number - 1
+    if body.max_retries is not UNSET and body.max_attempts != body.max_retries + 1:
+        problem = "and max_retries contradict each other: attempts are one more than retries"
+        raise InvalidInput("retry_policy.max_attempts", problem)
+    return body.max_attempts - 1
 
 
-def _either(
-    name: str, value: T | UnsetType, other_name: str, other: T | UnsetType
-) -> tuple[str, T] | None:
-    """The name and value of whichever of the two spellings the client used."""
-    if value is not UNSET and other is not UNSET:
-        problem = f"and {other_name} mean the same: give one of them"
-        raise InvalidInput(f"retry_policy.{name}", problem)
-    if value is not UNSET:
-        return name, value
-    if other is not UNSET:
-        return other_name, other
-    return None
+def _max_duration_ms(body: RetryPolicyMembers) -> int | UnsetType:
+    if body.max_attempts_duration is UNSET:
+        if body.max_retry_attempts_duration is UNSET:
+            return UNSET
+        return _duration_ms("max_retry_attempts_duration", body.max_retry_attempts_duration)
+    duration_ms = _duration_ms("max_attempts_duration", body.max_attempts_duration)
+    if body.max_retry_attempts_duration is not UNSET:
+        name = "max_retry_attempts_duration"
+        if _duration_ms(name, body.max_retry_attempts_duration) != duration_ms:
+            problem = f"and {name} contradict each other: they mean the same"
+            raise InvalidInput("retry_policy.max_attempts_duration", problem)
+    return duration_ms
 
 
 def _duration_ms(name: str, text: str) -> int:

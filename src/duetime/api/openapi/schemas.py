@@ -47,17 +47,6 @@ def _constrain(schemas: Schemas) -> None:
         schemas[name]["minProperties"] = count
     for name in ("V1ErrorAnswer", "V1ItemError", "V1LineError"):
         schemas[name]["properties"]["error"]["enum"] = list(ERRORS)
-    _refuse_together(
-        schemas["RetryPolicyBody"],
-        ("max_retries", "max_attempts"),
-        ("max_retry_attempts_duration", "max_attempts_duration"),
-    )
-    _refuse_together(
-        schemas["V1RetryPolicyBody"],
-        ("maxRetries", "maxAttempts"),
-        ("maxRetryAttemptsDuration", "maxAttemptsDuration"),
-    )
-
     for name, pair in (
         ("CreateTimerBody", ("execute_at", "execute_in")),
         ("V1CreateBody", ("executeAt", "executeIn")),

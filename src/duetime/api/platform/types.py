@@ -224,8 +224,12 @@ CallbackConfig = HttpCallbackConfig | NatsCallbackConfig | BusCallbackConfig
 
 
 class RetryPolicyAnswer(Struct, frozen=True):
+    """The policy with all its members, in both spellings. It may be sent back as it is."""
+
     max_retries: int
+    max_attempts: int
     max_retry_attempts_duration: DurationText
+    max_attempts_duration: DurationText
     initial_interval: DurationText
     backoff_multiplier: float
     max_interval: DurationText

@@ -14,10 +14,12 @@ Details = dict[str, str | int | list[str]]
 
 
 class RetryPolicyAnswer(Struct, frozen=True, rename="camel", gc=False):
-    """The policy with all its members."""
+    """The policy with all its members, in both spellings. It may be sent back as it is."""
 
     max_retries: int
+    max_attempts: int
     max_retry_attempts_duration: DurationText
+    max_attempts_duration: DurationText
     initial_interval: DurationText
     backoff_multiplier: float
     max_interval: DurationText

@@ -48,7 +48,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         ),
         retry_policy=retry_policy_answer(timer.retry_policy),
         callback_timeout=_duration(timeout_ms),
-        callback_timeout_seconds=timeout_ms / 1_000,
+        callback_timeout_seconds=_seconds(timeout_ms),
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(timer.updated_at),
         executed_at=instant_or_none(timer.executed_at),
@@ -70,6 +70,13 @@ def retry_policy_answer(policy: RetryPolicy | None) -> RetryPolicyAnswer | None:
 
 
 _duration = lru_cache(1_024)(format_duration)
+
+
+@lru_cache(1_024)
+def _seconds(duration_ms: int) -> int | float:
+    """Whole seconds are whole in JSON too: typed clients do not take `30.0` for an integer."""
+    seconds, rest_ms = divmod(duration_ms, 1_000)
+    return duration_ms / 1_000 if rest_ms else seconds
 
 
 def _other_type(callback: Callback) -> Literal["nats", "bus"]:

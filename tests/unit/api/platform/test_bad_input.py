@@ -126,14 +126,14 @@ BODIES: list[tuple[str, object, str]] = [
     ),
     ("no attempts", with_policy(max_attempts=0), "retry_policy.max_attempts must be from 1"),
     (
-        "both counts",
-        with_policy(max_attempts=2, max_retries=1),
-        "retry_policy.max_retries and max_attempts mean the same",
+        "counts that differ",
+        with_policy(max_attempts=2, max_retries=2),
+        "retry_policy.max_attempts and max_retries contradict each other",
     ),
     (
-        "both durations",
-        with_policy(max_attempts_duration="1h", max_retry_attempts_duration="1h"),
-        "retry_policy.max_retry_attempts_duration and max_attempts_duration mean the same",
+        "durations that differ",
+        with_policy(max_attempts_duration="1h", max_retry_attempts_duration="61m"),
+        "retry_policy.max_attempts_duration and max_retry_attempts_duration contradict each other",
     ),
     ("interval number", with_policy(initial_interval=5), "retry_policy.initial_interval must be a"),
     (

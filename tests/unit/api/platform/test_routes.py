@@ -239,11 +239,20 @@ class TestUpdate:
         assert detail["metadata"] == 1
         assert detail["retry_policy"] == {
             "max_retries": 3,
+            "max_attempts": 4,
             "max_retry_attempts_duration": "24h",
+            "max_attempts_duration": "24h",
             "initial_interval": "30s",
             "backoff_multiplier": 2.0,
             "max_interval": "10m",
         }
+
+    async def test_a_policy_can_be_written_back(self, api: ApiBench) -> None:
+        created = await api.create(retry_policy={"max_attempts": 6, "max_interval": "7m"})
+        path = f"/timers/{created.data['id']}"
+        policy = (await api.request("GET", path)).data["retry_policy"]
+        assert (await api.request("PUT", path, {"retry_policy": policy})).status == 200
+        assert (await api.request("GET", path)).data["retry_policy"] == policy
 
     async def test_null_clears_metadata_and_policy(self, api: ApiBench) -> None:
         created = await api.create(metadata=1, retry_policy={})

@@ -63,8 +63,12 @@ BODIES: list[tuple[object, str]] = [
     (create_body(retryPolicy={"maxRetries": "3"}), "retryPolicy.maxRetries must be a whole number"),
     (create_body(retryPolicy={"maxAttempts": 0}), "retryPolicy.maxAttempts must be from 1 to 101"),
     (
-        create_body(retryPolicy={"maxAttempts": 2, "maxRetries": 1}),
-        "retryPolicy.maxRetries and maxAttempts mean the same",
+        create_body(retryPolicy={"maxAttempts": 2, "maxRetries": 2}),
+        "retryPolicy.maxAttempts and maxRetries contradict each other",
+    ),
+    (
+        create_body(retryPolicy={"maxAttemptsDuration": "2h", "maxRetryAttemptsDuration": "1h"}),
+        "retryPolicy.maxAttemptsDuration and maxRetryAttemptsDuration contradict each other",
     ),
     (create_body(retryPolicy={"initialInterval": "x"}), f"retryPolicy.initialInterval {DURATION}"),
     (

@@ -37,7 +37,9 @@ async def test_a_create_returns_the_whole_timer(bench: V1Bench) -> None:
     assert timer["payload"] == {"userId": "user123"}
     assert timer["retryPolicy"] == {
         "maxRetries": 3,
+        "maxAttempts": 4,
         "maxRetryAttemptsDuration": "24h",
+        "maxAttemptsDuration": "24h",
         "initialInterval": "30s",
         "backoffMultiplier": 2.0,
         "maxInterval": "10m",
@@ -48,6 +50,16 @@ async def test_a_create_returns_the_whole_timer(bench: V1Bench) -> None:
     assert timer["attempts"] == []
     assert (timer["executedAt"], timer["lastError"]) == (None, None)
     assert await bench.timer() == timer
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"), [("30s", b"30"), ("1m", b"60"), ("1500ms", b"1.5"), ("1ms", b"0.001")]
+)
+async def test_whole_seconds_are_answered_as_an_integer(
+    bench: V1Bench, given: str, answered: bytes
+) -> None:
+    reply = await bench.create_v1(callbackTimeout=given)
+    assert b'"callbackTimeoutSeconds":%b,' % answered in reply.content
 
 
 async def test_absent_members_have_their_defaults(bench: V1Bench) -> None:
@@ -182,11 +194,24 @@ class TestRetryPolicy:
         timer = (await bench.create_v1(retryPolicy=policy)).json
         assert timer["retryPolicy"] == {
             "maxRetries": 5,
+            "maxAttempts": 6,
             "maxRetryAttemptsDuration": "1h30m",
+            "maxAttemptsDuration": "1h30m",
             "initialInterval": "500ms",
             "backoffMultiplier": 2.0,
             "maxInterval": "10m",
         }
+
+    async def test_what_is_read_can_be_written_back(self, bench: V1Bench) -> None:
+        policy = {"maxRetries": 6, "maxAttemptsDuration": "90m", "initialInterval": "500ms"}
+        before = (await bench.create_v1(retryPolicy=policy, callbackTimeoutSeconds=2.5)).json
+        members = ("retryPolicy", "callbackTimeout", "callbackTimeoutSeconds", "callbackUrl")
+        body = {member: before[member] for member in members}
+        reply = await bench.request("PUT", path_of("default", "one"), body)
+        assert reply.status == 200
+        assert {member: reply.json[member] for member in members} == body
+        again = await bench.create_v1(**body)
+        assert (again.status, again.headers["timer-existence"]) == (200, "existing")
 
     async def test_without_a_policy_the_namespaces_applies(self, bench: V1Bench) -> None:
         timer = (await bench.create_v1(namespace="small")).json

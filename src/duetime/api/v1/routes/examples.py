@@ -11,7 +11,9 @@ CURSOR = "Dqe9ewcRAAa6IKMy0ACCbXGYmQxueK57_5vV7KW1"
 
 RETRY_POLICY = {
     "maxRetries": 5,
+    "maxAttempts": 6,
     "maxRetryAttemptsDuration": "24h",
+    "maxAttemptsDuration": "24h",
     "initialInterval": "10s",
     "backoffMultiplier": 2.0,
     "maxInterval": "10m",
