@@ -31,7 +31,7 @@ class SlowResolver:
     def __init__(self) -> None:
         self.asked, self.found = asyncio.Event(), asyncio.Event()
 
-    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+    async def resolve(self, host: str, port: int, deadline: float) -> Sequence[Address]:
         self.asked.set()
         await self.found.wait()
         return [(socket.AF_INET, "127.0.0.1")]

@@ -3,12 +3,7 @@ timers. See `HttpClient`."""
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.client import RESERVED_HEADERS, HttpClient
-from duetime.delivery.http_client.connector import (
-    Address,
-    Resolve,
-    default_ssl_context,
-    resolve_by_system,
-)
+from duetime.delivery.http_client.connector import default_ssl_context
 from duetime.delivery.http_client.failures import (
     ClientClosed,
     ConnectionLost,
@@ -18,6 +13,13 @@ from duetime.delivery.http_client.failures import (
     NotConnected,
     StaleConnection,
     TimedOut,
+)
+from duetime.delivery.http_client.resolver import (
+    Address,
+    LookUp,
+    Resolve,
+    Resolver,
+    look_up_by_system,
 )
 from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, parse_target
 
@@ -33,11 +35,13 @@ __all__ = [
     "InvalidAnswer",
     "InvalidUrl",
     "LacksResource",
+    "LookUp",
     "NotConnected",
     "Resolve",
+    "Resolver",
     "StaleConnection",
     "TimedOut",
     "default_ssl_context",
+    "look_up_by_system",
     "parse_target",
-    "resolve_by_system",
 ]

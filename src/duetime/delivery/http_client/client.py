@@ -7,14 +7,15 @@ from collections.abc import Callable
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.connection import Connection
-from duetime.delivery.http_client.connector import (
-    Connector,
-    Resolve,
-    default_ssl_context,
-    resolve_by_system,
+from duetime.delivery.http_client.connector import Connector, default_ssl_context
+from duetime.delivery.http_client.failures import (
+    LacksResource,
+    StaleConnection,
+    TimedOut,
+    check_punctual,
 )
-from duetime.delivery.http_client.failures import LacksResource, StaleConnection, TimedOut
 from duetime.delivery.http_client.pool import ConnectionPool
+from duetime.delivery.http_client.resolver import Resolve, Resolver
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.domain.limits import MAX_ANSWER_BYTES
 from duetime.domain.outcome import NotSent
@@ -38,6 +39,9 @@ RESERVED_HEADERS = frozenset(
 
 `header_lines` must not contain them, or the peer could disagree about where a request ends.
 """
+
+RESOLVER_GRACE_SECONDS = 0.1
+"""Time after the deadline at which a resolver is abandoned that has not kept it."""
 
 _AUTHORIZATION = re.compile(rb"^authorization:", re.IGNORECASE | re.MULTILINE)
 
@@ -72,7 +76,7 @@ class HttpClient:
             answer_limit_bytes=answer_limit_bytes,
             connect_timeout_seconds=connect_timeout_seconds,
             ssl_context=ssl_context or default_ssl_context(),
-            resolve=resolve or resolve_by_system,
+            resolve=resolve or Resolver().resolve,
         )
         self._opening: set[asyncio.Timeout] = set()
 
@@ -139,13 +143,18 @@ class HttpClient:
         self._pool.check_open()
         self._pool.make_room(len(self._opening))
         # asyncio.timeout is slow, but it cancels a half-open connection, and opening is rare.
-        limit = asyncio.timeout_at(deadline)
+        # The resolver keeps the deadline itself, because it knows whose fault a delay is.
+        limit = asyncio.timeout_at(deadline + RESOLVER_GRACE_SECONDS)
         try:
             async with limit:
                 self._opening.add(limit)
-                connection = await self._connector.open(target)
+                addresses = await self._connector.addresses(target, deadline, timeout_seconds)
+                if not self._pool.is_closed:
+                    limit.reschedule(deadline)
+                connection = await self._connector.open(target, addresses)
         except TimeoutError:
             self._pool.check_open()
+            check_punctual(asyncio.get_running_loop().time(), deadline)
             raise TimedOut(timeout_seconds) from None
         finally:
             self._opening.discard(limit)

@@ -1,13 +1,20 @@
-"""Opening connections: resolve the name, try its addresses in order, shake hands."""
+"""Opening connections: resolve the name, connect to one of its addresses, shake hands."""
 
 import asyncio
-import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
+from duetime.delivery.http_client.address_race import NoneConnected, connect_to_first
 from duetime.delivery.http_client.connection import Connection
-from duetime.delivery.http_client.failures import DeliveryFailure, LacksResource, NotConnected
+from duetime.delivery.http_client.failures import (
+    DeliveryFailure,
+    LacksResource,
+    NotConnected,
+    check_punctual,
+)
 from duetime.delivery.http_client.pool import ConnectionPool
+from duetime.delivery.http_client.resolver import Address, Resolve
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.network_failures import (
     LOCAL_PORTS,
@@ -19,30 +26,12 @@ from duetime.network_failures import (
     scarce_resource,
 )
 
-Address = tuple[int, str]
-"""Address family and numeric IP address."""
-
-Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Finds the addresses of (host, port), best first.
-
-Every new connection calls it, even if the host is an IP address, and connects to no other
-address than it returns. It may refuse by raising a DeliveryFailure. An OSError counts as a failed
-look-up, an empty result as a name that does not exist.
-"""
-
 
 def default_ssl_context() -> ssl.SSLContext:
     """Verifies certificate and host name against the system's authorities."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-async def resolve_by_system(host: str, port: int) -> Sequence[Address]:
-    """Ask the system's resolver, in its order of preference."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [(family, str(address[0])) for family, _, _, _, address in found]
 
 
 class Connector:
@@ -63,55 +52,98 @@ class Connector:
         self._ssl_context = ssl_context
         self._resolve = resolve
 
-    async def open(self, target: HttpTarget) -> Connection:
-        """A new connection, TLS included. Raises DeliveryFailure, and LacksResource at the first
-        address for which this process lacks a resource.
-
-        Each address has `connect_timeout_seconds`, so that an address that drops packets does
-        not hide the next. If all fail, the failure of the first, most preferred one is raised.
-        """
-        first_failure: DeliveryFailure | None = None
-        for family, address in await self._addresses(target):
-            try:
-                return await self._open_address(target, family, address)
-            except DeliveryFailure as failure:
-                first_failure = first_failure or failure
-        raise first_failure or NotConnected(name_not_found(target.host))
-
-    async def _addresses(self, target: HttpTarget) -> Sequence[Address]:
+    async def addresses(
+        self, target: HttpTarget, deadline: float, timeout_seconds: float
+    ) -> Sequence[Address]:
+        """The addresses of the host, by `deadline` (loop time). Raises DeliveryFailure and
+        LacksResource."""
+        host = target.host
         try:
-            return await self._resolve(target.host, target.port)
+            addresses = await self._resolve(host, target.port, deadline)
+        except TimeoutError:
+            seconds = format_seconds(timeout_seconds)
+            raise NotConnected(f"host name not resolved within {seconds}: {host}") from None
         except OSError as error:
             resource = scarce_resource(error)
             if resource is not None:
                 raise LacksResource(resource) from None
-            raise NotConnected(lookup_problem(error, target.host)) from None
+            raise NotConnected(lookup_problem(error, host)) from None
         except UnicodeError:
-            raise NotConnected(name_not_found(target.host)) from None
+            raise NotConnected(name_not_found(host)) from None
+        if not addresses:
+            raise NotConnected(name_not_found(host))
+        return addresses
 
-    async def _open_address(self, target: HttpTarget, family: int, address: str) -> Connection:
+    async def open(self, target: HttpTarget, addresses: Sequence[Address]) -> Connection:
+        """A new connection to one of the addresses, TLS included. Raises DeliveryFailure and
+        LacksResource.
+
+        An address that drops packets does not hide the next: see `connect_to_first`. If all fail,
+        the failure of the most preferred one is raised, or that for which this process lacks a
+        resource. The whole takes `connect_timeout_seconds` at most.
+        """
         loop = asyncio.get_running_loop()
-        secure = target.scheme == "https"
         limit = asyncio.timeout(self._connect_timeout_seconds)
+        due_at = loop.time() + self._connect_timeout_seconds
         try:
             async with limit:
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop, target.origin, self._pool, self._answer_limit_bytes),
-                    address,
-                    target.port,
-                    family=family,
-                    ssl=self._ssl_context if secure else None,
-                    # An absolute name ends with a dot; names in certificates do not.
-                    server_hostname=target.host.rstrip(".") if secure else None,
-                )
+                if len(addresses) == 1:
+                    return await self._open_address(target, addresses[0])
+                return await self._open_first(target, addresses)
+        except TimeoutError:
+            check_punctual(loop.time(), due_at)
+            seconds = format_seconds(self._connect_timeout_seconds)
+            raise NotConnected(f"could not connect: timed out after {seconds}") from None
+
+    async def _open_address(self, target: HttpTarget, address: Address) -> Connection:
+        family, host = address
+        try:
+            return await self._connect(target, host=host, port=target.port, family=family)
         except OSError as error:
-            if limit.expired():
-                seconds = format_seconds(self._connect_timeout_seconds)
-                raise NotConnected(f"could not connect: timed out after {seconds}") from None
-            resource = scarce_resource(error)
-            if resource is not None and (
-                resource != LOCAL_PORTS or has_source_address(family, address, target.port)
-            ):
-                raise LacksResource(resource) from None
-            raise NotConnected(connect_problem(error, target.host, uses_tls=secure)) from None
+            raise _failure(target, address, error) from None
+
+    async def _open_first(self, target: HttpTarget, addresses: Sequence[Address]) -> Connection:
+        first_failure: DeliveryFailure | LacksResource | None = None
+        while addresses:
+            try:
+                address, connected = await connect_to_first(addresses, target.port)
+            except NoneConnected as none_connected:
+                failures = [_failure(target, *each) for each in none_connected.failures]
+                lacking = [each for each in failures if isinstance(each, LacksResource)]
+                raise first_failure or (lacking or failures)[0] from None
+            try:
+                return await self._connect(target, sock=connected)
+            except BaseException as error:
+                # Not every loop closes a socket that it was given in vain.
+                connected.close()
+                if not isinstance(error, OSError):
+                    raise
+                first_failure = first_failure or _failure(target, address, error)
+            # The address answers, but TLS fails there. Another one may do better.
+            addresses = [each for each in addresses if each != address]
+        assert first_failure is not None
+        raise first_failure
+
+    async def _connect(self, target: HttpTarget, **to: Any) -> Connection:
+        loop = asyncio.get_running_loop()
+        secure = target.scheme == "https"
+        _, connection = await loop.create_connection(
+            lambda: Connection(loop, target.origin, self._pool, self._answer_limit_bytes),
+            ssl=self._ssl_context if secure else None,
+            # An absolute name ends with a dot; names in certificates do not.
+            server_hostname=target.host.rstrip(".") if secure else None,
+            **to,
+        )
         return connection
+
+
+def _failure(
+    target: HttpTarget, address: Address, error: OSError
+) -> DeliveryFailure | LacksResource:
+    resource = scarce_resource(error)
+    if resource is not None and (
+        resource != LOCAL_PORTS or has_source_address(*address, target.port)
+    ):
+        return LacksResource(resource)
+    uses_tls = target.scheme == "https"
+    return NotConnected(connect_problem(error, target.host, uses_tls=uses_tls))

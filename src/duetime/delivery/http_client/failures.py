@@ -25,6 +25,17 @@ class LacksResource(Exception):
         self.resource = resource
 
 
+LATE_SECONDS = 0.5
+"""Lateness of a timeout that shows that this process stood still, and not the peer."""
+
+
+def check_punctual(now: float, due_at: float) -> None:
+    """Raise LacksResource if a timeout that was due at `due_at` comes so late that this process
+    must have stood still meanwhile. For timeouts before anything was sent."""
+    if now - due_at > LATE_SECONDS:
+        raise LacksResource("processor time")
+
+
 class NotConnected(DeliveryFailure):
     """No connection was established, or its TLS handshake failed, so nothing was sent."""
 

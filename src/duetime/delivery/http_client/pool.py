@@ -42,6 +42,10 @@ class ConnectionPool:
         if self._closed:
             raise ClientClosed
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def refuse(self) -> None:
         """Accept no connection from now on, neither new nor used."""
         self._closed = True

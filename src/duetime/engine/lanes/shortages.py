@@ -34,6 +34,9 @@ _ADVICE = {
     " or lower DELIVERY_CONCURRENCY",
     "local ports": "let the endpoint keep connections alive, or widen the system's range of local"
     " ports",
+    "threads for name lookups": "the name servers of many hosts do not answer; see which timers"
+    " fail with 'host name not resolved'",
+    "processor time": "this process stood still; look for pauses and for other load",
 }
 
 

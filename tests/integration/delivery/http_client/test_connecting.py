@@ -9,7 +9,13 @@ from collections.abc import Sequence
 import pytest
 
 from duetime.delivery.http_client import Address, DeliveryFailure, HttpClient, Resolve
-from tests.integration.delivery.http_client.servers import OK, answer_each_with, post, serve
+from tests.integration.delivery.http_client.servers import (
+    OK,
+    answer_each_with,
+    let_the_loop_turn,
+    post,
+    serve,
+)
 
 
 def free_port() -> int:
@@ -19,14 +25,14 @@ def free_port() -> int:
 
 
 def resolving_to(*addresses: str) -> Resolve:
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         return [(socket.AF_INET, address) for address in addresses]
 
     return resolve
 
 
 def failing_with(error: Exception) -> Resolve:
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         raise error
 
     return resolve
@@ -98,7 +104,7 @@ async def test_unknown_name_is_reported_by_the_system_resolver() -> None:
 async def test_resolver_decides_which_address_is_connected_to() -> None:
     asked: list[tuple[str, int]] = []
 
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         asked.append((host, port))
         return [(socket.AF_INET, "127.0.0.1")]
 
@@ -138,13 +144,45 @@ async def test_silent_address_does_not_hide_the_next() -> None:
     with socket.socket() as listener:
         async with serve(answer_each_with(OK)) as server:
             fillers = fill_backlog(listener, "127.0.0.3", server.port)
-            client = HttpClient(
-                connect_timeout_seconds=0.05, resolve=resolving_to("127.0.0.3", "127.0.0.1")
-            )
-            assert (await post(client, server.url(host="api.example.test"))).status == 200
+            before = len(os.listdir("/dev/fd"))
+            client = HttpClient(resolve=resolving_to("127.0.0.3", "127.0.0.1"))
+            url = server.url(host="api.example.test")
+            assert (await post(client, url, timeout_seconds=8)).status == 200
+            await server.peers[0].drop()
+            await client.close()
+            await let_the_loop_turn()
+            assert len(os.listdir("/dev/fd")) == before
+            for filler in fillers:
+                filler.close()
+
+
+async def test_address_that_is_tried_later_may_win_before_the_first_fails() -> None:
+    with socket.socket() as silent, socket.socket() as silent_too:
+        async with serve(answer_each_with(OK)) as server:
+            fillers = fill_backlog(silent, "127.0.0.3", server.port)
+            fillers += fill_backlog(silent_too, "127.0.0.4", server.port)
+            addresses = ("127.0.0.3", "127.0.0.2", "127.0.0.4", "127.0.0.1", "127.0.0.1")
+            client = HttpClient(resolve=resolving_to(*addresses))
+            url = server.url(host="api.example.test")
+            assert (await post(client, url, timeout_seconds=8)).status == 200
+            assert len(server.peers) == 1
             await client.close()
             for filler in fillers:
                 filler.close()
+
+
+async def test_silent_addresses_time_out_together() -> None:
+    with socket.socket() as silent, socket.socket() as silent_too:
+        fillers = fill_backlog(silent, "127.0.0.3")
+        port = silent.getsockname()[1]
+        fillers += fill_backlog(silent_too, "127.0.0.4", port)
+        client = HttpClient(
+            connect_timeout_seconds=0.4, resolve=resolving_to("127.0.0.3", "127.0.0.4")
+        )
+        text = await failure_text(client, f"http://api.example.test:{port}/")
+        assert text == "could not connect: timed out after 0.4 s"
+        for filler in fillers:
+            filler.close()
 
 
 async def test_timeout_while_connecting() -> None:
@@ -162,7 +200,7 @@ async def test_timeout_while_connecting() -> None:
 async def test_timeout_while_resolving() -> None:
     given_up = asyncio.Event()
 
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         try:
             await asyncio.Event().wait()
         finally:

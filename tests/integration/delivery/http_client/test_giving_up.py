@@ -12,6 +12,7 @@ from duetime.delivery.http_client import (
     ClientClosed,
     DeliveryFailure,
     HttpClient,
+    LacksResource,
     TimedOut,
 )
 from tests.integration.delivery.http_client.servers import (
@@ -216,10 +217,22 @@ async def test_answer_that_meets_a_cancellation_is_not_given_to_the_next_request
         assert not unexpected
 
 
+async def test_pause_before_anything_was_sent_is_not_the_peers_timeout() -> None:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
+        threading.Event().wait(0.7)  # The loop stands still.
+        await asyncio.Event().wait()
+        return []
+
+    client = HttpClient(resolve=resolve)
+    with pytest.raises(LacksResource, match="processor time"):
+        await post(client, "http://api.example.test/", timeout_seconds=0.05)
+    await client.close()
+
+
 async def test_cancellation_while_connecting() -> None:
     asked, given_up = asyncio.Event(), asyncio.Event()
 
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         asked.set()
         try:
             await asyncio.Event().wait()
@@ -240,7 +253,7 @@ async def test_cancellation_while_connecting() -> None:
 async def test_close_ends_busy_idle_and_opening_connections() -> None:
     asked, arrived = asyncio.Event(), asyncio.Event()
 
-    async def resolve(host: str, port: int) -> Sequence[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
         if host == "unknown.example.test":
             asked.set()
             await asyncio.Event().wait()

@@ -61,7 +61,7 @@ async def test_no_ports_is_a_shortage_and_no_address_is_a_failure(
 async def test_a_resolver_without_descriptors_is_a_shortage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def resolve(host: str, port: int) -> list[Address]:
+    async def resolve(host: str, port: int, deadline: float) -> list[Address]:
         raise OSError(errno.EMFILE, "Too many open files")
 
     client = HttpClient(resolve=resolve)

@@ -32,7 +32,7 @@ from tests.integration.delivery.http_client.servers import (
 HOST = "api.example.test"
 
 
-async def to_loopback(host: str, port: int) -> Sequence[Address]:
+async def to_loopback(host: str, port: int, deadline: float) -> Sequence[Address]:
     return [(socket.AF_INET, "127.0.0.1")]
 
 
