@@ -13,6 +13,10 @@ from duetime.nats.failures import NatsFailure
 
 Headers = dict[str, str]
 
+_REFUSED = re.compile(
+    rb"-ERR\s+'(permissions violation for [^\"\r\n]*)(\"[^\r\n]*)'\r\n", re.IGNORECASE
+)
+
 _UNSAFE_SUBJECT = re.compile(r"[\s\x00]")
 
 
@@ -24,6 +28,8 @@ class SessionClient(Client):
     - Its PING queues behind everything published before. The library's own PING overtakes data
       not yet handed to the socket, so its PONG would prove nothing about that data.
     - It sends preformatted messages, which takes half as long as the library's own way.
+    - It reports the subject of a refusal as the server wrote it. The library puts all of the
+      error into lower case, and subjects that differ only in case would be taken for one.
     - It gives no password to a server that offers no TLS where TLS is required.
     """
 
@@ -52,6 +58,13 @@ class SessionClient(Client):
         self._pongs.append(future or asyncio.get_running_loop().create_future())
         await self._send_command(PING_PROTO)
         await self._flush_pending()
+
+    async def _process_err(self, err_msg: str) -> None:
+        # The parser removes the line from its buffer when this returns.
+        refused = _REFUSED.match(self._ps.buf)
+        if refused is not None:
+            err_msg = refused[1].decode().lower() + refused[2].decode(errors="replace")
+        await super()._process_err(err_msg)
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:
         self._on_end()

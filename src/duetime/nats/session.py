@@ -283,8 +283,7 @@ class Session:
             _log.error("nats.message_not_handled", server=self._server, error=repr(error))
 
     def _refuse(self, what: str, subject: str) -> None:
-        """The server does not permit us to publish or subscribe there. The library reports the
-        subject in lower case."""
+        """The server does not permit us to publish or subscribe there."""
         kind = f"{what} {'.'.join(subject.split('.')[:2])}"
         if kind not in self._refused_kinds and len(self._refused_kinds) < MAX_REFUSED_KINDS:
             # Logged once, as there may be thousands a second, and bounded, as clients may
@@ -292,12 +291,12 @@ class Session:
             self._refused_kinds.add(kind)
             _log.warning("nats.refused", server=self._server, what=what, subject=subject)
         if what == "subscription":
-            self._inbox_refused |= subject == f"{self._inbox}*".lower()
+            self._inbox_refused |= subject == f"{self._inbox}*"
             refused = list(self._awaiting_reply.values()) if self._inbox_refused else []
         else:
-            refused = [each for each in self._awaiting_reply.values() if each[0].lower() == subject]
+            refused = [each for each in self._awaiting_reply.values() if each[0] == subject]
             for waiting in (*self._unflushed, *self._being_flushed):
-                if waiting[0].lower() == subject and not waiting[1].done():
+                if waiting[0] == subject and not waiting[1].done():
                     waiting[1].set_exception(_refusal(what, waiting[0]))
         for requested, future in refused:
             if not future.done():

@@ -22,6 +22,8 @@ authorization {
 }
 """
 
+NO_CAPITALS = NO_PUBLISHING.replace("no.>", "orders.A")
+
 
 class FleetingServer:
     """Greets every client, and closes the connection once it is established."""
@@ -152,6 +154,24 @@ async def test_refused_subjects_are_logged_once_and_boundedly(
 
     told = [entry["subject"] for entry in logs if entry["event"] == "nats.refused"]
     assert told == [f"no.{number}" for number in range(5)]
+
+
+async def test_a_refusal_concerns_only_the_subject_as_it_is_spelt(make_nats: MakeNats) -> None:
+    url = make_nats(configuration=NO_CAPITALS).url
+    options = NatsOptions(url=url, user="duetime", password="secret")
+    connection = NatsConnection(options, SystemClock())
+    await connection.connect()
+
+    permitted, refused = await asyncio.gather(
+        connection.publish_flushed("orders.a", b"", None, PATIENCE_SECONDS),
+        connection.publish_flushed("orders.A", b"", None, PATIENCE_SECONDS),
+        return_exceptions=True,
+    )
+    await connection.close()
+
+    assert permitted is None
+    assert isinstance(refused, NatsFailure)
+    assert "refuses to let us publish on orders.A" in refused.message
 
 
 async def test_closing_does_not_wait_for_a_step_that_does_not_end(
