@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from ipaddress import ip_address
 
 from duetime.domain.errors import DuetimeError, ErrorKind
 from duetime.domain.limits import MAX_PORT
@@ -15,6 +16,16 @@ class AddressUnavailable(DuetimeError):
     def __init__(self, host: str, port: int, reason: str, in_use: bool = False) -> None:
         super().__init__(f"cannot listen on {_address(host, port)}: {reason}")
         self.in_use = in_use
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a listener on the address. Names are not looked up."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:

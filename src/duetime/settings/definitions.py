@@ -231,7 +231,8 @@ class LoadingSettings:
         choice(Auth),
         "api-key",
         "api-key, none",
-        "How the API checks its callers; none is for deployments behind a gateway.",
+        "How the API checks its callers; none is for deployments behind a gateway, and needs "
+        "--insecure unless HOST is a loopback address.",
     )
     rust_log: LogLevel | None = setting(
         "Logs",

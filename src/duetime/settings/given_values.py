@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from duetime.dotenv_file import read_dotenv, why_unreadable
 from duetime.settings.definitions import SETTINGS
+from duetime.settings.misspellings import misspelt_name
 from duetime.settings.namespaces import NamespaceTables
 from duetime.settings.parsers import suggestion, without_secrets
 from duetime.settings.setting import definition_of
@@ -42,9 +43,14 @@ class GivenValues:
         self.problems: list[str] = []
         self.namespace_tables = NamespaceTables()
         self._given: dict[str, _Given] = {}
-        if dotenv_path is not None:
-            self._add(read_dotenv(dotenv_path, self.problems), str(dotenv_path))
+        dotenv = {} if dotenv_path is None else read_dotenv(dotenv_path, self.problems)
+        self._add(dotenv, str(dotenv_path))
         self._add(environ, _ENVIRONMENT)
+        given = [name for name in SETTINGS if self.has(name)]
+        for name in dotenv:
+            problem = misspelt_name(name, SETTINGS, given)
+            if problem is not None:
+                self.problems.append(f"{dotenv_path}: {name!r} {problem}")
         if toml_path is None and self.has(_CONFIG_FILE):
             toml_path = Path(self._given[_CONFIG_FILE].text)
         if toml_path is not None:

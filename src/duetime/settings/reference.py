@@ -35,7 +35,11 @@ setting wins:
 4. the default.
 
 An empty value stands for the default. If a value is not accepted, Duetime does not start: it
-prints all problems, one line each, and exits with status 2.
+prints all problems, one line each, and exits with status 2. A name in `.env` that comes close to a
+setting which is not given, such as `PROT`, is a problem too; other names belong to other programs.
+
+Nobody leaves the door open by accident: `duetime serve` refuses the key of `.env.example`. It also
+refuses `AUTH=none` on an address that other machines can reach, unless it is given `--insecure`.
 
 In the TOML file the names are in lower case. Tables may group them; the names of tables mean
 nothing, except below `namespaces`. An unknown name is an error, so that a typo is not overlooked.

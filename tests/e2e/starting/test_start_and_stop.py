@@ -192,3 +192,23 @@ async def test_a_failed_callback_is_logged(tmp_path: Path) -> None:
         entry = await server.wait_for_log("timer.failed")
         assert (entry["level"], entry["id"]) == ("warning", timer_id)
         assert (entry["endpoint"], entry["error"]) == ("http://127.0.0.1:9", "connection refused")
+
+
+@pytest.mark.parametrize(
+    "options", [["--host", "127.0.0.1"], ["--host", "localhost"], ["--insecure"]]
+)
+async def test_no_key_is_allowed_on_this_machine_or_on_demand(
+    tmp_path: Path, options: list[str]
+) -> None:
+    """The directory of the store does not exist, so that the server does not start after all."""
+    finished = await run_command(
+        *("serve", "--port", "0", *options),
+        directory=tmp_path,
+        AUTH="none",
+        TIMER_DB_PATH=str(tmp_path / "nowhere" / "timers.db"),
+        LOG_FORMAT="json",
+    )
+    assert finished.status == 1
+    warning, problem = finished.errors.splitlines()
+    assert '"auth.open"' in warning
+    assert problem.endswith(f"the directory {tmp_path / 'nowhere'} does not exist")

@@ -11,7 +11,7 @@ from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.server.listener import AddressUnavailable, bind
+from duetime.server.listener import AddressUnavailable, bind, is_loopback
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings
 from duetime.settings.reference import PLACEHOLDER_API_KEY
@@ -26,6 +26,13 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the port (default: WORKERS).")
     ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Allow AUTH=none on an address that other machines can reach.",
+        ),
+    ] = False,
 ) -> None:
     """Run the service.
 
@@ -34,7 +41,7 @@ def serve(
 
     Examples:
 
-    * `API_KEY=$(openssl rand -hex 32) duetime serve`
+    * `echo "API_KEY=$(openssl rand -hex 32)" >> .env && duetime serve`
     * `duetime serve --config duetime.toml --port 9090`
     * `DATABASE_URL=postgresql://db.example/duetime duetime serve --workers 4`
     """
@@ -43,11 +50,12 @@ def serve(
     overrides = {name: str(value) for name, value in given.items() if value is not None}
     try:
         settings = load_settings(os.environ | overrides, toml_path=config)
+        _check_door(settings, insecure)
     except SettingsError as error:
         _fail(link, error.message, ExitCode.USAGE)
     try:
         if link is None and settings.workers > 1:
-            _supervise(settings, _worker_options(config, host, workers))
+            _supervise(settings, _worker_options(config, host, workers, insecure))
         else:
             run(_serve(settings, link))
     except AddressUnavailable as error:
@@ -59,6 +67,21 @@ def serve(
         _fail(link, error.message, ExitCode.FAILED)
 
 
+def _check_door(settings: Settings, insecure: bool) -> None:
+    """Raises `SettingsError` if anyone could use the API without anyone having decided that."""
+    if settings.api_key == PLACEHOLDER_API_KEY:
+        raise SettingsError(
+            "API_KEY is the one of .env.example, which everyone knows: set it to a secret of your "
+            "own (openssl rand -hex 32 makes one)"
+        )
+    if settings.api_key is None and not insecure and not is_loopback(settings.host):
+        raise SettingsError(
+            f"AUTH=none lets everyone use the API who can reach HOST={settings.host}: set "
+            "HOST=127.0.0.1, or leave AUTH out and set API_KEY, or say --insecure if a gateway "
+            "checks all callers"
+        )
+
+
 def _fail(link: WorkerLink | None, message: str, code: ExitCode) -> NoReturn:
     """End the command. A worker reports to its supervisor, which prints the message once."""
     if link is None:
@@ -67,10 +90,13 @@ def _fail(link: WorkerLink | None, message: str, code: ExitCode) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _worker_options(config: Path | None, host: str | None, workers: int | None) -> list[str]:
+def _worker_options(
+    config: Path | None, host: str | None, workers: int | None, insecure: bool
+) -> list[str]:
     """The options of this process for its workers, without the port, which they inherit."""
     given = {"--config": config, "--host": host, "--workers": workers}
-    return [f"{name}={value}" for name, value in given.items() if value is not None]
+    options = [f"{name}={value}" for name, value in given.items() if value is not None]
+    return [*options, "--insecure"] if insecure else options
 
 
 def _supervise(settings: Settings, options: list[str]) -> None:
@@ -116,7 +142,8 @@ def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:
     from duetime.logs import configure_logs
 
     configure_logs(settings.log_level, settings.log_format)
-    if warns and settings.api_key in (None, PLACEHOLDER_API_KEY):
+    if warns and settings.api_key is None:
         structlog.get_logger().warning(
-            "auth.open", advice="anyone can use this API: set API_KEY to a secret of your own"
+            "auth.open",
+            advice="AUTH=none: everyone who can reach this API can use it",
         )
