@@ -6,6 +6,7 @@ from bench.harness.load_generator import LoadFigures
 from bench.limits.database import DatabaseLimit
 from bench.limits.http_clients import ClientFigures
 from bench.limits.store_calls import StoreCalls
+from bench.measurements.backup import BackupFigures
 from bench.measurements.bus.session import BusFigures
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
@@ -67,6 +68,7 @@ class Results(msgspec.Struct, kw_only=True):
     empty: StoreFigures | None = None
     loaded: list[StoreFigures] = []
     footprint: FootprintFigures | None = None
+    backup: BackupFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
     limit: DatabaseLimit | None = None
@@ -92,6 +94,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(fault for each in self.clients for fault in each.faults),
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
+            *(self.backup.faults if self.backup else []),
             *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,
             *self.bus.faults,

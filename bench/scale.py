@@ -53,6 +53,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     node_timers: int = 0
     node_timers_per_second: int = 1
     list_requests: int = 0
+    backed_up: int = 0
+    """Pending timers, and as many finished ones, in the store that is backed up."""
     v1: V1Scale
     bus: BusScale
 
@@ -109,6 +111,7 @@ FULL = {
         steady_seconds=20,
         sizes=(1_000_000,),
         idle_seconds=5.0,
+        backed_up=175_000,
         v1=FULL_V1,
         bus=FULL_BUS,
     ),
@@ -144,6 +147,7 @@ QUICK = {
         steady_seconds=2,
         sizes=(50_000,),
         idle_seconds=2.0,
+        backed_up=20_000,
         v1=QUICK_V1,
         bus=QUICK_BUS,
     ),

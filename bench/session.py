@@ -14,6 +14,7 @@ from bench.harness.server import Server
 from bench.limits.database import Rows, measure_database
 from bench.limits.http_clients import measure_clients
 from bench.limits.store_calls import measure_store_calls
+from bench.measurements.backup import measure_backup
 from bench.measurements.bus.session import BUS_MEASURES, measure_bus
 from bench.measurements.creates import measure_creates
 from bench.measurements.firing import measure_burst, measure_steady
@@ -39,6 +40,7 @@ NAMES = {
         *MEASURES,
         "loaded",
         "footprint",
+        "backup",
         "clients",
         *V1_MEASURES,
         *BUS_MEASURES,
@@ -74,7 +76,9 @@ def most_stored(names: set[str], scale: Scale) -> int:
     imported = 2 * scale.v1.import_timers if "import" in names else 0
     # Commands are measured twice: as a backlog, and while publishing.
     commanded = 2 * scale.bus.commands if "bus-commands" in names else 0
-    return max(2 * stored, 2 * paged, imported, commanded)
+    # The backup and the restored store lie beside the store.
+    backed_up = 3 * 2 * scale.backed_up if "backup" in names else 0
+    return max(2 * stored, 2 * paged, imported, commanded, backed_up)
 
 
 class Session:
@@ -100,10 +104,20 @@ class Session:
         if needs_largest or self._reads_pages:
             with self._stores.new_store("loaded") as store:
                 self._on_loaded_stores(store, results)
+        if "backup" in self._names:
+            with self._stores.new_store("backup") as store:
+                self._back_up(store, results)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )
         measure_bus(self._names, self._scale.bus, self._stores, self._steps, results.bus)
+
+    def _back_up(self, store: StoreUnderTest, results: Results) -> None:
+        size = self._scale.backed_up
+        with self._steps.step(f"storing {size:,} pending and {size:,} finished timers"):
+            store.fill(size, self._steps, analyze=False)
+        with self._steps.step("backup beside creates, restore and audit"):
+            results.backup = measure_backup(store)
 
     def _on_empty_store(self, store: StoreUnderTest, results: Results) -> None:
         with Server(store) as server:

@@ -4,6 +4,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from bench.limits.http_clients import ClientFigures
+from bench.measurements.backup import BackupFigures
 from bench.measurements.footprint import FootprintFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
@@ -45,6 +46,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += loaded_rows(loaded, results.empty, bounds)
     if results.footprint is not None:
         rows += footprint_rows(results.footprint, bounds)
+    if results.backup is not None:
+        rows += backup_rows(results.backup)
     if results.lists:
         rows += lists_rows(results.lists)
     if results.loaded and results.loaded[-1].statements:
@@ -58,7 +61,7 @@ def rows_of(results: Results) -> list[Row]:
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
     has_more = not (results.v1.is_empty and results.bus.is_empty)
-    if results.stores or results.nodes or has_more:
+    if results.stores or results.nodes or results.backup or has_more:
         rows.append(
             Row(
                 "lost, early, repeated",
@@ -82,6 +85,19 @@ def footprint_rows(figures: FootprintFigures, bounds: Bounds) -> list[Row]:
     if figures.database_idle_cpu_percent is not None:
         rows.append(Row("  idle CPU of the database", f"{figures.database_idle_cpu_percent:.1f} %"))
     return rows
+
+
+def backup_rows(figures: BackupFigures) -> list[Row]:
+    creates = figures.creates
+    rate = sum(each.accepted for each in creates) / sum(each.seconds for each in creates)
+    slowest = max(each.latency.p99_ms for each in creates)
+    return [
+        Row(f"backup of {figures.megabytes:,.0f} MB, {figures.timers:,} timers"),
+        Row("  backup", f"{figures.backup_seconds:.1f} s"),
+        Row("  restore", f"{figures.restore_seconds:.1f} s"),
+        Row("  creates beside it", f"{rate:,.0f}/s"),
+        Row("  latency of creates, p99 of the slowest thousand", f"{slowest:.1f} ms"),
+    ]
 
 
 def clients_rows(clients: list[ClientFigures]) -> list[Row]:
