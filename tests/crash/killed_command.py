@@ -18,7 +18,7 @@ from duetime.cli.main import main
 from duetime.stores.sqlite.backup import placing, snapshot
 
 ENTRIES = {placing.back_up.__code__, placing.restore.__code__}
-COUNTED = {placing.__file__, snapshot.__file__, pathlib.__file__}
+COUNTED = {placing.__file__, snapshot.__file__}
 
 
 class KillAt:
@@ -30,10 +30,17 @@ class KillAt:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if frame.f_code in ENTRIES and event in ("call", "return"):
             self._is_counting = event == "call"
-        elif event == "c_call" and self._is_counting and frame.f_code.co_filename in COUNTED:
+        elif event == "c_call" and self._is_counting and is_counted(frame):
             self.seen += 1
             if self.seen == self._point:
                 os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_counted(frame: FrameType) -> bool:
+    """Whether a module that copies makes the call, itself or through a path."""
+    if frame.f_code.co_filename == pathlib.__file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename in COUNTED
 
 
 def run_to_the_end(point: int, arguments: list[str], report: int) -> NoReturn:
