@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.brokers.valkey_fixtures",
     "tests.real_server.databases",
     "tests.real_server.failing_disk",
+    "tests.real_server.small_disk",
     "tests.exclusive_tests",
     "tests.postgres.fixtures",
 ]

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.platform.health import EngineHealth
-from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
+from duetime.api.platform.types import BusStatus, ClusterStatus, DiskStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.broker_adapters import bus_of, nats_options
 from duetime.bus.asyncapi import asyncapi_document
@@ -43,7 +43,7 @@ from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
-from duetime.store_adapters import cluster_of, store_name, store_of
+from duetime.store_adapters import cluster_of, disk_of, store_name, store_of
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -192,7 +192,7 @@ def assemble(settings: Settings) -> Duetime:
         services=timers.services(settings, bulk_runner),
         store=store,
         clock=clock,
-        health=partial(_health, engine, bus_router, nats),
+        health=partial(_health, engine, store, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
         asyncapi=asyncapi_document(),
@@ -307,8 +307,12 @@ def _callback_timeout_ms(settings: Settings) -> int:
 
 
 def _health(
-    engine: Engine, bus_router: BusRouter | None, nats: "NatsConnection | None"
+    engine: Engine,
+    store: TimerStore,
+    bus_router: BusRouter | None,
+    nats: "NatsConnection | None",
 ) -> EngineHealth:
+    disk = disk_of(store)
     cluster = None
     if engine.members is not None:
         cluster = ClusterStatus(
@@ -324,6 +328,10 @@ def _health(
         lateness_ms=engine.lateness_ms(99),
         in_flight=engine.in_flight,
         local_shortages=engine.local_shortages,
+        disk=None
+        if disk is None
+        else DiskStatus(disk.free_bytes, disk.reserve_bytes, disk.is_short),
+        disk_is_full=disk is not None and disk.is_full,
         cluster=cluster,
         bus=None if bus_router is None else BusStatus(**asdict(bus_router.health())),
         nats=None if nats is None else NatsStatus(nats.display_name, nats.is_connected),

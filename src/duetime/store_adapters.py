@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 from duetime.clock import SystemClock
 from duetime.engine import Cluster
 from duetime.local_process import is_gone
+from duetime.ports.store import TimerStore
 from duetime.settings import (
     MemoryStoreSettings,
     PostgresStoreSettings,
@@ -13,7 +14,7 @@ from duetime.settings import (
     SqliteStoreSettings,
 )
 from duetime.stores.memory import MemoryStore
-from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite import DiskStatus, SqliteStore
 
 if TYPE_CHECKING:
     from duetime.stores.postgres import PostgresOptions, PostgresStore
@@ -25,7 +26,7 @@ LONGEST_PARTITION_SECONDS = 30 * 86_400
 def store_of(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
     match settings.store:
         case SqliteStoreSettings(path=path):
-            return SqliteStore(path)
+            return SqliteStore(path, reserve_bytes=settings.disk_reserve_bytes)
         case MemoryStoreSettings():
             return MemoryStore()
         case PostgresStoreSettings() as postgres:
@@ -35,6 +36,11 @@ def store_of(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
             return PostgresStore(postgres_options(postgres, settings.retention_days))
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def disk_of(store: TimerStore) -> DiskStatus | None:
+    """The disk of the store, if the store can see it."""
+    return store.disk if isinstance(store, SqliteStore) else None
 
 
 def cluster_of(

@@ -6,7 +6,7 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
@@ -34,13 +34,15 @@ class ServerProcess:
 
     `settings` are environment variables; only PATH is added. By default the server keeps timers in
     an SQLite file in the directory, allows any future instant, and chooses a free port.
-    `open_files` limits the descriptors of the next start, as `ulimit -n` does.
+    `open_files` limits the descriptors of the next start, as `ulimit -n` does. `launcher` is a
+    command that starts the server in its place.
     """
 
     open_files: int | None = None
 
-    def __init__(self, directory: Path, **settings: str) -> None:
+    def __init__(self, directory: Path, *, launcher: Sequence[str] = (), **settings: str) -> None:
         self.directory = directory
+        self._launcher = launcher
         self.logs: list[LogEntry] = []
         self.output: list[str] = []
         self.url = ""
@@ -72,7 +74,7 @@ class ServerProcess:
         """Return once the server answers. Raises `ServerDied` if it ends instead."""
         assert self._process is None, "the server is running already"
         seen = len(self.logs)
-        command = [DUETIME, "serve"]
+        command = [*self._launcher, DUETIME, "serve"]
         if self.open_files is not None:
             command = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh", *command]
         self._process = subprocess.Popen(

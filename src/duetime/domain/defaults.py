@@ -18,3 +18,6 @@ DEFAULT_CALLBACK_TIMEOUT_MS = 30_000
 
 DEFAULT_KEPT_ANSWER_BYTES = 1_024
 """Size of the part of a failing answer that is kept with its attempt."""
+
+DEFAULT_DISK_RESERVE_BYTES = 64 * 2**20
+"""Free space on the disk of the SQLite file that is kept for accepted timers."""

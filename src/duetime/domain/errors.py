@@ -25,6 +25,7 @@ class ErrorKind(Enum):
     TOO_MANY_OPERATIONS = "too many operations"
     UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
+    STORAGE_FULL = "storage full"
 
 
 class DuetimeError(Exception):
@@ -208,6 +209,12 @@ class StoreUnavailable(Unavailable):
 
 class StoreUnreachable(StoreUnavailable):
     """The store's server cannot be reached, or does not let anyone in yet: waiting may help."""
+
+
+class StorageFull(StoreUnavailable):
+    """The store has no room for anything new. Accepted timers go on while a reserve lasts."""
+
+    kind = ErrorKind.STORAGE_FULL
 
 
 class SchemaRefused(StoreUnavailable):

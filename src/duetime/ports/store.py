@@ -168,7 +168,9 @@ class TimerStore(Protocol):
     Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
     full when it returns, and a crash at any point before that leaves either all of it or nothing.
     Methods raise `StoreUnavailable` when the store cannot do its work now. The caller then does
-    not know whether the write took place.
+    not know whether the write took place. `StorageFull` says that there was no room and nothing
+    was written; a store that keeps a reserve raises it for new timers, namespaces and redrives, and
+    goes on with claims, settlements, cancels and recovery.
     """
 
     @property

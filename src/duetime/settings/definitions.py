@@ -7,6 +7,7 @@ from typing import get_args
 
 from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
+    DEFAULT_DISK_RESERVE_BYTES,
     DEFAULT_KEPT_ANSWER_BYTES,
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_PAYLOAD_BYTES,
@@ -117,7 +118,14 @@ class Settings:
         "days",
         "Time for which finished timers are kept; 0 = for ever.",
     )
-
+    disk_reserve_bytes: int = setting(
+        "Store",
+        whole_number(0, 2**50),
+        str(DEFAULT_DISK_RESERVE_BYTES),
+        "bytes",
+        "Free space on the disk of the SQLite file that is kept for accepted timers: below it, new "
+        "timers are refused. 0 = no reserve.",
+    )
     startup_wait_seconds: float = setting(
         "Store",
         number(0, 3_600),

@@ -38,10 +38,13 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         refused = await api.post("/timers", json=body)
         assert refused.status_code == 503
         assert refused.json()["code"] == 1
-        assert "SQLite" in refused.json()["message"]
+        assert "the disk is full" in refused.json()["message"]
         canceled = await api.delete(f"/timers/{due_later}")
         assert canceled.status_code == 503
         await server.wait_for_log("store.unavailable")
+        health = await api.get("/healthz")
+        assert health.status_code == 500
+        assert "disk is full" in health.json()["message"]
 
         limit_file_size(server.pid, resource.RLIM_INFINITY)
         timer = await wait_for_status(api, due_meanwhile, "completed")
@@ -77,7 +80,7 @@ async def test_a_large_batch_that_did_not_fit_is_created_once_there_is_room(
         before = await api.post(path, json={"timers": bodies[:200]})
         limit_file_size(server.pid, 1)
         refused = await api.post(path, json={"timers": bodies[200:]})
-        assert refused.status_code == 503
+        assert refused.status_code == 507
         limit_file_size(server.pid, resource.RLIM_INFINITY)
         after = await api.post(path, json={"timers": bodies})
         results = [

@@ -7,7 +7,8 @@ import pytest
 import structlog
 from msgspec.structs import replace
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.api.platform.types import DiskStatus
+from duetime.domain.errors import StorageFull, StoreUnavailable
 from duetime.ports.store import CreateRequest, CreateResult, Page, PageQuery
 from duetime.stores.memory import MemoryStore
 from tests.unit.api.asgi_client import (
@@ -170,6 +171,24 @@ class TestFailures:
         assert reply.headers["retry-after"] == "2"
         assert [entry["event"] for entry in logs] == ["api.unavailable"]
 
+    async def test_a_full_disk_is_answered_in_the_format_of_each_api_and_not_logged_each_time(
+        self,
+    ) -> None:
+        api = await self.bench(StorageFull("the disk is nearly full"))
+        body = {
+            "id": "t",
+            "executeAt": "2030-01-01T00:01:00Z",
+            "callbackUrl": "http://127.0.0.1:9/",
+        }
+        with structlog.testing.capture_logs() as logs:
+            platform = await api.create()
+            v1 = await api.request("POST", "/api/v1/timers", body)
+        assert platform.error == (503, 1, "the disk is nearly full")
+        assert (v1.status, v1.json["error"]) == (507, "INSUFFICIENT_STORAGE")
+        assert v1.json["message"] == "the disk is nearly full"
+        assert platform.headers["retry-after"] == v1.headers["retry-after"] == "2"
+        assert not logs
+
     async def test_no_answer_is_sent_after_a_disconnect(self, api: ApiBench) -> None:
         sent: list[object] = []
 
@@ -248,6 +267,15 @@ class TestHealth:
         assert store.pings == 1
         assert (await call(api.app, "GET", "/healthz")).status == 200
         assert store.pings == 2
+
+    @pytest.mark.parametrize("is_full", [False, True])
+    async def test_the_disk_is_named_before_the_engine(self, api: ApiBench, is_full: bool) -> None:
+        disk = DiskStatus(free_bytes=10, reserve_bytes=20, short=True)
+        api.engine = replace(api.engine, running=False, disk=disk, disk_is_full=is_full)
+        reply = await call(api.app, "GET", "/healthz")
+        assert (reply.status, reply.data["status"]) == (500, "degraded")
+        assert reply.json["message"].startswith("the disk is ")
+        assert reply.data["disk"] == {"free_bytes": 10, "reserve_bytes": 20, "short": True}
 
     async def test_degraded_when_the_engine_does_not_run(self, api: ApiBench) -> None:
         api.engine = replace(api.engine, running=False)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from duetime.bus.command_consumer import CHECK_CHANNELS_SECONDS, CommandConsumer
 from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
-from duetime.domain.errors import BusUnavailable, StoreUnavailable
+from duetime.domain.errors import BusUnavailable, StorageFull, StoreUnavailable
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
@@ -41,6 +41,7 @@ class UnsteadyStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.failures_left = 0
+        self.failure: Exception = StoreUnavailable("the store is away")
         self.stumbles_over: str | None = None
         self.first_create = asyncio.Event()
 
@@ -48,7 +49,7 @@ class UnsteadyStore(MemoryStore):
         self.first_create.set()
         if self.failures_left:
             self.failures_left -= 1
-            raise StoreUnavailable("the store is away")
+            raise self.failure
         if any(request.timer.key.id == self.stumbles_over for request in requests):
             raise RuntimeError("a bug")
         return await super().create(requests)
@@ -147,6 +148,21 @@ async def test_nothing_is_acknowledged_before_it_is_durable() -> None:
     bench.consumer.start()
     await bench.clock.sleep(0.01)
     assert (bench.unacknowledged, await bench.pending()) == (10, 0)
+    await bench.clock.sleep(10)
+    assert (bench.unacknowledged, await bench.pending()) == (0, 10)
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_commands_wait_while_the_disk_is_full_and_none_is_rejected() -> None:
+    bench = Bench()
+    bench.store.failure = StorageFull("the disk is nearly full")
+    bench.store.failures_left = 100
+    await bench.send(*(command(f"call-{n}") for n in range(10)))
+    bench.consumer.start()
+    await bench.clock.sleep(60)
+    assert (bench.unacknowledged, await bench.pending(), bench.reasons()) == (10, 0, [])
+    bench.store.failures_left = 0
     await bench.clock.sleep(10)
     assert (bench.unacknowledged, await bench.pending()) == (0, 10)
     await bench.consumer.stop()

@@ -21,6 +21,7 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.TIMER_CONFLICT: (409, Code.VALIDATION),
     ErrorKind.UNREADABLE: (500, Code.UNEXPECTED),
     ErrorKind.UNAVAILABLE: (503, Code.UNEXPECTED),
+    ErrorKind.STORAGE_FULL: (503, Code.UNEXPECTED),
 }
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
@@ -31,7 +32,8 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
     answered without details."""
     if isinstance(error, DuetimeError):
         status, code = STATUS_AND_CODE[error.kind]
-        if status >= 500:
+        # The store reports a full disk once; a line per request would fill it, too.
+        if status >= 500 and error.kind is not ErrorKind.STORAGE_FULL:
             structlog.get_logger().error(
                 "api.unavailable", path=scope["path"], reason=error.message
             )

@@ -12,6 +12,7 @@ from duetime.api.platform.envelope import Code, answer
 from duetime.api.platform.types import (
     BusStatus,
     ClusterStatus,
+    DiskStatus,
     EngineStatus,
     HealthStatus,
     NatsStatus,
@@ -30,6 +31,10 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     lateness_ms: float | None
     in_flight: int
     local_shortages: int = 0
+    disk: DiskStatus | None = None
+    """None if the store cannot see its disk."""
+    disk_is_full: bool = False
+    """Whether the last write found no room."""
     cluster: ClusterStatus | None = None
     """None if no other node can share the store."""
     bus: BusStatus | None = None
@@ -39,7 +44,7 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
 
 
 class Health:
-    """Healthy means that the store answers in time and the engine runs."""
+    """Healthy means that the store answers in time and has room, and that the engine runs."""
 
     def __init__(
         self,
@@ -57,9 +62,9 @@ class Health:
     async def check(self, scope: Scope, receive: Receive) -> Answer:
         connected = await asyncio.shield(self._ping())
         engine = self._engine()
-        healthy = connected and engine.running
+        problem = _problem(connected, engine)
         data = HealthStatus(
-            status="up" if healthy else "degraded",
+            status="up" if problem is None else "degraded",
             database="connected" if connected else "disconnected",
             timestamp=format_instant(self._clock.now()),
             engine=EngineStatus(
@@ -69,14 +74,14 @@ class Health:
                 in_flight=engine.in_flight,
                 local_shortages=engine.local_shortages,
             ),
+            disk=engine.disk or UNSET,
             cluster=engine.cluster or UNSET,
             bus=engine.bus or UNSET,
             nats=engine.nats or UNSET,
         )
-        if healthy:
+        if problem is None:
             return answer(200, Code.SUCCESS, "healthy", data)
-        message = "engine is not running" if connected else "database connection failed"
-        return answer(500, Code.UNEXPECTED, message, data)
+        return answer(500, Code.UNEXPECTED, problem, data)
 
     def _ping(self) -> "asyncio.Task[bool]":
         """The question under way, or a new one. The check needs no key, so a flood of checks must
@@ -95,3 +100,14 @@ class Health:
             )
             return False
         return True
+
+
+def _problem(connected: bool, engine: EngineHealth) -> str | None:
+    """The first thing to mend; None if all is well."""
+    if not connected:
+        return "database connection failed"
+    if engine.disk_is_full:
+        return "the disk is full: the database cannot be written"
+    if engine.disk is not None and engine.disk.short:
+        return "the disk is nearly full: nothing new is accepted"
+    return None if engine.running else "engine is not running"

@@ -75,7 +75,8 @@ _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer n
 _INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
 _UNAVAILABLE = Response(
     "503",
-    "The store is not available now. The request may be sent again.",
+    "The store is not available now, or the disk is nearly full, so that nothing new is accepted. "
+    "The request may be sent again.",
     Error,
     {
         "Error": {
@@ -291,7 +292,7 @@ _HEALTH_OPERATIONS: tuple[Operation[Health], ...] = (
             _success("200", "The service is healthy.", HealthStatusEnvelope, examples.HEALTHY),
             Response(
                 "500",
-                "The store does not answer, or the engine does not run.",
+                "The store does not answer, the disk is nearly full, or the engine does not run.",
                 HealthStatusEnvelope,
                 {"Degraded": examples.DEGRADED},
             ),

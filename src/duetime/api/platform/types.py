@@ -326,11 +326,22 @@ class NatsStatus(Struct, frozen=True):
     connected: bool
 
 
+class DiskStatus(Struct, frozen=True):
+    """The disk of the SQLite file."""
+
+    free_bytes: int
+    reserve_bytes: int
+    short: Annotated[
+        bool, Meta(description="Whether free space is below the reserve: nothing new is accepted.")
+    ]
+
+
 class HealthStatus(Struct, frozen=True):
     status: Annotated[str, Meta(extra_json_schema={"enum": ["up", "degraded"]})]
     database: Annotated[str, Meta(extra_json_schema={"enum": ["connected", "disconnected"]})]
     timestamp: InstantText
     engine: EngineStatus
+    disk: DiskStatus | UnsetType = UNSET
     cluster: ClusterStatus | UnsetType = UNSET
     bus: BusStatus | UnsetType = UNSET
     nats: NatsStatus | UnsetType = UNSET

@@ -36,6 +36,7 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.TOO_MANY_OPERATIONS: (429, "TOO_MANY_OPERATIONS"),
     ErrorKind.UNREADABLE: (500, "INTERNAL_ERROR"),
     ErrorKind.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
+    ErrorKind.STORAGE_FULL: (507, "INSUFFICIENT_STORAGE"),
 }
 
 ERRORS = dict.fromkeys(
@@ -65,10 +66,11 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
         )
         return refusal(500, "INTERNAL_ERROR", "internal error", now)
     status, _ = STATUS_AND_ERROR[error.kind]
-    if status >= 500:
+    # The store reports a full disk once; a line per request would fill it, too.
+    if status >= 500 and error.kind is not ErrorKind.STORAGE_FULL:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
     item = item_error(error)
-    headers = RETRY_LATER if status == 503 else ()
+    headers = RETRY_LATER if status in (503, 507) else ()
     return refusal(status, item.error, item.message, now, item.details, headers)
 
 

@@ -4,7 +4,7 @@ import ssl
 
 import asyncpg
 
-from duetime.domain.errors import StoreUnavailable, StoreUnreachable
+from duetime.domain.errors import StorageFull, StoreUnavailable, StoreUnreachable
 from duetime.stores.postgres.options import PostgresOptions
 
 # SQLSTATEs, and classes of them, for which the statement is not at fault: the connection, the
@@ -17,6 +17,7 @@ _INTERVENTION = "57"
 _SYSTEM = "58"
 _NOT_NOW = (_CONNECTION_LOST, _REFUSED_ENTRY, _CONFLICT, _RESOURCES, _INTERVENTION, _SYSTEM)
 _READ_ONLY = "25006"
+_DISK_FULL = "53100"
 _IDLE_IN_TRANSACTION = "25P03"
 _NO_SUCH_DATABASE = "3D000"
 _NO_PRIVILEGE = "42501"
@@ -49,6 +50,11 @@ def store_error(error: Exception, options: PostgresOptions) -> Exception:
     problem = _problem(error)
     if problem is None:
         return error
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate == _DISK_FULL:
+        return StorageFull(
+            f"PostgreSQL ({options.place}): {problem}",
+            public_message="the disk of the database is full, try again later",
+        )
     kind = StoreUnreachable if _may_pass(error) else StoreUnavailable
     return kind(
         f"PostgreSQL ({options.place}): {problem}",

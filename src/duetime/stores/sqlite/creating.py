@@ -11,7 +11,7 @@ from msgspec import Struct
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
-from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction
 from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_row
 from duetime.stores.timer_rows import existing_timer_of
 
@@ -31,6 +31,7 @@ _STATES = f"live_timers (row_id, namespace, shard, timer_uuid, created_at, {_INS
 
 _ROWS_PER_NEW_TIMER = 3
 
+_EXISTS = "SELECT 1 FROM timers WHERE namespace = ? AND id = ?"
 _LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
 _NEW_ROW_IDS = "SELECT json_group_array(row_id) FROM timers WHERE row_id > ?1"
 
@@ -62,6 +63,16 @@ class NewTimer(Struct, frozen=True, gc=False):
         return cls(
             request, (namespace, id, *fixed, *asked_values(timer)), (namespace, *fixed, *instants)
         )
+
+
+def all_exist(statements: Statements, requests: Sequence[CreateRequest]) -> bool:
+    """Whether all timers exist and are to be left alone, so that nothing has to be written."""
+    return all(
+        not request.id_is_new
+        and request.on_existing is OnExisting.KEEP
+        and statements.first(_EXISTS, *request.timer.key) is not None
+        for request in requests
+    )
 
 
 def is_one_statement(new: Sequence[NewTimer]) -> bool:

@@ -68,7 +68,12 @@ _encode = msgspec.json.Encoder().encode
 _decode_options = msgspec.json.Decoder(NamespaceOptions).decode
 
 
-def add_namespace(transaction: Transaction, namespace: Namespace) -> Namespace:
+def add_namespace(
+    transaction: Transaction, namespace: Namespace, refusal: Exception | None
+) -> Namespace:
+    """Raises the refusal if the namespace does not exist."""
+    if refusal is not None and transaction.first(_GET_NAMESPACE, namespace.name) is None:
+        raise refusal
     options = _encode(namespace.options).decode()
     transaction.execute(_ADD_NAMESPACE, namespace.name, namespace.num_shards, options)
     kept = _namespace(*transaction.first(_GET_NAMESPACE, namespace.name))

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import apsw
 import structlog
+from msgspec import UNSET
 
 from duetime.domain.bulk import BulkOperation
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import StorageFull, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
@@ -34,9 +35,10 @@ from duetime.ports.store import (
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
-from duetime.stores.sqlite.creating import NewTimer, create_timers, is_one_statement
+from duetime.stores.sqlite.creating import NewTimer, all_exist, create_timers, is_one_statement
 from duetime.stores.sqlite.disk.checkpointer import Checkpointer
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
+from duetime.stores.sqlite.disk.space import DiskSpace, DiskStatus
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.schema import finish_interrupted_write, migrate, schema_version
@@ -55,15 +57,21 @@ class SqliteStore:
 
     capabilities = Capabilities(durable=True, shared_by_nodes=False)
 
-    def __init__(self, path: Path, on_failure: OnFailure | None = None) -> None:
-        """`on_failure` replaces the end of the process, in tests."""
+    def __init__(
+        self, path: Path, *, reserve_bytes: int = 0, on_failure: OnFailure | None = None
+    ) -> None:
+        """While less than `reserve_bytes` are free on the disk, nothing new is accepted.
+        `on_failure` replaces the end of the process, in tests."""
         self._path = path
+        self._reserve_bytes = reserve_bytes
         self._on_failure = EndOfProcess(path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        file = await loop.run_in_executor(None, _open_file, self._path, self._on_failure)
+        file = await loop.run_in_executor(
+            None, _open_file, self._path, self._reserve_bytes, self._on_failure
+        )
         self._opened = _Opened(file, self._on_failure)
 
     async def close(self) -> None:
@@ -78,7 +86,10 @@ class SqliteStore:
         await self._writer.progress()
 
     async def add_namespace(self, namespace: Namespace) -> Namespace:
-        return await self._writer.submit(partial(namespaces.add_namespace, namespace=namespace))
+        refusal = self._refusal_of_new()
+        return await self._writer.submit(
+            partial(namespaces.add_namespace, namespace=namespace, refusal=refusal)
+        )
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
         return await self._writer.submit(
@@ -99,6 +110,9 @@ class SqliteStore:
         return NamespaceChanges(await self.namespaces(), "", are_all=True)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        refusal = self._refusal_of_new()
+        if refusal is not None and not await self._quick.run(partial(all_exist, requests=requests)):
+            raise refusal
         new = [NewTimer.of(request) for request in requests]
         return list(await self._writer.submit_batch(_CREATE, new))
 
@@ -106,6 +120,8 @@ class SqliteStore:
         return await self._quick.run(partial(get_timer, key=key))
 
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
+        if change.callback is not UNSET or change.metadata is not UNSET:
+            self._refuse_new()
         return await self._writer.submit(
             partial(changing.change_if_pending, key=key, change=change)
         )
@@ -119,6 +135,7 @@ class SqliteStore:
     async def redrive_if_failed(
         self, redrives: Sequence[Redrive], now: Instant
     ) -> list[Timer | None]:
+        self._refuse_new()
         return await self._writer.submit(
             partial(changing.redrive_if_failed, redrives=redrives, now=now)
         )
@@ -208,6 +225,30 @@ class SqliteStore:
         )
 
     @property
+    def disk(self) -> DiskStatus | None:
+        """None while the store is closed."""
+        opened = self._opened
+        if opened is None:
+            return None
+        space = opened.space
+        is_full = opened.writer.found_no_room
+        return DiskStatus(space.free_bytes, space.reserve_bytes, space.is_short, is_full)
+
+    def _refusal_of_new(self) -> StorageFull | None:
+        space = self._require_opened().space
+        if not space.is_short:
+            return None
+        return StorageFull(
+            f"the disk is nearly full: {space.free_bytes} bytes are free, and "
+            f"{space.reserve_bytes} are reserved"
+        )
+
+    def _refuse_new(self) -> None:
+        refusal = self._refusal_of_new()
+        if refusal is not None:
+            raise refusal
+
+    @property
     def _writer(self) -> Writer:
         return self._require_opened().writer
 
@@ -231,6 +272,7 @@ class _Opened:
     def __init__(self, file: "_File", on_failure: OnFailure) -> None:
         self.quick_reader = file.quick_reader
         self.list_reader = file.list_reader
+        self.space = file.space
         self.writer = Writer(file.connection, on_failure, file.checkpointer.between_commits)
         self._closing = file.closing
 
@@ -244,6 +286,7 @@ class _File(NamedTuple):
     checkpointer: Checkpointer
     quick_reader: Reader
     list_reader: Reader
+    space: DiskSpace
     closing: ExitStack
 
 
@@ -274,7 +317,7 @@ def _empty_again(path: Path, kind: type[BaseException] | None) -> None:
         os.truncate(path, 0)
 
 
-def _open_file(path: Path, on_failure: OnFailure) -> _File:
+def _open_file(path: Path, reserve_bytes: int, on_failure: OnFailure) -> _File:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
@@ -282,14 +325,14 @@ def _open_file(path: Path, on_failure: OnFailure) -> _File:
         raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
         with ExitStack() as closing:
-            return _open_all(path, closing, on_failure)
+            return _open_all(path, closing, DiskSpace(path, reserve_bytes), on_failure)
     except OSError as error:
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     except apsw.Error as error:
         raise not_opened(path, error) from error
 
 
-def _open_all(path: Path, closing: ExitStack, on_failure: OnFailure) -> _File:
+def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFailure) -> _File:
     """Open the file for every use. `closing` closes, in reverse order, all that was opened before
     an error."""
     lock = FileLock(path)
@@ -313,6 +356,6 @@ def _open_all(path: Path, closing: ExitStack, on_failure: OnFailure) -> _File:
     closing.callback(quick_reader.close)
     list_reader = Reader(path)
     closing.callback(list_reader.close)
-    checkpointer = Checkpointer(path, descriptor, connection, on_failure)
+    checkpointer = Checkpointer(path, descriptor, connection, on_failure, space)
     closing.callback(checkpointer.close)
-    return _File(connection, checkpointer, quick_reader, list_reader, closing.pop_all())
+    return _File(connection, checkpointer, quick_reader, list_reader, space, closing.pop_all())

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import StorageFull, StoreUnavailable
 from duetime.stores.sqlite.connections import Transaction, store_error
-from duetime.stores.sqlite.disk.failure import OnFailure, leaves_doubt
+from duetime.stores.sqlite.disk.failure import OnFailure, is_out_of_room, leaves_doubt
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,6 +89,8 @@ class Writer:
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._refusal: str | None = None
+        self.found_no_room = False
+        """Whether the last write did not fit on the disk."""
         self._unanswered = 0
         self._progress: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-writer")
@@ -169,12 +171,20 @@ class Writer:
             # Writes of this transaction would be answered without a commit.
             raise RuntimeError("a transaction could not be rolled back")
         try:
-            return self._write_together(submissions)
+            answers = self._write_together(submissions)
         except Exception as error:
             self._check_storage(error)
             if len(submissions) == 1:
-                return [(submissions[0].future, store_error(error))]
+                return [(submissions[0].future, self._error_of(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
+        self.found_no_room = False
+        return answers
+
+    def _error_of(self, error: Exception) -> Exception:
+        if is_out_of_room(error, self._connection):
+            self.found_no_room = True
+            return StorageFull("the disk is full: the database could not be written")
+        return store_error(error)
 
     def _write_together(self, submissions: Sequence[_Submission]) -> list[_Answer]:
         groups = [

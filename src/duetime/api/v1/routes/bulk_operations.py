@@ -61,6 +61,7 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
             failures.INVALID_BULK_FILTER,
             failures.TOO_LARGE,
             failures.TOO_MANY_OPERATIONS,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -110,6 +111,7 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
             ),
             failures.NO_OPERATION,
             failures.OPERATION_ENDED,
+            failures.NO_ROOM,
         ),
     ),
 )

@@ -81,6 +81,7 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
             ),
             failures.INVALID_SHARDS,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -100,6 +101,7 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
             failures.NO_SUCH_NAMESPACE,
             failures.NOT_EMPTY,
             failures.TOO_MANY_OPERATIONS,
+            failures.NO_ROOM,
         ),
     ),
 )

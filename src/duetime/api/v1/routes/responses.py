@@ -150,6 +150,15 @@ _UNAVAILABLE = replace(
     ),
     headers=RETRY_HEADER,
 )
+NO_ROOM = replace(
+    _failure(
+        "507",
+        "The disk is nearly full, so nothing new is accepted. Accepted timers fire all the same.",
+        "INSUFFICIENT_STORAGE",
+        "the disk is nearly full: 5242880 bytes are free, and 67108864 are reserved",
+    ),
+    headers=RETRY_HEADER,
+)
 
 
 def ok(description: str, schema: type[Struct], examples: Examples) -> Response:

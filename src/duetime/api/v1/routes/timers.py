@@ -94,6 +94,7 @@ _CHANGED = with_failures(
     failures.NOT_FOUND,
     failures.NOT_PENDING,
     failures.TOO_LARGE,
+    failures.NO_ROOM,
 )
 
 _CANCELED = ok("The canceled timer.", TimerAnswer, {"Canceled": examples.CANCELED_TIMER})
@@ -121,6 +122,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             failures.INVALID_POLICY,
             failures.CONFLICT,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
         callback=TIMER_CALLBACK,
     ),
@@ -188,7 +190,11 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         "forgets the timer instead. A body is not read.",
         parameters=_KEY,
         responses=with_failures(
-            _CANCELED, failures.NO_NAMESPACE, failures.NOT_FOUND, failures.NOT_CANCELABLE
+            _CANCELED,
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+            failures.NOT_CANCELABLE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -202,7 +208,11 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         "timer anew; cancel it instead if that may happen.",
         parameters=_KEY,
         responses=with_failures(
-            _DELETED, failures.NO_NAMESPACE, failures.NOT_FOUND, failures.NOT_PENDING
+            _DELETED,
+            failures.NO_NAMESPACE,
+            failures.NOT_FOUND,
+            failures.NOT_PENDING,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -226,6 +236,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             failures.INVALID,
             failures.NOT_PENDING,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
         callback=TIMER_CALLBACK,
     ),
@@ -269,6 +280,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             failures.NOT_FOUND,
             failures.NOT_CANCELABLE,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -285,6 +297,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             failures.NOT_FOUND,
             failures.NOT_PENDING,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -302,6 +315,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             ok("One result for each timer.", BatchAnswer, {"One is wrong": examples.BATCH_RESULTS}),
             failures.INVALID,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -332,6 +346,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
                 {"One is wrong": examples.IMPORTED},
             ),
             failures.NO_NAMESPACE,
+            failures.NO_ROOM,
         ),
     ),
     Operation(
@@ -365,6 +380,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             failures.NOT_FOUND,
             failures.NOT_FAILED,
             failures.TOO_LARGE,
+            failures.NO_ROOM,
         ),
     ),
 )

@@ -3,12 +3,15 @@
 import os
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import structlog
 
 from duetime.stores.sqlite.connections import connect
 from duetime.stores.sqlite.disk.failure import OnFailure, leaves_doubt
+from duetime.stores.sqlite.disk.log_readers import log_readers
+from duetime.stores.sqlite.disk.space import DiskSpace
 
 _log = structlog.get_logger()
 
@@ -22,6 +25,16 @@ FEW_PAGES = 512
 MAX_PASSES = 4
 """Passes of the thread over a log to which the writer keeps adding."""
 
+SHORT_LOG_PAGES = 1_024
+"""Pages in the log that start a checkpoint while the disk is nearly full: 4 MiB."""
+
+PAGES_BEFORE_LOOK = 1_024
+"""Pages written after which the writer looks at the free space."""
+
+LOOK_SECONDS = 0.5
+"""Time after which the thread looks at the free space, and at a log that a reader holds."""
+
+_PAGE_BYTES = 4_096
 _CACHE_KIB = 1_024
 
 
@@ -33,23 +46,42 @@ class Checkpointer:
     it from its beginning. Without the second step the log would grow for as long as the writer is
     busy.
 
+    A reader holds the log: pages that are newer than its view cannot be copied before it ends.
+    While the disk is nearly full, the log is copied early and its file is kept small.
+
     `on_failure` ends the process. It is called when a copied page could not be written or synced:
     the log is then not to be used again before all of it is copied anew.
     """
 
     def __init__(
-        self, path: Path, descriptor: int, writing: apsw.Connection, on_failure: OnFailure
+        self,
+        path: Path,
+        descriptor: int,
+        writing: apsw.Connection,
+        on_failure: OnFailure,
+        space: DiskSpace,
+        *,
+        log_pages: int = LOG_PAGES_BEFORE_CHECKPOINT,
     ) -> None:
+        self._path = path
         self._connection = connect(path, _CACHE_KIB)
+        # The thread's own checkpoints never wait: it looks again soon.
+        self._connection.set_busy_timeout(0)
         self._on_failure = on_failure
         self._descriptor = descriptor
         self._writing = writing
+        self._space = space
+        self._usual_pages = log_pages
         self._log_pages = 0
-        self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
+        self._unseen_pages = 0
+        self._begin_anew()
         self._due = threading.Event()
         self._running = False
         self._copied = False
+        self._has_failed = False
         self._closed = False
+        self._limited_to_pages = 0
+        self._limit_file()
         writing.set_wal_hook(self._on_commit)
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-checkpointer")
         self._thread.daemon = True
@@ -57,13 +89,14 @@ class Checkpointer:
 
     def between_commits(self) -> None:
         """Called by the writer's thread while no transaction is open."""
+        if self._unseen_pages >= PAGES_BEFORE_LOOK:
+            self._unseen_pages = 0
+            self._space.look()
         if self._copied:
             self._copied = False
-            self._checkpoint(self._writing)
-            self._log_pages = 0
-            self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
+            self._finish()
             self._running = False
-        elif self._log_pages >= self._due_at_pages and not self._running:
+        elif self._log_pages >= self._due_pages and not self._running:
             self._running = True
             self._due.set()
 
@@ -73,12 +106,62 @@ class Checkpointer:
         self._thread.join()
         self._connection.close()
 
+    @property
+    def _due_pages(self) -> int:
+        """Pages in the log at which the next checkpoint is due."""
+        if self._space.is_tight and not self._is_unfinished:
+            return min(self._due_at_pages, SHORT_LOG_PAGES)
+        return self._due_at_pages
+
     def _on_commit(self, _connection: apsw.Connection, _name: str, log_pages: int) -> int:
         if log_pages < self._log_pages:
             # The log has started from its beginning.
-            self._due_at_pages = LOG_PAGES_BEFORE_CHECKPOINT
+            self._begin_anew()
+            self._unseen_pages += log_pages
+        else:
+            self._unseen_pages += log_pages - self._log_pages
         self._log_pages = log_pages
         return int(apsw.SQLITE_OK)
+
+    def _finish(self) -> None:
+        """The writer's step: copy the rest, so that the next commit starts the log anew."""
+        self._limit_file()
+        pages = self._checkpoint(self._writing)
+        self._is_unfinished = pages is None or pages.copied < pages.in_log
+        if self._is_unfinished:
+            # The thread tries again soon, because trying at every commit would cost too much.
+            self._due_at_pages = self._log_pages + self._usual_pages
+            if pages is not None:
+                self._report_held(pages)
+        else:
+            self._log_pages = 0
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._due_at_pages = self._usual_pages
+        self._warn_at_pages = 4 * self._usual_pages
+        self._is_unfinished = False
+
+    def _limit_file(self) -> None:
+        """Let the log's file shrink to twice its usual size when the log starts anew. A reader may
+        have made it grow."""
+        pages = 2 * (SHORT_LOG_PAGES if self._space.is_tight else self._usual_pages)
+        if pages != self._limited_to_pages:
+            self._limited_to_pages = pages
+            self._writing.pragma("journal_size_limit", pages * _PAGE_BYTES)
+
+    def _report_held(self, pages: "_Pages") -> None:
+        """Warn when the log has become large, and again when it has doubled."""
+        if pages.in_log < self._warn_at_pages:
+            return
+        self._warn_at_pages = 2 * pages.in_log
+        _log.warning(
+            "sqlite.log_held",
+            log_bytes=pages.in_log * _PAGE_BYTES,
+            held_bytes=(pages.in_log - pages.copied) * _PAGE_BYTES,
+            readers=log_readers(self._path) or ["this process, or one that cannot be seen"],
+            advice="a read transaction keeps the log from being copied, so it grows: end it",
+        )
 
     def _sync(self) -> None:
         """Sync the copied pages to disk.
@@ -94,40 +177,69 @@ class Checkpointer:
 
     def _run(self) -> None:
         while True:
-            self._due.wait()
+            is_due = self._due.wait(LOOK_SECONDS)
             self._due.clear()
             if self._closed:
                 return
+            self._space.look()
             try:
-                self._copy_most()
+                if is_due:
+                    self._copy_most()
+                    self._copied = True
+                else:
+                    self._copy_leftovers()
             except Exception as error:
                 _log.warning("sqlite.checkpoint_failed", error=repr(error), exc_info=True)
                 # Trying again at every commit would fill the logs.
-                self._due_at_pages = self._log_pages + LOG_PAGES_BEFORE_CHECKPOINT
+                self._due_at_pages = self._log_pages + self._usual_pages
                 self._running = False
-            else:
-                self._copied = True
 
     def _copy_most(self) -> None:
         for _ in range(MAX_PASSES):
-            copied_pages = self._checkpoint(self._connection)
+            pages = self._checkpoint(self._connection)
             self._sync()
-            if self._log_pages - copied_pages <= FEW_PAGES:
+            if pages is not None and self._log_pages - pages.copied <= FEW_PAGES:
                 return
 
-    def _checkpoint(self, connection: apsw.Connection) -> int:
-        """Copy as much of the log as readers allow; returns the number of pages copied so far.
+    def _copy_leftovers(self) -> None:
+        """Copy what readers held, and give the room of a large log back while the disk is nearly
+        full. The writer may be idle, so nothing else would do it."""
+        is_large = self._space.log_bytes() > 2 * SHORT_LOG_PAGES * _PAGE_BYTES
+        shrinks = is_large and self._space.is_tight
+        if self._is_unfinished or shrinks:
+            pages = self._checkpoint(self._connection)
+            self._sync()
+            if pages is not None and pages.copied == pages.in_log:
+                self._is_unfinished = False
+                if shrinks:
+                    self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _checkpoint(
+        self, connection: apsw.Connection, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE
+    ) -> "_Pages | None":
+        """Copy as much of the log as readers allow. None if it cannot be copied now.
 
         A checkpoint without room loses nothing: the log stays as it is until the next one.
         """
         try:
-            _, copied_pages = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            pages = connection.wal_checkpoint(mode=mode)
         except apsw.BusyError:
             _log.debug("sqlite.checkpoint_postponed")
-            return 0
+            return None
         except apsw.Error as error:
             if leaves_doubt(error, connection):
                 self._on_failure("sqlite.storage_failed", error)
-            _log.warning("sqlite.checkpoint_failed", error=str(error))
-            return 0
-        return copied_pages
+            if not self._has_failed:
+                # Once is enough: on a full disk it fails again and again.
+                self._has_failed = True
+                _log.warning("sqlite.checkpoint_failed", error=str(error))
+            return None
+        self._has_failed = False
+        return _Pages(*pages)
+
+
+class _Pages(NamedTuple):
+    """Pages in the log, and how many of them are copied."""
+
+    in_log: int
+    copied: int
