@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 
 from duetime import __version__
 from duetime.clock import SystemClock
-from duetime.server.fast_create import FastCreateProtocol
+from duetime.descriptors import descriptor_budget
+from duetime.server.connection_limits import ConnectionLimits, Door, GuardedProtocol
 from duetime.server.listener import take_connections, url_of
 
 BACKLOG = 2048
@@ -156,10 +157,12 @@ class _Server(uvicorn.Server):
     is stopped."""
 
     def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
+        door = Door(ConnectionLimits(max_connections=descriptor_budget().api_connections))
         super().__init__(
             uvicorn.Config(
                 app,
-                http=FastCreateProtocol,
+                # Uvicorn only calls it.
+                http=partial(GuardedProtocol, door=door),  # type: ignore[arg-type]
                 proxy_headers=False,
                 ws="none",
                 lifespan="off",

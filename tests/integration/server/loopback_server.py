@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from duetime.server.fast_create import FastCreateProtocol
+from duetime.server.connection_limits import ConnectionLimits, Door, GuardedProtocol
 from tests.unit.api.asgi_client import ApiBench
 
 
@@ -35,11 +35,13 @@ class LoopbackServer:
 
 
 @asynccontextmanager
-async def loopback_server(api: ApiBench) -> AsyncIterator[LoopbackServer]:
+async def loopback_server(
+    api: ApiBench, limits: ConnectionLimits | None = None
+) -> AsyncIterator[LoopbackServer]:
+    door = Door(limits or ConnectionLimits(max_connections=1_000))
     await api.open()
     config = uvicorn.Config(
         api.app,
-        http=FastCreateProtocol,
         proxy_headers=False,
         ws="none",
         lifespan="off",
@@ -51,7 +53,7 @@ async def loopback_server(api: ApiBench) -> AsyncIterator[LoopbackServer]:
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: FastCreateProtocol(config, state, {}, loop), "127.0.0.1", 0
+        lambda: GuardedProtocol(config, state, {}, loop, door=door), "127.0.0.1", 0
     )
     try:
         yield LoopbackServer(api, server.sockets[0].getsockname()[1], state)

@@ -74,7 +74,8 @@ class RouterV1:
 
     def refusal(self, status: int, message: str) -> Answer:
         """The answer to a request that never became one for the API."""
-        return refusal(status, "INVALID_INPUT", message, self._clock.now())
+        error = "SERVICE_UNAVAILABLE" if status == 503 else "INVALID_INPUT"
+        return refusal(status, error, message, self._clock.now())
 
     def _methods_of(self, scope: Scope, method: str) -> _Methods:
         """The operations of the path, by method: those that have `method` come first."""
