@@ -198,6 +198,7 @@ def assemble(settings: Settings) -> Duetime:
         asyncapi=asyncapi_document(),
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
+            max_bodies_bytes=settings.max_bodies_bytes,
             callback_timeout_ms=_callback_timeout_ms(settings),
         ),
     )

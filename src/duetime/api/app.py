@@ -11,6 +11,7 @@ from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
+from duetime.api.http.body_budget import BodyBudget
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, bind
 from duetime.api.http.query import parameters
@@ -55,6 +56,7 @@ class ApiRules(Struct, frozen=True, kw_only=True):
     """The API's settings. `callback_timeout_ms` applies to timers that have no timeout."""
 
     max_body_bytes: int
+    max_bodies_bytes: int
     callback_timeout_ms: int
     ping_timeout_seconds: float = 4.5
 
@@ -97,12 +99,14 @@ def create_app(
         Documents(asyncapi, clock),
     )
     fast_create = FastCreate(services.platform, guard, lifecycle, max_body_bytes=max_body_bytes)
-    return App(others, guard, v1, fast_create, lifecycle)
+    bodies = BodyBudget(rules.max_bodies_bytes)
+    return App(others, guard, v1, fast_create, lifecycle, bodies)
 
 
 class App:
     """Paths without parameters are looked up, those of v1 go to its router, and Starlette's router
-    matches the rest. A server may send plain creates to `fast_create` instead."""
+    matches the rest. A server may send plain creates to `fast_create` instead, and counts bodies
+    by the budget `bodies`."""
 
     def __init__(
         self,
@@ -111,8 +115,10 @@ class App:
         v1: RouterV1,
         fast_create: FastCreate,
         lifecycle: Lifecycle,
+        bodies: BodyBudget,
     ) -> None:
         self.fast_create = fast_create
+        self.bodies = bodies
         self.lifecycle = lifecycle
         self.operations = (*(each.operation for each in endpoints), *v1.operations)
         self._v1 = v1

@@ -10,6 +10,9 @@ DEFAULT_MIN_DELAY_SECONDS = 5
 DEFAULT_MAX_BODY_BYTES = 1_048_576
 """Size of a request body."""
 
+DEFAULT_MAX_BODIES_BYTES = 128 * 2**20
+"""Size of all request bodies under way."""
+
 DEFAULT_MAX_PAYLOAD_BYTES = 262_144
 """Size of a payload."""
 

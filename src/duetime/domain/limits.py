@@ -103,6 +103,12 @@ MAX_BATCH_TIMERS = 1_000
 BATCH_BODY_FACTOR = 8
 """Size of a batch body, as a multiple of the size allowed for a single request."""
 
+SMALL_BODY_BYTES = 65_536
+"""Size of a body that may use the reserve of the memory for bodies."""
+
+BODY_RESERVE_PART = 8
+"""Parts of the memory for bodies, one of which is reserved for small ones."""
+
 MAX_IMPORT_ERRORS = 100
 """Refused lines that the answer to an import describes; the others are only counted."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from duetime.api.http.answers import RETRY_LATER, Answer
+from duetime.api.http.body_budget import BodyShare
 from duetime.server.answer_bytes import answer_bytes
 from duetime.server.fast_create import FastCreateProtocol
 from duetime.server.http_protocol import Problem, Refusing
@@ -34,22 +34,34 @@ SURPLUS_SECONDS = 2.0
 REMIND_SECONDS = 60.0
 """Time between two log lines about a lack of places."""
 
+_TOO_SLOW = Problem(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "the memory for bodies is short, and this one takes too long: try again later",
+)
 _FULL = "too many connections: try again in a moment"
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """`max_connections` is the number of places. A client has `head_seconds` for the head of a
     request, however slowly its bytes come. A body may take any time, but not pause for
-    `body_pause_seconds`; neither may the reading of an answer pause for `answer_pause_seconds`."""
+    `body_pause_seconds`. While the memory for bodies is short, a body that has been under way for
+    `body_seconds_when_short` makes room for others. The reading of an answer may not pause for
+    `answer_pause_seconds`."""
 
     max_connections: int
     head_seconds: float = 20.0
     body_pause_seconds: float = 60.0
+    body_seconds_when_short: float = 60.0
     answer_pause_seconds: float = 60.0
 
     @property
     def look_seconds(self) -> float:
-        shortest = min(self.head_seconds, self.body_pause_seconds, self.answer_pause_seconds)
+        shortest = min(
+            self.head_seconds,
+            self.body_pause_seconds,
+            self.body_seconds_when_short,
+            self.answer_pause_seconds,
+        )
         return shortest / LOOKS_PER_LIMIT
 
     def looks_within(self, seconds: float) -> int:
@@ -152,7 +164,6 @@ class SurplusProtocol(asyncio.Protocol):
             return
         target = [*data.split(b" ", 2), b""][1]
         answer = self._app.refusal(target, HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
-        answer = Answer(answer.status, answer.content, (*answer.headers, *RETRY_LATER))
         self._transport.write(answer_bytes(answer, (), keep_alive=False))
         self._transport.close()
 
@@ -176,6 +187,8 @@ class GuardedProtocol(FastCreateProtocol):
         self._door = door
         self._look_timer: asyncio.TimerHandle | None = None
         self._waits_for: object = None
+        self._receives: object = None
+        self._looks_received = 0
         self._looks_waited = 0
         self._unread_answer_bytes = 0
         self._looks_unread = 0
@@ -223,6 +236,7 @@ class GuardedProtocol(FastCreateProtocol):
             limit = limits.body_pause_seconds if self._is_in_message else limits.head_seconds
             if self._looks_waited >= limits.looks_within(limit):
                 self._end_waiting(awaited, limit, TURNS_BEFORE_THE_END)
+        self._look_at_body(limits)
         unread = self.transport.get_write_buffer_size()
         if unread != self._unread_answer_bytes or not unread:
             self._unread_answer_bytes, self._looks_unread = unread, 0
@@ -231,6 +245,24 @@ class GuardedProtocol(FastCreateProtocol):
             if self._looks_unread >= limits.looks_within(limits.answer_pause_seconds):
                 self.transport.abort()
         self._look_later()
+
+    def _look_at_body(self, limits: ConnectionLimits) -> None:
+        received = self._body_progress()
+        if received is None or received != self._receives:
+            self._receives, self._looks_received = received, 0
+            return
+        self._looks_received += 1
+        enough = limits.looks_within(limits.body_seconds_when_short)
+        if self.bodies.is_short and self._looks_received >= enough:
+            self.refuse(_TOO_SLOW)
+
+    def _body_progress(self) -> object:
+        """The body that the client is sending, and how much of it was worked off; None if the
+        client sends none."""
+        if not self._is_in_message or self.is_closing or self.flow.read_paused:
+            return None
+        share: BodyShare | None = getattr(self.cycle, "body_share", None)
+        return self.cycle, None if share is None else share.returned_bytes
 
     def _awaited(self) -> object:
         """The input that the client owes us; None if it owes none. It is equal as long as the wait

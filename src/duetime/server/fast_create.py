@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from duetime.api.http.answers import Answer
 from duetime.server.answer_bytes import answer_bytes
-from duetime.server.http_protocol import BoundedHttpProtocol
+from duetime.server.http_protocol import BODIES_REFUSED, BoundedHttpProtocol
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -84,6 +84,8 @@ class FastCreateProtocol(BoundedHttpProtocol):
         cycle: Any = self.cycle
         if type(cycle) is FastCreateCycle:
             self._incoming_bytes = 0
+            if not self.bodies.take(len(body)):
+                self._stop_parsing(BODIES_REFUSED)
             cycle.body += body
         else:
             super().on_body(body)
@@ -97,8 +99,26 @@ class FastCreateProtocol(BoundedHttpProtocol):
         else:
             super().on_message_complete()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        cycle: Any = self.cycle
+        if type(cycle) is FastCreateCycle and self._is_in_message:
+            self._forget_body(cycle)
+        super().connection_lost(exc)
+
+    def _abandon(self, cycle: Any) -> None:
+        if type(cycle) is FastCreateCycle:
+            cycle.disconnected = True
+            self._forget_body(cycle)
+        else:
+            super()._abandon(cycle)
+
+    def _forget_body(self, cycle: FastCreateCycle) -> None:
+        self.bodies.give_back(len(cycle.body))
+        cycle.body = b""
+
     def _respond(self, cycle: FastCreateCycle, answer: Answer) -> None:
         cycle.response_complete = True
+        self._forget_body(cycle)
         if cycle.disconnected or self.is_closing:
             return
         headers = tuple(self.server_state.default_headers)

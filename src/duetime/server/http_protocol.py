@@ -4,6 +4,8 @@ It overrides private parts of uvicorn, so pyproject.toml bounds the version of u
 """
 
 import asyncio
+import sys
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -12,6 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.body_budget import BodyBudget, BodyShare, share_of
 from duetime.api.http.host import host_problem
 from duetime.domain.limits import MAX_HEAD_BYTES
 from duetime.server.answer_bytes import answer_bytes
@@ -38,6 +41,10 @@ _HEAD_TOO_LARGE = Problem(
 _OTHER_VERSION = Problem(
     HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "only HTTP/1.1 and HTTP/1.0 are spoken here"
 )
+BODIES_REFUSED = Problem(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "the bodies of other requests take all the memory that bodies may take: try again later",
+)
 _NO_PROXY = Problem(HTTPStatus.BAD_REQUEST, "CONNECT is not supported: this is not a proxy")
 
 
@@ -57,12 +64,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
       are counted until they form a head or a piece of a body; too many end the connection.
     - A request that cannot be read is answered in the format of the API that it was meant for,
       after the requests before it. Then the connection ends.
+    - The bodies of all connections share one budget of memory. A body that would exceed it is
+      refused, and the connection ends.
     - An offer to upgrade the protocol is ignored, and the request is served as HTTP/1.1.
     - While requests are queued, nothing more is read. Neither is anything from a client that does
       not read its answers.
     - Closing a connection leaves a client that is still sending the time to read its answer.
     - When a client disconnects, all of its queued requests are marked as disconnected.
     """
+
+    bodies: BodyBudget
 
     url = b""
     _unread_bytes = 0
@@ -78,6 +89,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """The answer to a request that cannot be read, while earlier ones are not answered yet."""
     _lingering: LingeringClose | None = None
     _is_stopping = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.bodies = getattr(self.app, "bodies", None) or BodyBudget(sys.maxsize)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -135,11 +150,17 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             # Such a client does not know about interim answers.
             self.expect_100_continue = False
         super().on_headers_complete()
-        self.cycle.transport = self._cycle_transport
+        cycle: Any = self.cycle
+        cycle.transport = self._cycle_transport
+        cycle.body_share = BodyShare(self.bodies)
+        cycle.body_share.put_into(self.scope)
         self._is_in_message = True
 
     def on_body(self, body: bytes) -> None:
         self._incoming_bytes = 0
+        cycle: Any = self.cycle
+        if not cycle.response_complete and not cycle.body_share.take(len(body)):
+            self._stop_parsing(BODIES_REFUSED)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -170,6 +191,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 words = b""
             elif self.pipeline and self.pipeline[0][0] is cycle:
                 self.pipeline.popleft()
+                self._abandon(cycle)
             elif getattr(cycle, "response_started", False):
                 words = b""
             else:
@@ -185,7 +207,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Close the connection; the client gets the time to read the answer that was written."""
         if self.is_closing:
             return
-        self.pipeline.clear()
+        self._abandon_queued()
         self._last_words = None
         self._unset_keepalive_if_required()
         if self._is_stopping and not self._is_in_message:
@@ -205,22 +227,30 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._lingering is not None:
             self._lingering.ended()
         # Uvicorn marks only the latest request.
-        for cycle in [self._started_cycle, *(queued for queued, _ in self.pipeline)]:
-            if cycle is not None and not cycle.response_complete:
-                self._abandon(cycle)
-        self.pipeline.clear()
+        started: Any = self._started_cycle
+        if started is not None and not started.response_complete:
+            self._abandon(started)
+        self._abandon_queued()
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._started_cycle = cycle
         # An earlier answer of the same pipeline may have set it.
         self._unset_keepalive_if_required()
-        super()._start_asgi_task(cycle, app)
+        super()._start_asgi_task(cycle, partial(_run, app))
 
     def _abandon(self, cycle: Any) -> None:
-        """Let the application see a disconnect, and ignore its answer."""
+        """Let the application see a disconnect, and ignore its answer. Once started, it gives the
+        memory of the body back when it ends."""
         cycle.disconnected = True
         cycle.message_event.set()
+        if cycle is not self._started_cycle:
+            cycle.body_share.close()
+
+    def _abandon_queued(self) -> None:
+        for cycle, _ in self.pipeline:
+            self._abandon(cycle)
+        self.pipeline.clear()
 
     def _end_with(self, words: bytes) -> None:
         if words:
@@ -259,6 +289,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version.encode())]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+async def _run(app: Any, scope: Any, receive: Any, send: Any) -> None:
+    try:
+        await app(scope, receive, send)
+    finally:
+        share_of(scope).close()
 
 
 class _PipelineFlow(FlowControl):

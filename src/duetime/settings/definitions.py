@@ -9,6 +9,7 @@ from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
     DEFAULT_DISK_RESERVE_BYTES,
     DEFAULT_KEPT_ANSWER_BYTES,
+    DEFAULT_MAX_BODIES_BYTES,
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_PAYLOAD_BYTES,
     DEFAULT_MIN_DELAY_SECONDS,
@@ -102,6 +103,15 @@ class Settings:
         "bytes",
         "Size of the largest request body; a batch may be eight times as large, and in an import "
         "this limits a line.",
+    )
+    max_bodies_bytes: int = setting(
+        "API",
+        whole_number(65_536, 2**40),
+        str(DEFAULT_MAX_BODIES_BYTES),
+        "bytes",
+        "Memory for the bodies of all requests under way in one process; over it, bodies are "
+        "refused with 503. One eighth is reserved for bodies of up to 64 KiB, and the rest must "
+        "have room for the largest batch. Unless it is given, it grows with MAX_BODY_BYTES.",
     )
     max_payload_bytes: int = setting(
         "API",

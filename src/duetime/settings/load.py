@@ -5,7 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from duetime.domain.errors import SettingsError
-from duetime.domain.limits import MIN_API_KEY_CHARACTERS
+from duetime.domain.limits import (
+    BATCH_BODY_FACTOR,
+    BODY_RESERVE_PART,
+    MIN_API_KEY_CHARACTERS,
+)
 from duetime.settings.brokers import NatsAccess
 from duetime.settings.connection_definitions import BrokerParts, StoreParts
 from duetime.settings.definitions import LoadingSettings, Settings
@@ -41,6 +45,7 @@ def load_settings(
     settings = replace(settings, namespaces=namespaces)
     if loading.rust_log is not None and not given.has("LOG_LEVEL"):
         settings = replace(settings, log_level=loading.rust_log)
+    settings = _with_room_for_bodies(settings, given)
     if settings.workers > 1 and isinstance(store, SqliteStoreSettings | MemoryStoreSettings):
         given.problem(
             "WORKERS",
@@ -74,6 +79,21 @@ def _check_access(loading: LoadingSettings, given: GivenValues) -> None:
             "-hex 32 makes one), "
             "or set AUTH=none behind a gateway that checks callers",
         )
+
+
+def _with_room_for_bodies(settings: Settings, given: GivenValues) -> Settings:
+    """The largest body fits into the part of the budget that is not reserved for small ones."""
+    largest_bytes = BATCH_BODY_FACTOR * settings.max_body_bytes
+    needed_bytes = -(-largest_bytes * BODY_RESERVE_PART // (BODY_RESERVE_PART - 1))
+    if settings.max_bodies_bytes >= needed_bytes:
+        return settings
+    if given.has("MAX_BODIES_BYTES"):
+        given.problem(
+            "MAX_BODIES_BYTES",
+            f"must be at least {needed_bytes}, so that a batch of {largest_bytes} bytes "
+            f"({BATCH_BODY_FACTOR} times MAX_BODY_BYTES) fits",
+        )
+    return replace(settings, max_bodies_bytes=needed_bytes)
 
 
 def _raise_problems(given: GivenValues) -> None:

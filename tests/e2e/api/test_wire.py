@@ -4,10 +4,11 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from tests.polling import PATIENCE_SECONDS
@@ -174,3 +175,32 @@ async def test_a_stop_waits_for_creates_under_way(tmp_path: Path) -> None:
         assert await stopping == 0
     async with server, server.client() as api:
         assert (await count_timers(api))["pending"] >= answers
+
+
+async def test_unfinished_bodies_take_bounded_memory(tmp_path: Path) -> None:
+    mebibyte = 2**20
+    head = b"POST /api/v1/timers/batch HTTP/1.1\r\n%b%b" % (HOST, KEY)
+    start = head + b"Content-Length: %d\r\n\r\n" % (8 * mebibyte)
+    async with (
+        ServerProcess(tmp_path, MAX_BODIES_BYTES=str(16 * mebibyte)) as server,
+        server.client() as api,
+        AsyncExitStack() as stack,
+    ):
+        before = psutil.Process(server.pid).memory_info().rss
+        unanswered: list[asyncio.Task[tuple[int, dict[str, object]]]] = []
+        for _ in range(40):
+            reader, writer = await stack.enter_async_context(connected(server))
+            writer.write(start + bytes(4 * mebibyte))
+            await writer.drain()
+            unanswered.append(asyncio.create_task(read_answer(reader)))
+        # The 14 MiB that large bodies may use have room for three of them.
+        while len(unanswered) > 3:
+            done, _ = await asyncio.wait(unanswered, return_when=asyncio.FIRST_COMPLETED)
+            assert {task.result()[0] for task in done} == {503}
+            unanswered = [task for task in unanswered if task not in done]
+        grown = psutil.Process(server.pid).memory_info().rss - before
+        assert grown < 64 * mebibyte, f"{grown / mebibyte:.0f} MiB for unfinished bodies"
+        created = await api.post("/timers", json=timer_body("http://127.0.0.1:9/", in_ms(60_000)))
+        assert created.status_code == 201
+        for task in unanswered:
+            task.cancel()

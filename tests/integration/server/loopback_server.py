@@ -24,6 +24,9 @@ class LoopbackServer:
         """Connections that are open."""
         return len(self._state.connections)
 
+    async def open_connections(self) -> int:
+        return self.connections
+
     async def timers_stored(self) -> int:
         return sum((await self.api.timers_stored()).values())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.effort import scaled
 from tests.integration.server.loopback_server import exchange, loopback_server
 from tests.integration.server.pipelines import HOST, KEY, Expected, Pipeline, pipelines, splits
-from tests.polling import PATIENCE_SECONDS
+from tests.polling import PATIENCE_SECONDS, poll
 from tests.seed import given_seed
 from tests.unit.api.asgi_client import ApiBench, create_body
 
@@ -36,6 +36,8 @@ def in_loop(runner: asyncio.Runner, data: bytes, cuts: list[int], turns: list[in
         async with loopback_server(ApiBench()) as server, asyncio.timeout(PATIENCE_SECONDS):
             sent = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
             answers = await exchange(server, sent, turns)
+            await poll(server.open_connections, until=lambda count: count == 0)
+            assert server.api.app.bodies.used_bytes == 0
             return answers, await server.timers_stored()
 
     return runner.run(run())

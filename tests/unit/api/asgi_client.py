@@ -10,7 +10,11 @@ from starlette.types import ASGIApp, Message
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
-from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS, DEFAULT_MAX_BODY_BYTES
+from duetime.domain.defaults import (
+    DEFAULT_CALLBACK_TIMEOUT_MS,
+    DEFAULT_MAX_BODIES_BYTES,
+    DEFAULT_MAX_BODY_BYTES,
+)
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus
 from duetime.service.bulk_operations import BulkOperations
@@ -91,7 +95,9 @@ async def call(
 
 def make_api_rules(**changes: object) -> ApiRules:
     rules = ApiRules(
-        max_body_bytes=DEFAULT_MAX_BODY_BYTES, callback_timeout_ms=DEFAULT_CALLBACK_TIMEOUT_MS
+        max_body_bytes=DEFAULT_MAX_BODY_BYTES,
+        max_bodies_bytes=DEFAULT_MAX_BODIES_BYTES,
+        callback_timeout_ms=DEFAULT_CALLBACK_TIMEOUT_MS,
     )
     return replace(rules, **changes)
 

@@ -41,6 +41,7 @@ def test_only_the_api_key_is_needed() -> None:
         broker=None,
         min_delay_seconds=5,
         max_body_bytes=1024 * 1024,
+        max_bodies_bytes=128 * 1024 * 1024,
         max_payload_bytes=256 * 1024,
         delivery_concurrency=4096,
         delivery_concurrency_per_endpoint=1024,
@@ -196,6 +197,17 @@ def test_several_processes_need_a_store_they_can_share(url: str) -> None:
 def test_a_store_that_cannot_be_read_is_the_only_problem_of_several_processes() -> None:
     (line,) = problems(DATABASE_URL="postgresql://host", WORKERS="2")
     assert line.startswith("DATABASE_URL=")
+
+
+def test_the_memory_for_bodies_has_room_for_the_largest() -> None:
+    assert load(MAX_BODY_BYTES="7340032").max_bodies_bytes == 128 * 2**20
+    assert load(MAX_BODY_BYTES="67108864").max_bodies_bytes == -(-8 * 67_108_864 * 8 // 7)
+    assert load(MAX_BODIES_BYTES="9586981").max_bodies_bytes == 9_586_981
+    (line,) = problems(MAX_BODIES_BYTES="9586980")
+    assert line == (
+        "MAX_BODIES_BYTES='9586980': must be at least 9586981, so that a batch of 8388608 bytes (8 "
+        "times MAX_BODY_BYTES) fits"
+    )
 
 
 def test_the_log_level_has_two_names() -> None:

@@ -81,17 +81,16 @@ async def read_body(
         raise _too_large(max_bytes)
     if not message.get("more_body", False):
         return body
-    chunks, size = [body], len(body)
+    # A list of chunks would take much more memory than they have bytes if they are small.
+    whole = bytearray(body)
     while message.get("more_body", False):
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > max_bytes:
+        whole += message.get("body", b"")
+        if len(whole) > max_bytes:
             raise _too_large(max_bytes)
-        chunks.append(chunk)
-    return b"".join(chunks)
+    return bytes(whole)
 
 
 def _too_large(max_bytes: int) -> TooLarge:

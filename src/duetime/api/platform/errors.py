@@ -47,7 +47,9 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
 
 def refusal_answer(status: int, message: str) -> Answer:
     """The answer to a request that never became one for the API."""
-    return answer(status, Code.UNEXPECTED if status == 503 else Code.VALIDATION, message, None)
+    if status == 503:
+        return answer(status, Code.UNEXPECTED, message, None, RETRY_LATER)
+    return answer(status, Code.VALIDATION, message, None)
 
 
 def no_such_path() -> Answer:

@@ -75,8 +75,8 @@ _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer n
 _INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
 _UNAVAILABLE = Response(
     "503",
-    "The store is not available now, or the disk is nearly full, so that nothing new is accepted. "
-    "The request may be sent again.",
+    "The store is not available now, the disk is nearly full, so that nothing new is accepted, or "
+    "the bodies of other requests take all memory for bodies. The request may be sent again.",
     Error,
     {
         "Error": {

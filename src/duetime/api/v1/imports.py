@@ -4,7 +4,7 @@ import asyncio
 from bisect import insort
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from math import ceil
 
 from msgspec import UNSET, Struct, json
@@ -45,36 +45,44 @@ class LineBlocks:
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
         self._ready: deque[Block] = deque()
-        self._complete: list[bytes] = []
-        self._tail: list[bytes] = []
-        self._tail_bytes = 0
+        self._complete = bytearray()
+        self._tail = bytearray()
+        self._dropped_bytes = 0
         self._is_skipping = False
         self._next_line = 1
-        self.complete_bytes = 0
+
+    @property
+    def complete_bytes(self) -> int:
         """Size of the complete lines that have not been taken."""
+        return len(self._complete)
 
     def feed(self, chunk: bytes) -> None:
         if self._is_skipping:
-            _, newline, chunk = chunk.partition(b"\n")
+            skipped, newline, chunk = chunk.partition(b"\n")
+            self._dropped_bytes += len(skipped) + len(newline)
             self._is_skipping = not newline
         end = chunk.rfind(b"\n") + 1
         if end:
-            self._complete += [*self._tail, chunk[:end]]
-            self.complete_bytes += self._tail_bytes + end
-            self._tail, self._tail_bytes = [], 0
-        self._tail.append(chunk[end:])
-        self._tail_bytes += len(chunk) - end
-        if self._tail_bytes > self._max_line_bytes:
+            self._complete += self._tail
+            self._complete += chunk[:end]
+            self._tail = bytearray()
+        self._tail += chunk[end:]
+        if len(self._tail) > self._max_line_bytes:
             self._close_block()
             self._ready.append(self._numbered(None))
-            self._tail, self._tail_bytes = [], 0
+            self._dropped_bytes += len(self._tail)
+            self._tail = bytearray()
             self._is_skipping = True
+
+    def take_dropped_bytes(self) -> int:
+        """Size of what was dropped since the last call."""
+        dropped, self._dropped_bytes = self._dropped_bytes, 0
+        return dropped
 
     def end(self) -> None:
         """The stream has ended, so the last line is complete."""
         self._complete += self._tail
-        self.complete_bytes += self._tail_bytes
-        self._tail, self._tail_bytes = [], 0
+        self._tail = bytearray()
 
     def take(self) -> Block | None:
         """The next complete lines, if there are any."""
@@ -83,8 +91,8 @@ class LineBlocks:
         return self._ready.popleft() if self._ready else None
 
     def _close_block(self) -> None:
-        content = b"".join(self._complete)
-        self._complete, self.complete_bytes = [], 0
+        content = bytes(self._complete)
+        self._complete = bytearray()
         if content:
             self._ready.append(self._numbered(content))
 
@@ -101,10 +109,17 @@ class Import:
     """One stream on its way into the store."""
 
     def __init__(
-        self, batches: BatchCreation, default_namespace: str | None, max_line_bytes: int
+        self,
+        batches: BatchCreation,
+        default_namespace: str | None,
+        max_line_bytes: int,
+        *,
+        give_back: Callable[[int], None] = lambda size: None,
     ) -> None:
+        """`give_back` is told the size of what is no longer in memory."""
         self._batches = batches
         self._max_line_bytes = max_line_bytes
+        self._give_back = give_back
         self._under_way: set[asyncio.Task[None]] = set()
         self._default_namespace = default_namespace
         self._lines = 0
@@ -125,6 +140,7 @@ class Import:
         async with asyncio.TaskGroup() as writes:
             async for chunk in chunks:
                 blocks.feed(chunk)
+                self._give_back(blocks.take_dropped_bytes())
                 while blocks.complete_bytes >= BLOCK_BYTES or not self._under_way:
                     if not await self._write_next(blocks, writes):
                         break
@@ -168,6 +184,7 @@ class Import:
             among = slice(len(entries) * part // parts, len(entries) * (part + 1) // parts)
             outcomes = await self._batches.create(entries[among])
             self._count(numbers[among], entries[among], outcomes)
+        self._give_back(len(block.content))
 
     def _decode(self, block: Block, content: bytes) -> tuple[Sequence[BatchEntry], Sequence[int]]:
         """The entries of a block and their line numbers. Blocks without a fault are decoded in one

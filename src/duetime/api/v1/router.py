@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from duetime.api.http.answers import Answer
+from duetime.api.http.answers import RETRY_LATER, Answer
 from duetime.api.http.auth import ApiKeyGuard
 from duetime.api.http.body import answer_request
 from duetime.api.http.lifecycle import Lifecycle
@@ -74,8 +74,10 @@ class RouterV1:
 
     def refusal(self, status: int, message: str) -> Answer:
         """The answer to a request that never became one for the API."""
-        error = "SERVICE_UNAVAILABLE" if status == 503 else "INVALID_INPUT"
-        return refusal(status, error, message, self._clock.now())
+        now = self._clock.now()
+        if status == 503:
+            return refusal(status, "SERVICE_UNAVAILABLE", message, now, headers=RETRY_LATER)
+        return refusal(status, "INVALID_INPUT", message, now)
 
     def _methods_of(self, scope: Scope, method: str) -> _Methods:
         """The operations of the path, by method: those that have `method` come first."""

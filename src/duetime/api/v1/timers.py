@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.body import ClientGone, read_body
+from duetime.api.http.body_budget import share_of
 from duetime.api.http.values import changed_due_of, parse_instant
 from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
@@ -129,7 +130,9 @@ class TimersV1:
         if namespace is not None:
             await self._namespaces.named(namespace)
         batches = BatchCreation(self._imports, self._namespaces)
-        imported = Import(batches, namespace, self._max_body_bytes)
+        imported = Import(
+            batches, namespace, self._max_body_bytes, give_back=share_of(scope).give_back
+        )
         try:
             return ok(await imported.run(_chunks(receive)))
         except ExceptionGroup as several:

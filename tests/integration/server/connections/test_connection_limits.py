@@ -38,6 +38,7 @@ def limits(
         max_connections=places,
         head_seconds=head,
         body_pause_seconds=body,
+        body_seconds_when_short=LONG_SECONDS,
         answer_pause_seconds=answer,
     )
 

@@ -144,7 +144,8 @@ _INTERNAL = _failure("500", "An unexpected error.", "INTERNAL_ERROR", "internal 
 _UNAVAILABLE = replace(
     _failure(
         "503",
-        "The store is not available now. The request may be sent again.",
+        "The store is not available now, or the bodies of other requests take all memory for "
+        "bodies. The request may be sent again.",
         "SERVICE_UNAVAILABLE",
         "the database is not available, try again later",
     ),
