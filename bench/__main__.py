@@ -55,6 +55,12 @@ def parse_arguments() -> argparse.Namespace:
         "--burst", type=positive, metavar="N", help="timers of one instant in each burst"
     )
     parser.add_argument(
+        "--held-seconds",
+        type=positive,
+        metavar="N",
+        help="time for which a snapshot is held at each rate",
+    )
+    parser.add_argument(
         "--set",
         nargs="+",
         default=[],
@@ -95,7 +101,13 @@ def main() -> int:
     output.mkdir(parents=True, exist_ok=True)
     for log in output.glob("server-*.log"):
         log.unlink()
-    scale = scale_of(store, quick=arguments.quick, stored=arguments.stored, burst=arguments.burst)
+    scale = scale_of(
+        store,
+        quick=arguments.quick,
+        stored=arguments.stored,
+        burst=arguments.burst,
+        held_seconds=arguments.held_seconds,
+    )
     names = set(arguments.only or NAMES[store])
     settings = dict(each.split("=", 1) for each in arguments.settings)
     console = Console()

@@ -11,6 +11,7 @@ from bench.measurements.bus.session import BusFigures
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
 from bench.measurements.footprint import FootprintFigures
+from bench.measurements.held_snapshot import HeldFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
 from bench.measurements.store_audit import StoreAudit
@@ -77,6 +78,7 @@ class Results(msgspec.Struct, kw_only=True):
     """Store calls on the largest store."""
     workers: BurstFigures | None = None
     nodes: NodesFigures | None = None
+    held: list[HeldFigures] = []
     lists: list[ListFigures] = []
     store_audit: StoreAudit | None = None
     v1: V1Figures = msgspec.field(default_factory=V1Figures)
@@ -95,6 +97,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
             *(self.backup.faults if self.backup else []),
+            *(fault for each in self.held for fault in each.faults),
             *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,
             *self.bus.faults,

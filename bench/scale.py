@@ -55,6 +55,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     list_requests: int = 0
     backed_up: int = 0
     """Pending timers, and as many finished ones, in the store that is backed up."""
+    held_rates: tuple[int, ...] = ()
+    """Creates and firings per second while a snapshot is held."""
+    held_seconds: int = 0
     v1: V1Scale
     bus: BusScale
 
@@ -130,6 +133,8 @@ FULL = {
         node_timers=100_000,
         node_timers_per_second=5_000,
         list_requests=50,
+        held_rates=(1_500, 4_000),
+        held_seconds=600,
         v1=FULL_V1,
         bus=FULL_BUS,
     ),
@@ -166,15 +171,27 @@ QUICK = {
         node_timers=5_000,
         node_timers_per_second=2_500,
         list_requests=10,
+        held_rates=(1_500, 4_000),
+        held_seconds=60,
         v1=QUICK_V1,
         bus=QUICK_BUS,
     ),
 }
 
 
-def scale_of(store: StoreName, *, quick: bool, stored: int | None, burst: int | None) -> Scale:
-    """`stored` replaces the largest size, including that for pages; `burst` the size of bursts."""
+def scale_of(
+    store: StoreName,
+    *,
+    quick: bool,
+    stored: int | None,
+    burst: int | None,
+    held_seconds: int | None = None,
+) -> Scale:
+    """`stored` replaces the largest size, including that for pages; `burst` the size of bursts,
+    and `held_seconds` the time for which a snapshot is held."""
     scale = (QUICK if quick else FULL)[store]
+    if held_seconds is not None:
+        scale = msgspec.structs.replace(scale, held_seconds=held_seconds)
     if burst is not None:
         bus = msgspec.structs.replace(scale.bus, burst=burst)
         scale = msgspec.structs.replace(scale, burst=burst, bus=bus)

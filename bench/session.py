@@ -19,6 +19,7 @@ from bench.measurements.bus.session import BUS_MEASURES, measure_bus
 from bench.measurements.creates import measure_creates
 from bench.measurements.firing import measure_burst, measure_steady
 from bench.measurements.footprint import measure_footprint
+from bench.measurements.held_snapshot import measure_held_snapshot
 from bench.measurements.lists import measure_lists
 from bench.measurements.nodes import measure_nodes
 from bench.measurements.store_audit import audit_store
@@ -35,6 +36,7 @@ from bench.stores.store_under_test import StoreUnderTest
 MEASURES = ("creates", "burst", "steady")
 ON_THE_LARGEST = ("footprint", "lists", "audit")
 ON_SHARED_STORES = ("limit", "workers", "nodes")
+HELD_SNAPSHOT = "held-snapshot"
 NAMES = {
     StoreName.SQLITE: (
         *MEASURES,
@@ -48,6 +50,7 @@ NAMES = {
     StoreName.POSTGRESQL: (
         *MEASURES,
         *ON_SHARED_STORES,
+        HELD_SNAPSHOT,
         "loaded",
         *ON_THE_LARGEST,
         *V1_MEASURES,
@@ -78,7 +81,9 @@ def most_stored(names: set[str], scale: Scale) -> int:
     commanded = 2 * scale.bus.commands if "bus-commands" in names else 0
     # The backup and the restored store lie beside the store.
     backed_up = 3 * 2 * scale.backed_up if "backup" in names else 0
-    return max(2 * stored, 2 * paged, imported, commanded, backed_up)
+    held = max(scale.held_rates, default=0) * scale.held_seconds if HELD_SNAPSHOT in names else 0
+    # Dead rows stay in both tables that a timer passes through.
+    return max(2 * stored, 2 * paged, imported, commanded, backed_up, 3 * held)
 
 
 class Session:
@@ -100,6 +105,8 @@ class Session:
         if self._measures or self._names.intersection(ON_SHARED_STORES):
             with self._stores.new_store("empty") as store:
                 self._on_empty_store(store, results)
+        if HELD_SNAPSHOT in self._names:
+            self._with_held_snapshot(results)
         needs_largest = self._names.intersection(("loaded", *ON_THE_LARGEST))
         if needs_largest or self._reads_pages:
             with self._stores.new_store("loaded") as store:
@@ -138,6 +145,20 @@ class Session:
         if "nodes" in self._names:
             with self._steps.step(f"two nodes, {self._scale.node_timers:,} timers"):
                 results.nodes = measure_nodes(store, self._receiver, self._scale)
+
+    def _with_held_snapshot(self, results: Results) -> None:
+        for rate in self._scale.held_rates:
+            text = f"a snapshot held for {self._scale.held_seconds} s at {rate:,}/s"
+            with (
+                self._stores.new_store(f"held_{rate}") as store,
+                Server(store) as server,
+                self._steps.step(text),
+            ):
+                results.held.append(
+                    measure_held_snapshot(
+                        store, server, self._receiver, rate, self._scale.held_seconds
+                    )
+                )
 
     def _on_loaded_stores(self, store: StoreUnderTest, results: Results) -> None:
         sizes = self._scale.sizes if "loaded" in self._names else self._scale.sizes[-1:]

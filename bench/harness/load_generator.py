@@ -59,7 +59,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True):
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Creates of `count` timers, one per request unless `batches` is set.
 
-    Payloads are numbered from `first_number`.
+    Payloads are numbered from `first_number`. With `per_second` requests are sent at that rate, and
+    built on the way.
     """
 
     port: int
@@ -71,6 +72,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     first_number: int = 0
     connections: int = CONNECTIONS
     timeout_seconds: float = 60.0
+    per_second: int | None = None
 
 
 class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,14 +101,14 @@ class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
         return sum(n for status, n in self.statuses.items() if 200 <= status < 300)
 
 
-def requests_of(load: Load) -> list[bytes]:
+def requests_of(load: Load) -> Iterator[bytes]:
     path = "/timers" if load.batches is None else "/api/v1/timers/batch"
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
         f"X-API-Key: {load.api_key}\r\nContent-Type: application/json\r\nContent-Length: "
     ).encode()
     bodies = single_bodies(load) if load.batches is None else batch_bodies(load, load.batches)
-    return [b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies]
+    return (b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies)
 
 
 def single_bodies(load: Load) -> Iterator[bytes]:
@@ -132,17 +134,28 @@ def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
 class Run:
     """State shared by the connections: requests left to send, and results."""
 
-    def __init__(self, requests: list[bytes], stop_at: float, *, batches: bool) -> None:
-        self.requests: Iterator[bytes] = iter(requests)
-        self.stop_at_ns = int(stop_at * 1e9)
+    def __init__(self, load: Load) -> None:
+        requests = requests_of(load)
+        self.requests = iter(list(requests)) if load.per_second is None else requests
+        self._step_ns = 0 if load.per_second is None else 1_000_000_000 // load.per_second
+        self._turn_ns = time.perf_counter_ns()
+        self.stop_at_ns = self._turn_ns + int(load.timeout_seconds * 1e9)
         self.latencies_ns = array("q")
         self.statuses: Counter[int] = Counter()
         self.sent = 0
         self.lost = 0
-        self.created: int | None = 0 if batches else None
+        self.created: int | None = None if load.batches is None else 0
         self.open_connections = 0
         self.refusal: str | None = None
         self.finished = asyncio.get_running_loop().create_future()
+
+    def take_turn(self, now_ns: int) -> int:
+        """Nanoseconds until the next request may be sent."""
+        if not self._step_ns:
+            return 0
+        wait_ns = self._turn_ns - now_ns
+        self._turn_ns += self._step_ns
+        return max(wait_ns, 0)
 
     def leave(self) -> None:
         self.open_connections -= 1
@@ -169,6 +182,16 @@ class Connection(asyncio.Protocol):
         self._send_next(time.perf_counter_ns())
 
     def _send_next(self, now_ns: int) -> None:
+        wait_ns = self._run.take_turn(now_ns)
+        if wait_ns:
+            asyncio.get_running_loop().call_later(wait_ns / 1e9, self._send_now)
+        else:
+            self._send(now_ns)
+
+    def _send_now(self) -> None:
+        self._send(time.perf_counter_ns())
+
+    def _send(self, now_ns: int) -> None:
         run = self._run
         request = next(run.requests, None) if now_ns < run.stop_at_ns else None
         if request is None:
@@ -228,11 +251,9 @@ class Connection(asyncio.Protocol):
 async def apply(load: Load) -> LoadFigures:
     """Send the load, within its timeout and 5 s of grace."""
     loop = asyncio.get_running_loop()
-    requests = requests_of(load)
-    stop_at = time.perf_counter() + load.timeout_seconds
-    run = Run(requests, stop_at, batches=load.batches is not None)
+    run = Run(load)
     connections = []
-    for _ in range(min(load.connections, len(requests))):
+    for _ in range(min(load.connections, load.count)):
         _, connection = await loop.create_connection(
             lambda: Connection(run), "127.0.0.1", load.port
         )

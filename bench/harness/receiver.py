@@ -219,8 +219,8 @@ class Receiver:
         question = Await(count=count, timeout_seconds=timeout_seconds)
         return self._child.ask(question, Arrivals, timeout_seconds + 10).count
 
-    def take(self) -> list[Callback]:
-        return self._child.ask(Take(), Taken, 30).callbacks
+    def take(self, timeout_seconds: float = 30.0) -> list[Callback]:
+        return self._child.ask(Take(), Taken, timeout_seconds).callbacks
 
     def forget(self) -> None:
         self._child.ask(Take(read=False), Taken, 30)

@@ -3,12 +3,27 @@
 from bench.harness.percentiles import Percentiles
 from bench.limits.database import INSERT_BATCH, MOVE_BATCH, DatabaseLimit
 from bench.limits.store_calls import StoreCalls
+from bench.measurements.held_snapshot import HeldFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
 from bench.measurements.store_audit import StoreAudit
-from bench.report.rows import Row, Verdict, judge, percentiles_text, ratio_text
+from bench.report.rows import (
+    Row,
+    Verdict,
+    below,
+    cpu_row,
+    judge,
+    percentiles_text,
+    ratio_text,
+)
 from bench.results import StoreFigures
 from bench.stores.postgres_server import PostgresFacts
+
+HELD_P99_MS = 20.0
+HELD_BOUNDED_RATE = 1_500
+"""Rate up to which the lateness beside a held snapshot has a bound."""
+
+HELD_NOISE_MS = 5.0
 
 
 def durability_row(facts: PostgresFacts) -> Row:
@@ -52,6 +67,29 @@ def loaded_calls_rows(loaded: StoreCalls, empty: StoreCalls, stored: int) -> lis
         row(f"create by {INSERT_BATCH}", loaded.create, empty.create),
         row(f"claim by {MOVE_BATCH}", loaded.claim, empty.claim),
         row(f"settle by {MOVE_BATCH}", loaded.settle, empty.settle),
+    ]
+
+
+def held_rows(figures: HeldFigures) -> list[Row]:
+    """The second quarter is compared with the last: the first one includes the start."""
+    what = f"snapshot held for {figures.seconds} s at {figures.per_second:,}/s"
+    quarters = " / ".join(f"{each.p99_ms:.1f}" for each in figures.parts)
+    growing = figures.parts[-1].p50_ms > 2 * figures.parts[1].p50_ms + HELD_NOISE_MS
+    rows = [
+        below(f"{what}, late p99", figures.lateness.p99_ms, HELD_P99_MS, "ms", 1)
+        if figures.per_second <= HELD_BOUNDED_RATE
+        else Row(f"{what}, late p99", f"{figures.lateness.p99_ms:.1f} ms")
+    ]
+    return [
+        *rows,
+        Row("  late p50 / p99 / max", percentiles_text(figures.lateness)),
+        Row(
+            "  p99 of each quarter",
+            f"{quarters} ms",
+            bound="no growing backlog",
+            verdict=judge(not growing),
+        ),
+        cpu_row("  ", figures.cpu_us_per_timer),
     ]
 
 

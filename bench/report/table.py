@@ -12,6 +12,7 @@ from bench.report.postgres_rows import (
     audit_row,
     calls_rows,
     durability_row,
+    held_rows,
     lists_rows,
     loaded_calls_rows,
     nodes_rows,
@@ -42,6 +43,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += burst_rows("two workers: burst", results.workers, *judged)
     if results.nodes is not None:
         rows += nodes_rows(results.nodes)
+    for held in results.held:
+        rows += held_rows(held)
     for loaded in results.loaded:
         rows += loaded_rows(loaded, results.empty, bounds)
     if results.footprint is not None:
@@ -61,7 +64,7 @@ def rows_of(results: Results) -> list[Row]:
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
     has_more = not (results.v1.is_empty and results.bus.is_empty)
-    if results.stores or results.nodes or results.backup or has_more:
+    if results.stores or results.nodes or results.backup or results.held or has_more:
         rows.append(
             Row(
                 "lost, early, repeated",

@@ -17,6 +17,7 @@ from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.platform.types import BusStatus, ClusterStatus, DiskStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_options
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
@@ -43,7 +44,7 @@ from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
-from duetime.store_adapters import cluster_of, disk_of, store_name, store_of
+from duetime.store_adapters import cluster_of, disk_of, store_name, store_of, store_watch_of
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -79,6 +80,7 @@ class Duetime:
         engine: Engine,
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
+        store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
         app: App,
@@ -90,6 +92,7 @@ class Duetime:
         self._engine = engine
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
+        self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
         self.app = app
@@ -113,6 +116,8 @@ class Duetime:
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+        if self._store_watch is not None:
+            self._store_watch.start()
         self._bulk_runner.start()
         if self._bus_router is not None:
             self._bus_router.start()
@@ -157,6 +162,8 @@ class Duetime:
         if self._bus_router is not None:
             await self._bus_router.stop()
         await self._namespace_refresher.abandon()
+        if self._store_watch is not None:
+            await self._store_watch.abandon()
         await self._bulk_runner.abandon()
         await self._engine.stop(self._settings.shutdown_grace_seconds)
         await self._close()
@@ -210,6 +217,7 @@ def assemble(settings: Settings) -> Duetime:
         engine=engine,
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
+        store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,
         bus_router=bus_router,
         app=app,

@@ -3,6 +3,7 @@ store themselves."""
 
 from typing import TYPE_CHECKING, assert_never
 
+from duetime.background import BackgroundLoop
 from duetime.clock import SystemClock
 from duetime.engine import Cluster
 from duetime.local_process import is_gone
@@ -56,6 +57,15 @@ def cluster_of(
         signals=PostgresSignals(postgres_options(settings.store, settings.retention_days), clock),
         is_gone=lambda facts: is_gone(facts.process),
     )
+
+
+def store_watch_of(settings: Settings, clock: SystemClock) -> BackgroundLoop | None:
+    """The loop that looks for trouble in a store that others use, too."""
+    if not isinstance(settings.store, PostgresStoreSettings):
+        return None
+    from duetime.stores.postgres import SnapshotWatch
+
+    return SnapshotWatch(postgres_options(settings.store, settings.retention_days), clock)
 
 
 def postgres_options(store: PostgresStoreSettings, retention_days: float) -> "PostgresOptions":

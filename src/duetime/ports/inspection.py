@@ -17,11 +17,24 @@ OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
 """Time that a shard may be without an owner while nodes come and go, in microseconds."""
 
 
+class HeldSnapshot(Struct, frozen=True):
+    """A session in the store's database that keeps dead rows from being removed, with the age of
+    its transaction. A prepared transaction has no `pid`; `application` is its name."""
+
+    pid: int | None
+    application: str
+    user: str
+    state: str
+    age_seconds: float
+
+
 class ClusterFacts(Struct, frozen=True):
-    """`first_due` has the earliest due instant of each shard with pending timers."""
+    """`first_due` has the earliest due instant of each shard with pending timers,
+    `oldest_snapshot` the oldest snapshot if it is too old."""
 
     view: ClusterView
     first_due: Mapping[ShardNumber, Instant]
+    oldest_snapshot: HeldSnapshot | None = None
 
 
 class AuditFinding(Struct, frozen=True):
@@ -77,6 +90,9 @@ class StoreInspector(Protocol):
         ...
 
     async def audit(self, now: Instant) -> AuditReport:
-        """Check everything, in one consistent view of the store. Takes time in proportion to the
-        number of timers."""
+        """Check everything. Takes time in proportion to the number of timers.
+
+        Each timer is seen at one moment; different timers may be seen at different moments. The
+        counts and the books are of one moment, unless that takes too long: then timers created
+        and forgotten meanwhile are not counted as lost."""
         ...

@@ -1,6 +1,7 @@
 """The inspector finds every kind of damage, and nothing in a healthy store."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from duetime.ports.leases import ShardState
 from duetime.ports.membership import NodeFacts
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.inspection import audit
 from duetime.testing.store_contract.steps import (
     at,
     brought_to,
@@ -193,3 +195,48 @@ async def test_a_closed_inspector_says_so(inspector: PostgresInspector) -> None:
     await inspector.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await inspector.cluster()
+
+
+async def test_an_audit_in_pages_finds_the_same(
+    store: PostgresStore,
+    database: Connection,
+    inspector: PostgresInspector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await fill(store)
+    await create(store, *(make_timer(f"t{n}", execute_at=at(899)) for n in range(20)))
+    whole = await inspector.audit(at(900))
+    monkeypatch.setattr(audit, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(audit, "PAGE_TIMERS", 3)
+    assert await inspector.audit(at(900)) == whole
+    await database.execute("DELETE FROM pending_timers WHERE id IN ('t3', 't4')")
+    (lost,) = (await inspector.audit(at(900))).findings
+    assert (lost.problem, lost.count) == ("timers that got lost: the books do not balance", 2)
+
+
+async def test_an_audit_does_not_hold_one_snapshot(
+    store: PostgresStore,
+    database: Connection,
+    inspector: PostgresInspector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each page sees what was committed before it, and nothing is found wrong with that."""
+    await fill(store)
+    await create(store, *(make_timer(f"t{n}", execute_at=at(899)) for n in range(20)))
+    snapshots: list[str] = []
+
+    async def watched(connection: Connection, after: str) -> Any:
+        await database.execute("SELECT pg_current_xact_id()")
+        snapshots.append(await connection.fetchval("SELECT pg_current_snapshot()::text"))
+        await create(store, make_timer(f"new-{len(snapshots)}", execute_at=at(899)))
+        await store.remove_if_pending(make_timer(f"t{len(snapshots)}").key)
+        return await read_page(connection, after)
+
+    read_page = audit.read_page
+    monkeypatch.setattr(audit, "read_page", watched)
+    monkeypatch.setattr(audit, "PAGE_TIMERS", 3)
+    for seconds in (audit.SNAPSHOT_SECONDS, 0.0):
+        monkeypatch.setattr(audit, "SNAPSHOT_SECONDS", seconds)
+        snapshots.clear()
+        assert list((await inspector.audit(at(900))).findings) == []
+        assert len(set(snapshots)) == len(snapshots) >= 5

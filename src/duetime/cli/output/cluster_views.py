@@ -11,7 +11,7 @@ from duetime.cli.output.wording import span
 from duetime.cli.terminal import console, printable
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.keys import ShardNumber
-from duetime.ports.inspection import ClusterFacts
+from duetime.ports.inspection import ClusterFacts, HeldSnapshot
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import Member
 
@@ -56,7 +56,10 @@ def cluster_tables(
     lost = [owner for owner in by_owner if owner is None or owner not in present]
     owners = [*lost, *(member.node for member in members if member.node in by_owner)]
     return ClusterTables(
-        summary=_summary(len(members), len(shards), sum(len(by_owner[owner]) for owner in lost)),
+        summary=Text.assemble(
+            _summary(len(members), len(shards), sum(len(by_owner[owner]) for owner in lost)),
+            _snapshot_text(facts.oldest_snapshot),
+        ),
         members=ClusterTable(
             _MEMBER_HEADINGS,
             [
@@ -110,6 +113,18 @@ def _summary(members: int, shards: int, without_owner: int) -> Text:
     if without_owner:
         text.append(f", {without_owner} without an owner that is a member", style="red")
     return text
+
+
+def _snapshot_text(held: HeldSnapshot | None) -> Text:
+    if held is None:
+        return Text()
+    session = held.state if held.pid is None else f"session {held.pid} ({held.state})"
+    return Text(
+        f"\nan old snapshot keeps dead rows: {session} of {printable(held.user)},"
+        f" {printable(held.application) or 'no application name'},"
+        f" for {span(held.age_seconds * 1_000)}",
+        style="yellow",
+    )
 
 
 def _count(number: int, noun: str) -> str:
@@ -186,6 +201,7 @@ def cluster_document(
             for member in members
         ],
         "shards": [_shard_document(state, facts, now, state.owner in present) for state in shards],
+        "oldest_snapshot": facts.oldest_snapshot,
     }
 
 

@@ -1,6 +1,7 @@
 """The output of `duetime cluster`, for people and for programs."""
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.cli.output.cluster_views import (
     ClusterTable,
@@ -12,7 +13,7 @@ from duetime.cli.output.cluster_views import (
 )
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import Epoch, ShardNumber
-from duetime.ports.inspection import ClusterFacts
+from duetime.ports.inspection import ClusterFacts, HeldSnapshot
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, Member, NodeFacts
 
@@ -70,6 +71,16 @@ def test_members_are_shown_with_their_shards() -> None:
         "url": "http://alpha:8080",
     }
     assert (second["shards"], second["lateness p99"], second["clock offset"]) == ("1", "-", "-")
+
+
+def test_the_session_with_an_old_snapshot_is_named() -> None:
+    held = HeldSnapshot(4711, "pg_dump", "backup", "idle in transaction", 600.0)
+    facts = replace(cluster([member("a")], [shard(0, "a")]), oldest_snapshot=held)
+    assert cluster_tables(facts, NOW, skew_limit_ms=500).summary.plain.splitlines()[1] == (
+        "an old snapshot keeps dead rows: session 4711 (idle in transaction) of backup, pg_dump,"
+        " for 10 min"
+    )
+    assert cluster_document(facts, NOW, skew_limit_ms=500)["oldest_snapshot"] is held
 
 
 def test_a_skewed_clock_is_red() -> None:
@@ -169,4 +180,5 @@ def test_the_json_document_has_every_field() -> None:
                 "lag_ms": None,
             },
         ],
+        "oldest_snapshot": None,
     }

@@ -67,7 +67,7 @@ def inspector_of(
             return SqliteInspector(path)
         case PostgresStoreSettings():
             from duetime.store_adapters import postgres_options
-            from duetime.stores.postgres.inspector import PostgresInspector
+            from duetime.stores.postgres.inspection.inspector import PostgresInspector
 
             return PostgresInspector(postgres_options(store, settings.retention_days))
         case _ as unreachable:

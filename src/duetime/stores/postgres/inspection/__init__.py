@@ -1,0 +1,1 @@
+"""Looking into the database beside the nodes that use it."""

@@ -1,0 +1,84 @@
+"""Old snapshots: which session keeps PostgreSQL from removing dead rows."""
+
+import structlog
+
+from duetime.background import BackgroundLoop
+from duetime.ports.clock import Clock
+from duetime.ports.inspection import HeldSnapshot
+from duetime.stores.postgres.connections import ANY_PLAN, Connection, connected
+from duetime.stores.postgres.options import PostgresOptions
+
+_log = structlog.get_logger()
+
+OLD_SECONDS = 60.0
+"""Age from which a snapshot is reported."""
+
+LOOK_SECONDS = 30.0
+LOG_AGAIN_SECONDS = 60.0
+
+_ADVICE = (
+    "tables grow and lists get slower until it ends: end the transaction, or the session with"
+    " pg_terminate_backend"
+)
+
+# Sessions of other roles have no transaction here, unless this role may read all statistics. Vacuum
+# does not wait for other vacuums.
+OLDEST = """
+    SELECT pid, application, "user", state, seconds FROM (
+        SELECT pid, application_name AS application, usename::text AS "user",
+               coalesce(state, backend_type) AS state,
+               extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
+               greatest(age(backend_xmin), age(backend_xid)) AS transactions
+        FROM pg_catalog.pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+          AND backend_type <> 'autovacuum worker'
+          AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+        UNION ALL
+        SELECT NULL, gid, owner::text, 'prepared transaction',
+               extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+        FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()
+    ) AS held
+    WHERE seconds >= $1
+    ORDER BY transactions DESC, seconds DESC LIMIT 1
+"""
+
+
+async def oldest_snapshot(
+    connection: Connection, at_least_seconds: float = OLD_SECONDS
+) -> HeldSnapshot | None:
+    row = await connection.fetchrow(OLDEST, at_least_seconds)
+    return None if row is None else HeldSnapshot(*row)
+
+
+class SnapshotWatch(BackgroundLoop):
+    """Logs the session with the oldest snapshot, as long as it is too old."""
+
+    name = "snapshot-watch"
+
+    def __init__(
+        self, options: PostgresOptions, clock: Clock, *, old_seconds: float = OLD_SECONDS
+    ) -> None:
+        super().__init__(clock)
+        self._options = options
+        self._old_seconds = old_seconds
+        self._log_at_seconds = 0.0
+
+    async def step(self) -> None:
+        await self.look()
+        await self.wait(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        async with connected(self._options, ANY_PLAN) as connection:
+            held = await oldest_snapshot(connection, self._old_seconds)
+        now_seconds = self._clock.monotonic()
+        if held is not None and now_seconds >= self._log_at_seconds:
+            self._log_at_seconds = now_seconds + LOG_AGAIN_SECONDS
+            _log.warning(
+                "store.snapshot_held",
+                pid=held.pid,
+                application=held.application,
+                user=held.user,
+                state=held.state,
+                age_seconds=round(held.age_seconds),
+                advice=_ADVICE,
+            )

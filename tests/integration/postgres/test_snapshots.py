@@ -1,0 +1,63 @@
+"""The session that holds an old snapshot is named."""
+
+import secrets
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+from duetime.stores.postgres import PostgresOptions, SnapshotWatch
+from duetime.stores.postgres.connections import ANY_PLAN, connected
+from duetime.stores.postgres.inspection.snapshots import LOG_AGAIN_SECONDS, oldest_snapshot
+from duetime.testing import VirtualClock
+from tests.integration.postgres.held import held
+from tests.postgres.options import store_options
+
+
+@pytest.fixture
+async def options(postgres_url: str) -> AsyncIterator[PostgresOptions]:
+    """A database of its own, because sessions of other tests hold snapshots, too."""
+    name = f"snapshots_{secrets.token_hex(6)}"
+    server = store_options(postgres_url, "public")
+    async with connected(server, ANY_PLAN) as connection:
+        await connection.execute(f"CREATE DATABASE {name}")
+    yield store_options(urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}")), "public")
+    async with connected(server, ANY_PLAN) as connection:
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_the_oldest_snapshot_is_logged_once_a_minute(options: PostgresOptions) -> None:
+    clock = VirtualClock()
+    watch = SnapshotWatch(options, clock, old_seconds=0.0)
+    await_nothing = SnapshotWatch(options, clock)
+    with capture_logs() as logs:
+        await watch.look()
+        assert logs == []
+        async with (
+            held(options, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ") as idle,
+            held(options, "SELECT 1"),
+        ):
+            await idle.run("SELECT count(*) FROM pg_class")
+            await await_nothing.look()
+            assert logs == []
+            await watch.look()
+            await watch.look()
+            (entry,) = logs
+            clock.advance(LOG_AGAIN_SECONDS)
+            await watch.look()
+            assert len(logs) == 2
+    assert entry["event"] == "store.snapshot_held"
+    assert (entry["pid"], entry["state"]) == (idle.pid, "idle in transaction")
+    assert entry["application"] == "duetime (public)"
+    assert entry["user"]
+
+
+async def test_a_transaction_that_has_written_is_found(options: PostgresOptions) -> None:
+    async with connected(options, ANY_PLAN) as connection:
+        assert await oldest_snapshot(connection, 0.0) is None
+        async with held(options, "SELECT pg_current_xact_id()") as writer:
+            found = await oldest_snapshot(connection, 0.0)
+            assert found is not None
+            assert replace(found, age_seconds=0.0).pid == writer.pid
