@@ -1,11 +1,22 @@
 """Nodes read the namespaces that changed, however many there are."""
 
+import asyncio
+
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.ports.store import NamespaceChanges
 from duetime.stores.postgres import PostgresOptions, PostgresStore
-from tests.integration.postgres.held import held
+from tests.integration.postgres.held import PATIENCE_SECONDS, held
 
 ADD = "INSERT INTO namespaces (name, num_shards) VALUES ($1, 16)"
 ONE_AT_A_TIME = NamespaceOptions(concurrency=1)
+
+
+async def until_nothing_is_new(store: PostgresStore, mark: str) -> NamespaceChanges:
+    """Transactions of other tests on the server make the store answer again what it answered."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (changes := await store.namespaces_changed(mark)).namespaces:
+            mark = changes.mark
+    return changes
 
 
 async def test_only_what_changed_is_read(store: PostgresStore) -> None:
@@ -13,15 +24,16 @@ async def test_only_what_changed_is_read(store: PostgresStore) -> None:
         await store.add_namespace(Namespace(f"tenant-{n}"))
     first = await store.namespaces_changed(None)
     assert (len(first.namespaces), first.are_all) == (51, True)
-    nothing = await store.namespaces_changed(first.mark)
-    assert (list(nothing.namespaces), nothing.are_all) == ([], False)
+    nothing = await until_nothing_is_new(store, first.mark)
+    assert not nothing.are_all
     new = await store.add_namespace(Namespace("new"))
     changed = await store.change_namespace("tenant-3", ONE_AT_A_TIME)
     found = await store.namespaces_changed(nothing.mark)
+    assert not found.are_all
     assert sorted(each.name for each in found.namespaces) == ["new", "tenant-3"]
     assert new in found.namespaces
     assert changed in found.namespaces
-    assert list((await store.namespaces_changed(found.mark)).namespaces) == []
+    await until_nothing_is_new(store, found.mark)
 
 
 async def test_a_namespace_committed_after_a_later_one_was_read_is_not_missed(
@@ -31,7 +43,8 @@ async def test_a_namespace_committed_after_a_later_one_was_read_is_not_missed(
     async with held(options, ADD, "early") as write:
         await store.add_namespace(Namespace("late"))
         second = await store.namespaces_changed(first.mark)
-        assert [each.name for each in second.namespaces] == ["late"]
+        assert "late" in [each.name for each in second.namespaces]
+        assert "early" not in [each.name for each in second.namespaces]
         await write.commit()
     third = await store.namespaces_changed(second.mark)
     assert "early" in [each.name for each in third.namespaces]

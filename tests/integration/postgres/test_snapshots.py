@@ -37,8 +37,10 @@ async def test_the_oldest_snapshot_is_logged_once_a_minute(options: PostgresOpti
         assert logs == []
         async with (
             held(options, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ") as idle,
-            held(options, "SELECT 1"),
+            held(options, "SELECT 1") as other,
         ):
+            for each in (idle, other):
+                await each.run("SET LOCAL idle_in_transaction_session_timeout = 0")
             await idle.run("SELECT count(*) FROM pg_class")
             await await_nothing.look()
             assert logs == []

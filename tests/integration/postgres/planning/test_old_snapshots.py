@@ -15,6 +15,8 @@ from duetime.ports.store import ClaimBatch, ClaimStart, Leases
 from duetime.stores.postgres import PostgresOptions, PostgresStore
 from duetime.stores.postgres.claiming import BEFORE_EVERYTHING, claim_statement, claim_values
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.creating import CREATE_NEW, new_timer_values
+from duetime.stores.postgres.settling import SETTLE, SETTLING_ROLE, settlement_values
 from duetime.testing.store_contract.steps import at, completion, create, own_shards
 from duetime.testing.timers import make_timer
 from tests.integration.postgres.planning.plans import buffers_touched, run_explained
@@ -93,6 +95,33 @@ async def test_a_claim_touches_no_more_blocks_however_many_timers_were_claimed(
         last = await rounds.blocks_of_a_claim()
         assert (await store.counts())[TimerStatus.COMPLETED] == (ROUNDS + 1) * TIMERS
     assert last <= 1.5 * first
+
+
+async def test_creates_and_settlements_touch_no_more_blocks_either(
+    store: PostgresStore, database: Connection, planner: Connection
+) -> None:
+    rounds = Rounds(store, await own_shards(store), planner)
+
+    async def blocks() -> tuple[int, int]:
+        timers = [make_timer(f"at-{rounds.number}-{n}", execute_at=at(500)) for n in range(50)]
+        values = new_timer_values(timers, look=True)
+        assert values is not None
+        creating = await run_explained(planner, CREATE_NEW, *values)
+        await create(store, *(make_timer(f"in-{rounds.number}", execute_at=at(rounds.number + 1)),))
+        claims = (await rounds.claim(at(rounds.number + 1))).claims
+        assert len(claims) == 1
+        settling = settlement_values([completion(claimed) for claimed in claims])
+        plan = await run_explained(planner, SETTLE, SETTLING_ROLE, *settling)
+        return buffers_touched(creating), buffers_touched(plan)
+
+    async with snapshot_held(database):
+        await rounds.run()
+        first = await blocks()
+        for _ in range(ROUNDS):
+            await rounds.run()
+        last = await blocks()
+    assert last[0] <= 1.5 * first[0]
+    assert last[1] <= 1.5 * first[1]
 
 
 async def test_a_burst_of_one_instant_is_claimed_without_reading_it_again_and_again(
