@@ -42,6 +42,7 @@ from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.timer_service import TimerService
+from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
 from duetime.store_adapters import cluster_of, disk_of, store_name, store_of, store_watch_of
@@ -190,7 +191,8 @@ def assemble(settings: Settings) -> Duetime:
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
-    timers = _Timers(store, clock, engine, destination, namespaces, CreateBatcher(store, engine))
+    creates = CreateBatcher(store, engine)
+    timers = _Timers(store, clock, engine, destination, namespaces, creates, Turns(clock))
     bulk_runner = BulkRunner(store, store, clock, engine, namespaces, engine)
     bus_router = None
     if bus is not None and events is not None:
@@ -237,6 +239,7 @@ class _Timers(NamedTuple):
     destination: Destination
     namespaces: Namespaces
     creates: CreateBatcher
+    turns: Turns
 
     def services(self, settings: Settings, bulk_runner: BulkRunner) -> Services:
         platform = _timer_rules(settings)
@@ -259,10 +262,10 @@ class _Timers(NamedTuple):
 
     def scheduling(self, settings: Settings) -> Scheduling:
         rules = replace(_timer_rules(settings), min_delay_ms=0, past_is_due=True)
-        return Scheduling(*self[:5], rules, creates=self.creates)
+        return Scheduling(*self[:5], rules, creates=self.creates, turns=self.turns)
 
     def _service(self, rules: TimerRules) -> TimerService:
-        return TimerService(*self[:5], rules, creates=self.creates)
+        return TimerService(*self[:5], rules, creates=self.creates, turns=self.turns)
 
 
 def _nats_connection(settings: Settings, clock: SystemClock) -> "NatsConnection | None":

@@ -1,4 +1,4 @@
-"""Running a coroutine to its end, on uvloop where it is installed, until a signal stops it."""
+"""The event loop: running a coroutine on it until a signal stops it, and taking turns."""
 
 import asyncio
 import signal
@@ -25,6 +25,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
+
+
+async def next_turn() -> None:
+    """Let everything run that is ready, then go on."""
+    loop = asyncio.get_running_loop()
+    turn = loop.create_future()
+    loop.call_soon(_set_if_awaited, turn)
+    await turn
+
+
+def _set_if_awaited(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 def stop_signal() -> asyncio.Event:

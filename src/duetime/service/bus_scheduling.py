@@ -20,6 +20,7 @@ from duetime.service.create_batcher import CreateBatcher
 from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import MAX_TRIES, new_uuid7
+from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
 _CALLBACK = BusCallback()
@@ -70,6 +71,7 @@ class Scheduling:
         rules: TimerRules,
         *,
         creates: CreateBatcher,
+        turns: Turns,
         new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
         self._store = store
@@ -77,6 +79,7 @@ class Scheduling:
         self._wakeups = wakeups
         self._namespaces = namespaces
         self._creates = creates
+        self._turns = turns
         checks = TimerChecks(destination, rules)
         self._requests = CreateRequests(namespaces, checks, rules, new_uuid)
 
@@ -87,9 +90,8 @@ class Scheduling:
         answers: list[Scheduled | DuetimeError] = [Scheduled.UNCHANGED] * len(schedules)
         named = _with_valid_namespaces(schedules, answers)
         await self._namespaces.provide({schedules[index].namespace for index in named})
-        batch = self._requests.batch(
-            [_new_timer(schedules[index]) for index in named], self._clock.now()
-        )
+        news = [_new_timer(schedules[index]) for index in named]
+        batch = await self._requests.batch(news, self._clock.now(), self._turns)
         refused = {**batch.refused, **{at: error for at, (_, error) in batch.mistimed.items()}}
         for at, refusal in refused.items():
             answers[named[at]] = refusal

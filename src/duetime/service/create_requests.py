@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from itertools import count
 
 from msgspec import Raw, Struct
 
@@ -14,6 +15,7 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.namespaces import Namespaces
+from duetime.service.turns import Turns
 from duetime.service.validation import (
     TimerChecks,
     TimerRules,
@@ -169,25 +171,31 @@ class CreateRequests:
             self._by_namespace[name] = requests
         return requests
 
-    def batch(self, news: Iterable[NewTimer | DuetimeError], now: Instant) -> RequestBatch:
+    async def batch(
+        self, news: Iterable[NewTimer | DuetimeError], now: Instant, turns: Turns
+    ) -> RequestBatch:
         """Entries that are already errors are refused with that error."""
         batch = RequestBatch()
         requests: NamespaceRequests | None = None
-        for index, new in enumerate(news):
+
+        def add(index: int, new: NewTimer | DuetimeError) -> None:
+            nonlocal requests
             if not isinstance(new, NewTimer):
                 batch.refused[index] = new
-                continue
+                return
             try:
                 if requests is None or requests.name != new.namespace:
                     requests = self.in_namespace(new.namespace)
                 request = requests.request_for(new, now)
             except (InvalidInput, NamespaceNotFound) as error:
                 batch.refused[index] = error
-                continue
+                return
             try:
                 self._checks.check_instant(new.execute_at, now)
             except InvalidInput as error:
                 batch.mistimed[index] = (request, error)
             else:
                 batch.requests.append(request)
+
+        await turns.map(add, count(), news)
         return batch

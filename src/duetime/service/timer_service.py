@@ -42,6 +42,7 @@ from duetime.service.create_comparison import differing_fields
 from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.namespaces import Namespaces
+from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
 MAX_TRIES = 10
@@ -55,9 +56,9 @@ def new_uuid7() -> str:
 class TimerService:
     """Validates, writes, and wakes the engine. It keeps no timer: the store is the truth.
 
-    Each front door has a service with its own rules; services may share `creates`. Errors name
-    fields as the platform API does (`execute_at`, `callback.url`); a front door that names them
-    differently translates.
+    Each front door has a service with its own rules; services may share `creates` and `turns`.
+    Errors name fields as the platform API does (`execute_at`, `callback.url`); a front door that
+    names them differently translates.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class TimerService:
         rules: TimerRules,
         *,
         creates: CreateBatcher | None = None,
+        turns: Turns | None = None,
         new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
         self._store = store
@@ -81,6 +83,7 @@ class TimerService:
         self._new_uuid = new_uuid
         self._requests = CreateRequests(namespaces, self._checks, rules, new_uuid)
         self._creates = CreateBatcher(store, wakeups) if creates is None else creates
+        self.turns = Turns(clock) if turns is None else turns
 
     async def create(self, new: NewTimer) -> CreateResult:
         """Create the timer, durably; the result says whether it is a new one.
@@ -120,12 +123,12 @@ class TimerService:
         answer per timer, in order. An invalid timer does not keep the others from being created,
         and an entry that is already an error is its own answer. Raises `StoreUnavailable`; then
         some may have been created, and the same call may be made again."""
-        batch = self._requests.batch(news, self._clock.now())
+        batch = await self._requests.batch(news, self._clock.now(), self.turns)
         if batch.misses_namespaces:
             await self._namespaces.look_up(
                 {new.namespace for new in news if isinstance(new, NewTimer)}
             )
-            batch = self._requests.batch(news, self._clock.now())
+            batch = await self._requests.batch(news, self._clock.now(), self.turns)
         others: dict[int, CreateResult | DuetimeError] = {**batch.refused}
         for index, (request, mistimed) in batch.mistimed.items():
             try:
@@ -298,12 +301,10 @@ class TimerService:
         self, requests: Sequence[CreateRequest]
     ) -> list[CreateResult | DuetimeError]:
         results = await self._creates.create_all(requests)
-        answers: list[CreateResult | DuetimeError] = [*results]
         created = Existence.CREATED
-        for index, result in enumerate(results):
-            if result.existence is not created:
-                answers[index] = self._checked_or_error(result, requests[index])
-        return answers
+        if all(result.existence is created for result in results):
+            return [*results]
+        return await self.turns.map(self._checked_or_error, results, requests)
 
     async def _repeat_or_raise(
         self, request: CreateRequest, mistimed: InvalidInput

@@ -22,6 +22,7 @@ from duetime.service.bulk_runner import BulkRunner
 from duetime.service.redriving import Redriving
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
 from tests.unit.service.service_bench import EVERY_SHARD, ServiceBench, timer_rules
 
 API_KEY = "a-key-of-at-least-thirty-two-characters"
@@ -111,8 +112,9 @@ class ApiBench(ServiceBench):
         rules: TimerRules | None = None,
         api_rules: ApiRules | None = None,
         api_key: str | None = API_KEY,
+        clock: VirtualClock | None = None,
     ) -> None:
-        super().__init__(store, rules)
+        super().__init__(store, rules, clock)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
         self.bulk_runner = BulkRunner(

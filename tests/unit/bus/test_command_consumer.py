@@ -18,6 +18,7 @@ from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
+from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT
@@ -81,6 +82,7 @@ class Bench:
             Namespaces(self.store),
             RULES,
             creates=CreateBatcher(self.store, wakeups),
+            turns=Turns(self.clock),
         )
         self.consumer = CommandConsumer(self.bus, self.scheduling, self.clock)
         self.sender = MemoryBus(self.broker)

@@ -105,9 +105,14 @@ def timer_rules(**changes: object) -> TimerRules:
 class ServiceBench:
     """A service on a memory store, with everything around it within reach."""
 
-    def __init__(self, store: MemoryStore | None = None, rules: TimerRules | None = None) -> None:
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        rules: TimerRules | None = None,
+        clock: VirtualClock | None = None,
+    ) -> None:
         self.store = store or MemoryStore()
-        self.clock = VirtualClock()
+        self.clock = clock or VirtualClock()
         self.wakeups = RecordingWakeUps()
         self.namespaces = Namespaces(self.store)
         http = HttpDestination(_UNUSED_CLIENT, self.clock, DEFAULT_CALLBACK_TIMEOUT_MS)

@@ -16,6 +16,7 @@ from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
+from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
 from duetime.testing import ManualEngine, VirtualClock
 from duetime.testing.store_contract.steps import own_shards
@@ -46,6 +47,7 @@ class Bench:
             self.namespaces,
             RULES,
             creates=CreateBatcher(self.store, self.wakeups),
+            turns=Turns(self.clock),
         )
         self._order = 0
 

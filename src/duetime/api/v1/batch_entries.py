@@ -40,8 +40,9 @@ _decode_members = json.Decoder(_KeyMembers).decode
 _decode_text = json.Decoder(str).decode
 
 
-def decode_entry(text: bytes, whole: str) -> BatchEntry:
+def decode_entry(text: bytes | Raw, whole: str) -> BatchEntry:
     """`whole` is the name that errors give to the text."""
+    text = bytes(text)
     try:
         return decode_create(text, whole)
     except InvalidInput as error:

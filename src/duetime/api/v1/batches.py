@@ -1,6 +1,7 @@
 """Creating many timers in one request."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
@@ -18,6 +19,7 @@ from duetime.ports.store import CreateResult, Existence
 from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
+from duetime.service.turns import Turns
 
 Outcome = CreateResult | DuetimeError
 
@@ -39,18 +41,19 @@ _decode_strictly = json.Decoder(BatchBody).decode
 _decode_loosely = BodyDecoder(_LooseBatch, CHOICES, limits_depth=False).decode
 
 
-def decode_batch(body: bytes) -> Sequence[BatchEntry]:
+async def decode_batch(body: bytes, turns: Turns) -> Sequence[BatchEntry]:
     """The entries of a batch, readable or not. Raises `InvalidInput` if the body is not a batch.
 
     Most batches have no fault and are decoded in one go. Only the others are decoded one entry at
     a time.
     """
-    entries: Sequence[BatchEntry] | None = decode_faultless(_decode_timers, body, arrays_around=1)
-    if entries is None:
-        entries = [decode_entry(bytes(timer), "timer") for timer in _decode_loosely(body).timers]
-    if not 1 <= len(entries) <= MAX_BATCH_TIMERS:
+    faultless = decode_faultless(_decode_timers, body, arrays_around=1)
+    timers: Sequence[object] = _decode_loosely(body).timers if faultless is None else faultless
+    if not 1 <= len(timers) <= MAX_BATCH_TIMERS:
         raise InvalidInput("timers", f"must have 1 to {MAX_BATCH_TIMERS} entries")
-    return entries
+    if faultless is not None:
+        return faultless
+    return await turns.map(decode_entry, timers, repeat("timer"))
 
 
 def _decode_timers(body: bytes) -> list[CreateBody]:
@@ -106,6 +109,7 @@ class BatchCreation:
     """Creates the entries of a batch, each by itself."""
 
     def __init__(self, service: TimerService, namespaces: Namespaces) -> None:
+        self.turns = service.turns
         self._service = service
         self._namespaces = namespaces
 
@@ -118,26 +122,19 @@ class BatchCreation:
                 unknown.add(name)
             return retry_policy_in(self._namespaces, name)
 
-        timers = _new_timers_of(entries, policy_of)
+        timers = await self.turns.map(_new_timer_or_error, entries, repeat(policy_of))
         if unknown:
             # Members absent from a policy are the namespace's, which may be new to this node.
             await self._namespaces.look_up(unknown)
-            timers = _new_timers_of(entries, policy_of)
+            timers = await self.turns.map(_new_timer_or_error, entries, repeat(policy_of))
         return await self._service.create_many(timers)
 
 
-def _new_timers_of(
-    entries: Iterable[BatchEntry], policy_of: PolicyOf
-) -> list[NewTimer | DuetimeError]:
-    timers: list[NewTimer | DuetimeError] = []
-    for entry in entries:
-        try:
-            timers.append(
-                new_timer_of(entry, policy_of) if isinstance(entry, CreateBody) else entry.error
-            )
-        except InvalidInput as error:
-            timers.append(error)
-    return timers
+def _new_timer_or_error(entry: BatchEntry, policy_of: PolicyOf) -> NewTimer | DuetimeError:
+    try:
+        return new_timer_of(entry, policy_of) if isinstance(entry, CreateBody) else entry.error
+    except InvalidInput as error:
+        return error
 
 
 def batch_result(entry: BatchEntry, outcome: Outcome) -> BatchResult:

@@ -5,6 +5,7 @@ from bisect import insort
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import repeat
 from math import ceil
 
 from msgspec import UNSET, Struct, json
@@ -177,7 +178,7 @@ class Import:
             error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
             self._count_refused(block.first_line, UnreadableEntry(b"", error), error)
             return
-        entries, numbers = self._decode(block, block.content)
+        entries, numbers = await self._decode(block, block.content)
         # Parts have the same size: a small remainder would cost as much to write as a large part.
         parts = ceil(len(entries) / MAX_BATCH_TIMERS)
         for part in range(parts):
@@ -186,7 +187,9 @@ class Import:
             self._count(numbers[among], entries[among], outcomes)
         self._give_back(len(block.content))
 
-    def _decode(self, block: Block, content: bytes) -> tuple[Sequence[BatchEntry], Sequence[int]]:
+    async def _decode(
+        self, block: Block, content: bytes
+    ) -> tuple[Sequence[BatchEntry], Sequence[int]]:
         """The entries of a block and their line numbers. Blocks without a fault are decoded in one
         go."""
         if block.first_line == 1:
@@ -200,7 +203,8 @@ class Import:
                 if line.strip()
             ]
             numbers = [number for number, _ in lines]
-            entries = [decode_entry(line, "line") for _, line in lines]
+            texts = [line for _, line in lines]
+            entries = await self._batches.turns.map(decode_entry, texts, repeat("line"))
         if self._default_namespace is not None:
             entries = [self._with_namespace(entry) for entry in entries]
         return entries, numbers

@@ -121,9 +121,10 @@ class TimersV1:
         return ok(TimerPage(answers, next_cursor))
 
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
-        entries = decode_batch(await self._body(scope, receive, BATCH_BODY_FACTOR))
+        turns = self._service.turns
+        entries = await decode_batch(await self._body(scope, receive, BATCH_BODY_FACTOR), turns)
         outcomes = await self._batches.create(entries)
-        return ok(BatchAnswer(list(map(batch_result, entries, outcomes))))
+        return ok(BatchAnswer(await turns.map(batch_result, entries, outcomes)))
 
     async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
         namespace = parse_import(scope["query_string"])

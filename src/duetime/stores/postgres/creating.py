@@ -11,8 +11,9 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
+from duetime.event_loop import next_turn
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
-from duetime.stores.postgres.connections import Connections
+from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.tables import TIMER_COLUMNS, command_orders_of, storable_or_none
 from duetime.stores.timer_rows import (
     callback_text,
@@ -34,6 +35,9 @@ CREATE_NEW = """
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
         $21)
 """
+
+_DECODED_AT_ONCE = 50
+"""Existing timers decoded in one turn of the event loop."""
 
 _MAX_TRIES = 5
 
@@ -112,9 +116,20 @@ class Creating:
             else:
                 if not rows and len(distinct) == len(requests):
                     return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-                existing = map(existing_timer_of, rows)
-                return _answers(requests, {each[0].key: each for each in existing})
+                return _answers(requests, await _existing_in_turns(rows))
         raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
+
+
+async def _existing_in_turns(rows: Sequence[Row]) -> dict[TimerKey, tuple[Timer, bool]]:
+    """The timers of the rows by key, and whether each is readable. Decoding hundreds at once would
+    make others wait."""
+    existing: dict[TimerKey, tuple[Timer, bool]] = {}
+    for start in range(0, len(rows), _DECODED_AT_ONCE):
+        if start:
+            await next_turn()
+        for found in map(existing_timer_of, rows[start : start + _DECODED_AT_ONCE]):
+            existing[found[0].key] = found
+    return existing
 
 
 def _one_for_each_key(requests: Sequence[CreateRequest]) -> Sequence[CreateRequest]:

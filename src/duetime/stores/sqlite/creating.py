@@ -1,19 +1,20 @@
 """Creating timers in batches."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from duetime.domain.timer import TimerStatus
+from duetime.domain.keys import TimerKey
+from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import replaced
 from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting
 from duetime.stores.sqlite.connections import Statements, Transaction
-from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_row
-from duetime.stores.timer_rows import existing_timer_of
+from duetime.stores.sqlite.tables import UPDATE_ASKED, Row, asked_values, find_row, find_rows
+from duetime.stores.timer_rows import existing_timer_of, key_of
 
 LARGEST_INSERT = 64
 """Timers per statement: a usual group of single creates, and few enough that the statements of
@@ -33,6 +34,7 @@ _ROWS_PER_NEW_TIMER = 3
 
 _EXISTS = "SELECT 1 FROM timers WHERE namespace = ? AND id = ?"
 _LAST_ROW_ID = "SELECT coalesce(max(row_id), 0) FROM timers"
+_NEW_KEYS = "SELECT json_group_array(json_array(namespace, id)) FROM timers WHERE row_id > ?1"
 _NEW_ROW_IDS = "SELECT json_group_array(row_id) FROM timers WHERE row_id > ?1"
 
 # A pending timer gives way to a new one of the same key; only created_at stays.
@@ -43,6 +45,7 @@ _REPLACE_STATE = """
     WHERE row_id = ?1
 """
 
+_decode_keys = msgspec.json.Decoder(list[TimerKey]).decode
 _decode_row_ids = msgspec.json.Decoder(set[int]).decode
 
 
@@ -81,8 +84,12 @@ def is_one_statement(new: Sequence[NewTimer]) -> bool:
     )
 
 
-def create_timers(transaction: Transaction, new: Sequence[NewTimer]) -> list[CreateResult]:
-    """Insert all timers; look for existing keys only when some were not inserted."""
+def create_timers(transaction: Transaction, new: Sequence[NewTimer]) -> list[CreateResult | None]:
+    """Insert all timers; look for existing keys only when some were not inserted.
+
+    None stands for a timer that exists and is kept. `read_existing` finds it outside of the writer,
+    whose time is scarce: claims wait for it.
+    """
     if not new:
         return []
     if len(new) > LARGEST_INSERT:
@@ -94,6 +101,18 @@ def create_timers(transaction: Transaction, new: Sequence[NewTimer]) -> list[Cre
     if last_row_id is None:
         last_row_id = transaction.first(_LAST_ROW_ID)[0] - created
     return _sort_out(transaction, [each.request for each in new], last_row_id)
+
+
+def read_existing(
+    statements: Statements, requests: Sequence[CreateRequest]
+) -> list[CreateResult | None]:
+    """The result of each request that met an existing timer; None where that is gone by now."""
+    rows = find_rows(statements, [request.timer.key for request in requests])
+    existing = {key_of(row[1:]): existing_timer_of(row[1:]) for row in rows}
+    return [
+        None if (found := existing.get(request.timer.key)) is None else _kept(request, *found)
+        for request in requests
+    ]
 
 
 def _insert_few(transaction: Transaction, new: Sequence[NewTimer]) -> int:
@@ -150,35 +169,43 @@ def _insert_statement(table: str, rows: int) -> str:
 
 
 def _sort_out(
-    transaction: Transaction, requests: Iterable[CreateRequest], last_old_row_id: int
-) -> list[CreateResult]:
+    transaction: Transaction, requests: Sequence[CreateRequest], last_old_row_id: int
+) -> list[CreateResult | None]:
     """The result of each request when some keys existed before, or occur twice in the batch.
 
     The first request for a key that has a new row created it; every other one met a timer.
     """
-    results = []
-    new_row_ids: set[int] = set()
+    new_keys = set(_decode_keys(transaction.first(_NEW_KEYS, last_old_row_id)[0]))
+    times = Counter([request.timer.key for request in requests])
+    results: list[CreateResult | None] = []
     for request in requests:
-        found = find_row(transaction, request.timer.key)
-        assert found is not None
-        row_id, *row = found
-        if row_id > last_old_row_id and row_id not in new_row_ids:
-            new_row_ids.add(row_id)
+        key = request.timer.key
+        if key in new_keys:
+            new_keys.remove(key)
             results.append(CreateResult(Existence.CREATED, request.timer))
+        elif request.on_existing is OnExisting.KEEP and times[key] == 1:
+            results.append(None)
         else:
-            results.append(_meet(transaction, request, row_id, row))
+            # Another request of the batch may change the timer after this one has met it.
+            results.append(_meet(transaction, request))
     return results
 
 
-def _meet(
-    transaction: Transaction, request: CreateRequest, row_id: int, row: Sequence[Any]
-) -> CreateResult:
+def _meet(transaction: Transaction, request: CreateRequest) -> CreateResult:
+    """The existing timer as it is now, or replaced."""
     timer = request.timer
+    found = find_row(transaction, timer.key)
+    assert found is not None
+    row_id, *row = found
     existing, is_readable = existing_timer_of(row)
     if request.on_existing is OnExisting.KEEP or existing.status is not TimerStatus.PENDING:
-        if is_readable:
-            return CreateResult(Existence.EXISTING, existing)
-        return CreateResult(Existence.UNREADABLE, timer)
+        return _kept(request, existing, is_readable)
     transaction.execute(UPDATE_ASKED, row_id, *asked_values(timer))
     transaction.execute(_REPLACE_STATE, row_id, timer.updated_at, timer.execute_at, timer.due_at)
     return CreateResult(Existence.REPLACED, replaced(existing, timer))
+
+
+def _kept(request: CreateRequest, existing: Timer, is_readable: bool) -> CreateResult:
+    if is_readable:
+        return CreateResult(Existence.EXISTING, existing)
+    return CreateResult(Existence.UNREADABLE, request.timer)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import apsw
 import structlog
@@ -35,7 +35,13 @@ from duetime.ports.store import (
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
 from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
-from duetime.stores.sqlite.creating import NewTimer, all_exist, create_timers, is_one_statement
+from duetime.stores.sqlite.creating import (
+    NewTimer,
+    all_exist,
+    create_timers,
+    is_one_statement,
+    read_existing,
+)
 from duetime.stores.sqlite.disk.checkpointer import Checkpointer
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.space import DiskSpace, DiskStatus
@@ -47,6 +53,12 @@ from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
 
 _log = structlog.get_logger()
+
+_MAX_TRIES = 10
+"""Attempts to create a timer that exists when it is written and is gone when it is read."""
+
+_EXISTING_AT_ONCE = 50
+"""Existing timers in one read, so that other lists get their turn."""
 
 _CREATE = BatchOperation(create_timers, is_one_statement)
 _SETTLE = BatchOperation(settle)
@@ -113,8 +125,34 @@ class SqliteStore:
         refusal = self._refusal_of_new()
         if refusal is not None and not await self._quick.run(partial(all_exist, requests=requests)):
             raise refusal
+        results = await self._write_new(requests)
+        if None not in results:
+            return cast(list[CreateResult], results)
+        return await self._with_existing(requests, results)
+
+    async def _write_new(self, requests: Sequence[CreateRequest]) -> list[CreateResult | None]:
         new = [NewTimer.of(request) for request in requests]
         return list(await self._writer.submit_batch(_CREATE, new))
+
+    async def _with_existing(
+        self, requests: Sequence[CreateRequest], results: list[CreateResult | None]
+    ) -> list[CreateResult]:
+        """The results, completed with timers that exist. Reads them outside of the writer."""
+        for _ in range(_MAX_TRIES):
+            missing = [index for index, result in enumerate(results) if result is None]
+            for start in range(0, len(missing), _EXISTING_AT_ONCE):
+                some = missing[start : start + _EXISTING_AT_ONCE]
+                read = partial(read_existing, requests=[requests[index] for index in some])
+                for index, existing in zip(some, await self._lists.run(read), strict=True):
+                    results[index] = existing
+            # A timer that existed and is gone by now can be created after all.
+            gone = [index for index in missing if results[index] is None]
+            if not gone:
+                return cast(list[CreateResult], results)
+            written = await self._write_new([requests[index] for index in gone])
+            for index, result in zip(gone, written, strict=True):
+                results[index] = result
+        raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
 
     async def get(self, key: TimerKey) -> Timer | None:
         return await self._quick.run(partial(get_timer, key=key))

@@ -1,6 +1,9 @@
 """The tables of timers: statements that read a timer's two rows, and the values of new rows."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec import json
 
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer
@@ -14,6 +17,8 @@ from duetime.stores.timer_rows import (
 )
 
 Row = tuple[Any, ...]
+
+_encode_keys = json.Encoder().encode
 
 _ASKED = (
     "namespace", "id", "shard", "timer_uuid", "created_at", "delivery_id", "callback",
@@ -46,6 +51,19 @@ _GET = f"""
     UNION ALL
     SELECT timers.row_id, {_FINISHED} FROM timers CROSS JOIN {FINISHED_STATE}
     WHERE timers.namespace = ?1 AND timers.id = ?2
+"""
+
+# The timers, live or finished, of the keys in a JSON array of [namespace, id].
+_GET_MANY = f"""
+    SELECT timers.row_id, {_LIVE}
+    FROM json_each(?1) AS asked CROSS JOIN timers
+        ON timers.namespace = asked.value ->> 0 AND timers.id = asked.value ->> 1
+    CROSS JOIN {LIVE_STATE}
+    UNION ALL
+    SELECT timers.row_id, {_FINISHED}
+    FROM json_each(?1) AS asked CROSS JOIN timers
+        ON timers.namespace = asked.value ->> 0 AND timers.id = asked.value ->> 1
+    CROSS JOIN {FINISHED_STATE}
 """
 
 # The timers whose states have the keys in a JSON array. Each row starts with its key.
@@ -83,6 +101,11 @@ def find_row(statements: Statements, key: TimerKey) -> Row | None:
     """The id of a timer's row in `timers`, then its COLUMNS."""
     row: Row | None = statements.first(_GET, key.namespace, key.id)
     return row
+
+
+def find_rows(statements: Statements, keys: Sequence[TimerKey]) -> list[Row]:
+    """Like `find_row`, for many keys; in no particular order."""
+    return list(statements.execute(_GET_MANY, _encode_keys(keys).decode()))
 
 
 def asked_values(timer: Timer) -> Row:
