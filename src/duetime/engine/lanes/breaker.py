@@ -7,6 +7,7 @@ import structlog
 
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Failed, Interrupted, Outcome
+from duetime.engine.lanes.pauses import Pauses
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
@@ -15,8 +16,8 @@ FAILURES_TO_OPEN = 20
 """Attempts in a row that failed, or that are under way without an answer."""
 
 TROUBLE_SECONDS = 5.0
-"""Time with nothing but failures or silence. Many failures may come at the same moment and say
-little about the next one."""
+"""Time with nothing but failures or silence, not counting pauses of this process. Many failures may
+come at the same moment and say little about the next one."""
 
 PROBES = 4
 """Attempts at once to an endpoint whose breaker is open."""
@@ -33,8 +34,9 @@ class Breaker:
     Every instant except `opened_at`, which is for people, is monotonic time.
     """
 
-    def __init__(self, endpoint: str, clock: Clock) -> None:
+    def __init__(self, endpoint: str, clock: Clock, pauses: Pauses) -> None:
         self._clock = clock
+        self._pauses = pauses
         self._row_since_seconds = 0.0
         self._opened_seconds = 0.0
         self.endpoint = endpoint
@@ -74,7 +76,7 @@ class Breaker:
         self.last_error = outcome.error
         keeps_failing = (
             self.failures >= FAILURES_TO_OPEN
-            and now_seconds - self._row_since_seconds >= TROUBLE_SECONDS
+            and self._pauses.awake_seconds(self._row_since_seconds, now_seconds) >= TROUBLE_SECONDS
         )
         if not self.is_open and (outcome.is_away or keeps_failing):
             self._open(outcome.error)
@@ -93,8 +95,9 @@ class IdleBreakers:
     A bounded number is kept, for a while. An endpoint without a kept breaker is presumed to work.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, pauses: Pauses) -> None:
         self._clock = clock
+        self._pauses = pauses
         self._open: dict[str, Breaker] = {}
         self._closed: dict[str, Breaker] = {}
 
@@ -102,7 +105,7 @@ class IdleBreakers:
         """The endpoint's breaker, or a new one, for use in a lane."""
         self._forget_old_ones(self._clock.monotonic())
         remembered = self._open.pop(endpoint, None) or self._closed.pop(endpoint, None)
-        return remembered or Breaker(endpoint, self._clock)
+        return remembered or Breaker(endpoint, self._clock, self._pauses)
 
     def put(self, breaker: Breaker, now_seconds: float) -> None:
         """Keep the breaker of a lane that is idle now."""

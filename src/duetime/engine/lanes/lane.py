@@ -9,6 +9,7 @@ from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
 from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND
+from duetime.engine.lanes.pauses import SHORTEST_PAUSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quota, Quotas
 from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
@@ -41,12 +42,14 @@ class Lane:
         slots: Slots,
         quotas: Quotas,
         breaker: Breaker,
+        pauses: Pauses,
         start: Callable[["Lane", Claim], None],
         on_idle: Callable[["Lane", float], None],
         now_seconds: float,
     ) -> None:
         self._slots = slots
         self._quotas = quotas
+        self._pauses = pauses
         self._start = start
         self._on_idle = on_idle
         self._window = FIRST_WINDOW
@@ -136,6 +139,8 @@ class Lane:
         self._notice_silence(now_seconds)
         self._start_waiting(now_seconds)
         quiet_seconds = now_seconds - self._progress_seconds
+        if quiet_seconds >= SHORTEST_PAUSE_SECONDS:
+            quiet_seconds = self._pauses.awake_seconds(self._progress_seconds, now_seconds)
         is_quiet = bool(self._turns) and quiet_seconds >= GROW_AFTER_SECONDS
         for waiting in self._by_namespace.values():
             waiting.set_flow(not is_quiet and self._gets_its_turn_soon(waiting, now_seconds))
@@ -220,7 +225,9 @@ class Lane:
             self._window = FIRST_WINDOW
 
     def _notice_silence(self, now_seconds: float) -> None:
-        silent_seconds = now_seconds - self._silent_since_seconds
+        if now_seconds - self._silent_since_seconds < TROUBLE_SECONDS:
+            return
+        silent_seconds = self._pauses.awake_seconds(self._silent_since_seconds, now_seconds)
         if silent_seconds >= TROUBLE_SECONDS:
             self.breaker.hangs(self.in_flight, silent_seconds)
 

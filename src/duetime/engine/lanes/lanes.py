@@ -10,6 +10,7 @@ from duetime.domain.transitions import hand_back
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.deferrals import returning_at
 from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
+from duetime.engine.lanes.pauses import PULSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.settler import Settler
@@ -41,8 +42,10 @@ class Lanes:
         self._wakeups = wakeups
         self._start = start
         self._lanes: dict[str, Lane] = {}
-        self._idle = IdleBreakers(clock)
+        self._pauses = Pauses()
+        self._idle = IdleBreakers(clock, self._pauses)
         self._caretaker: asyncio.TimerHandle | None = None
+        self._pulse: asyncio.TimerHandle | None = None
         self._stopping = False
 
     def accept(self, endpoint: str, claim: Claim, now: Instant, now_seconds: float) -> None:
@@ -51,9 +54,18 @@ class Lanes:
         if lane is None:
             breaker = self._idle.take(endpoint)
             lane = Lane(
-                self._slots, self._quotas, breaker, self._start, self._lane_is_idle, now_seconds
+                self._slots,
+                self._quotas,
+                breaker,
+                self._pauses,
+                self._start,
+                self._lane_is_idle,
+                now_seconds,
             )
             self._lanes[endpoint] = lane
+            if self._pulse is None:
+                self._pauses.begin(now_seconds)
+                self._set_pulse()
         if not lane.accept(claim, now_seconds):
             self._defer(lane, claim, now, now_seconds)
         if self._caretaker is None and lane.needs_care:
@@ -62,8 +74,19 @@ class Lanes:
     def stop(self) -> None:
         """Look after the lanes no more."""
         self._stopping = True
-        if self._caretaker is not None:
-            self._caretaker.cancel()
+        for timer in (self._caretaker, self._pulse):
+            if timer is not None:
+                timer.cancel()
+
+    def _set_pulse(self) -> None:
+        if not self._stopping:
+            self._pulse = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._show_pulse)
+
+    def _show_pulse(self) -> None:
+        self._pulse = None
+        self._pauses.pulse(self._clock.monotonic())
+        if self._lanes:
+            self._set_pulse()
 
     def _lane_is_idle(self, lane: Lane, now_seconds: float) -> None:
         if not self._forget(lane, now_seconds):

@@ -5,6 +5,7 @@ from structlog.typing import EventDict
 
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.engine.lanes.breaker import MAX_REMEMBERED, REMEMBERED_SECONDS, Breaker, IdleBreakers
+from duetime.engine.lanes.pauses import Pauses
 from duetime.testing import VirtualClock
 from duetime.testing.virtual_clock import START_AT
 
@@ -18,10 +19,12 @@ GONE = Interrupted(sent_at=START_AT, answered_at=START_AT, error="closed")
 class BreakerBench:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.breaker = Breaker("https://one.example", self.clock)
+        self.pauses = Pauses()
+        self.breaker = Breaker("https://one.example", self.clock, self.pauses)
 
     def hear(self, *outcomes: Outcome, in_seconds: float = 0.0) -> None:
         self.clock.advance(in_seconds)
+        self.pauses.begin(self.clock.monotonic())
         for outcome in outcomes:
             self.breaker.heard(outcome, self.clock.monotonic())
 
@@ -100,7 +103,7 @@ def test_one_success_closes_it_and_each_transition_is_logged_once(logs: list[Eve
 
 def test_the_breaker_of_an_idle_endpoint_is_kept_for_a_while() -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.open()
     idle.put(bench.breaker, bench.clock.monotonic())
     bench.clock.advance(REMEMBERED_SECONDS - 1)
@@ -111,7 +114,7 @@ def test_the_breaker_of_an_idle_endpoint_is_kept_for_a_while() -> None:
 
 def test_an_idle_endpoint_is_forgotten_in_the_end_and_that_is_logged(logs: list[EventDict]) -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.open()
     idle.put(bench.breaker, bench.clock.monotonic())
     bench.clock.advance(REMEMBERED_SECONDS)
@@ -122,7 +125,7 @@ def test_an_idle_endpoint_is_forgotten_in_the_end_and_that_is_logged(logs: list[
 
 def test_an_endpoint_that_never_failed_needs_no_memory() -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.hear(DONE)
     idle.put(bench.breaker, 0.0)
     assert idle.remembered(0.0) == []
@@ -130,11 +133,11 @@ def test_an_endpoint_that_never_failed_needs_no_memory() -> None:
 
 def test_a_bounded_number_is_remembered_and_the_closed_ones_go_first() -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.open()
     idle.put(bench.breaker, bench.clock.monotonic())
     for number in range(MAX_REMEMBERED + 5):
-        breaker = Breaker(f"https://{number}.example", bench.clock)
+        breaker = Breaker(f"https://{number}.example", bench.clock, bench.pauses)
         breaker.heard(DOWN, bench.clock.monotonic())
         idle.put(breaker, bench.clock.monotonic())
     remembered = idle.remembered(bench.clock.monotonic())
@@ -145,7 +148,7 @@ def test_a_bounded_number_is_remembered_and_the_closed_ones_go_first() -> None:
 
 def test_an_old_breaker_is_forgotten_without_a_list_being_requested() -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.open()
     idle.put(bench.breaker, bench.clock.monotonic())
     bench.clock.advance(REMEMBERED_SECONDS)
@@ -154,9 +157,9 @@ def test_an_old_breaker_is_forgotten_without_a_list_being_requested() -> None:
 
 def test_an_old_breaker_is_forgotten_when_another_endpoint_becomes_idle() -> None:
     bench = BreakerBench()
-    idle = IdleBreakers(bench.clock)
+    idle = IdleBreakers(bench.clock, bench.pauses)
     bench.open()
     idle.put(bench.breaker, bench.clock.monotonic())
     bench.clock.advance(REMEMBERED_SECONDS)
-    idle.put(Breaker("https://two.example", bench.clock), bench.clock.monotonic())
+    idle.put(Breaker("https://two.example", bench.clock, bench.pauses), bench.clock.monotonic())
     assert not bench.breaker.is_open

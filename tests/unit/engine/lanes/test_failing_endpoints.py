@@ -1,5 +1,7 @@
 """An endpoint that keeps failing or hanging is asked little, and costs others nothing."""
 
+import asyncio
+
 import pytest
 from structlog.typing import EventDict
 
@@ -8,7 +10,14 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.destination import MaySend
 from duetime.ports.endpoints import EndpointState
-from duetime.testing import Fail, Hang, RecordingDestination, Succeed, on_virtual_time
+from duetime.testing import (
+    Fail,
+    Hang,
+    RecordingDestination,
+    Succeed,
+    VirtualTimeLoop,
+    on_virtual_time,
+)
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
 DOWN = "https://down.example"
@@ -221,3 +230,36 @@ async def test_an_attempt_that_failed_here_is_no_sign_of_life() -> None:
     await bench.clock.sleep(2)
     assert await bench.count(TimerStatus.FAILED) == 25 + 3
     assert open_endpoints(bench) == [DOWN]
+
+
+@on_virtual_time
+async def test_time_in_which_the_process_itself_was_stopped_opens_no_breaker() -> None:
+    bench = EngineBench()
+    bench.destination.script(SLOW, Succeed(10))
+    await bench.start()
+    await bench.create_many("t", [bench.at(0)] * 30, url=SLOW)
+    await bench.clock.sleep(2)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.skip(7.5)
+    await bench.create("after", 0, url=SLOW)
+    await bench.clock.sleep(0.1)
+    assert open_endpoints(bench) == []
+    assert await bench.status("after") is TimerStatus.EXECUTING, "sent beside the others"
+
+
+@on_virtual_time
+async def test_silence_before_and_after_a_pause_opens_the_breaker() -> None:
+    bench = EngineBench()
+    bench.destination.script(HANGING, Hang())
+    await bench.start()
+    await bench.create_many("t", [bench.at(0)] * 30, url=HANGING)
+    await bench.clock.sleep(2)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.skip(8)
+    await bench.create_many("after", [bench.at(2.9), bench.at(3.3)], url=HANGING)
+    await bench.clock.sleep(3)
+    assert open_endpoints(bench) == []
+    await bench.clock.sleep(0.5)
+    assert open_endpoints(bench) == [HANGING]

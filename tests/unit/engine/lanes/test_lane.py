@@ -12,6 +12,7 @@ from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
+from duetime.engine.lanes.pauses import Pauses
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, Slots, size_of
 from duetime.ports.namespaces import NoNamespaces
@@ -26,14 +27,21 @@ class LaneBench:
 
     def __init__(self, total: int = 4_096, per_endpoint: int = 1_024) -> None:
         self.slots = Slots(total, per_endpoint)
+        self.pauses = Pauses()
         self.started: list[str] = []
         self._quotas = Quotas(NoNamespaces())
         self._claims = 0
 
     def lane(self, now_seconds: float = 0.0) -> Lane:
-        breaker = Breaker("https://one.example", VirtualClock())
+        breaker = Breaker("https://one.example", VirtualClock(), self.pauses)
         return Lane(
-            self.slots, self._quotas, breaker, self._note, lambda lane, now: None, now_seconds
+            self.slots,
+            self._quotas,
+            breaker,
+            self.pauses,
+            self._note,
+            lambda lane, now: None,
+            now_seconds,
         )
 
     def claim(self, payload_bytes: int = 0, namespace: str = "default") -> Claim:
