@@ -8,6 +8,7 @@ import structlog
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.engine.lanes.pauses import Pauses
+from duetime.engine.lanes.standing import MOMENT_SECONDS, Standing
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()
@@ -48,6 +49,22 @@ class Breaker:
         self.is_troubled = False
         """Open, or the last attempt failed: successes have to be reported too."""
         self.opened_at: Instant | None = None
+        self.answered_seconds: float | None = None
+        """The time of the last answer; None if there was none lately, or if it has hung since."""
+        self.hung = False
+        """The last attempt took long and failed."""
+
+    def standing(self, now_seconds: float) -> Standing:
+        """The standing of the endpoint, as far as ended attempts show it."""
+        if self.hung:
+            return Standing.HANGS
+        if self.answered_seconds is None:
+            return Standing.UNKNOWN
+        answers = self.answered_within(MOMENT_SECONDS, now_seconds)
+        return Standing.ANSWERS if answers else Standing.ANSWERED
+
+    def answered_within(self, seconds: float, now_seconds: float) -> bool:
+        return self.answered_seconds is not None and now_seconds - self.answered_seconds < seconds
 
     def heard(self, outcome: Outcome, now_seconds: float) -> None:
         """Take the outcome of an attempt into account."""
@@ -90,9 +107,10 @@ class Breaker:
 
 
 class IdleBreakers:
-    """The breakers of endpoints that failed lately and that nothing is sent to now.
+    """The breakers of endpoints that failed or answered lately and that nothing is sent to now.
 
-    A bounded number is kept, for a while. An endpoint without a kept breaker is presumed to work.
+    A bounded number of either kind is kept, for a while. An endpoint without a kept breaker is
+    presumed to work, and has the standing of an unknown one.
     """
 
     def __init__(self, clock: Clock, pauses: Pauses) -> None:
@@ -100,29 +118,39 @@ class IdleBreakers:
         self._pauses = pauses
         self._open: dict[str, Breaker] = {}
         self._closed: dict[str, Breaker] = {}
+        self._faultless: dict[str, Breaker] = {}
 
     def take(self, endpoint: str) -> Breaker:
         """The endpoint's breaker, or a new one, for use in a lane."""
         self._forget_old_ones(self._clock.monotonic())
-        remembered = self._open.pop(endpoint, None) or self._closed.pop(endpoint, None)
+        remembered = (
+            self._faultless.pop(endpoint, None)
+            or self._closed.pop(endpoint, None)
+            or self._open.pop(endpoint, None)
+        )
         return remembered or Breaker(endpoint, self._clock, self._pauses)
 
     def put(self, breaker: Breaker, now_seconds: float) -> None:
         """Keep the breaker of a lane that is idle now."""
         self._forget_old_ones(now_seconds)
-        if breaker.last_error is None:
-            return
         breaker.last_used_seconds = now_seconds
+        if breaker.last_error is None:
+            if breaker.answered_seconds is not None:
+                self._faultless[breaker.endpoint] = breaker
+                if len(self._faultless) > MAX_REMEMBERED:
+                    del self._faultless[next(iter(self._faultless))]
+            return
         (self._open if breaker.is_open else self._closed)[breaker.endpoint] = breaker
         if len(self._open) + len(self._closed) > MAX_REMEMBERED:
             self._drop_oldest(self._closed or self._open, now_seconds)
 
     def remembered(self, now_seconds: float) -> list[Breaker]:
+        """The breakers of endpoints that failed lately."""
         self._forget_old_ones(now_seconds)
         return [*self._open.values(), *self._closed.values()]
 
     def _forget_old_ones(self, now_seconds: float) -> None:
-        for breakers in (self._open, self._closed):
+        for breakers in (self._open, self._closed, self._faultless):
             while breakers and (
                 next(iter(breakers.values())).last_used_seconds + REMEMBERED_SECONDS <= now_seconds
             ):

@@ -4,14 +4,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.domain.keys import ShardNumber
-from duetime.domain.outcome import Failed, Outcome
+from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
 from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND
 from duetime.engine.lanes.pauses import SHORTEST_PAUSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quota, Quotas
 from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
+from duetime.engine.lanes.standing import HELD_UP_SECONDS, Standing
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
 
 FIRST_WINDOW = 64
@@ -34,7 +36,7 @@ class Lane:
     the breaker is open, only a few attempts are under way.
 
     `start` begins an attempt. `on_idle` is called when an answer leaves the lane without any
-    claim.
+    claim, `on_free` when a slot is free and other lanes may wait for one.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Lane:
         pauses: Pauses,
         start: Callable[["Lane", Claim], None],
         on_idle: Callable[["Lane", float], None],
+        on_free: Callable[[float], None],
         now_seconds: float,
     ) -> None:
         self._slots = slots
@@ -52,6 +55,7 @@ class Lane:
         self._pauses = pauses
         self._start = start
         self._on_idle = on_idle
+        self._on_free = on_free
         self._window = FIRST_WINDOW
         self._progress_seconds = now_seconds
         self._silent_since_seconds = math.inf
@@ -61,7 +65,10 @@ class Lane:
         self._by_namespace: dict[str, WaitingClaims] = {}
         self._turns: deque[WaitingClaims] = deque()
         self.breaker = breaker
+        self.standing = breaker.standing(now_seconds)
         self.in_flight = 0
+        self.is_in_care = False
+        """The caretaker looks after this lane."""
 
     @property
     def waiting(self) -> int:
@@ -70,6 +77,11 @@ class Lane:
     @property
     def is_idle(self) -> bool:
         return self.in_flight == 0 and not self._room.claims
+
+    @property
+    def is_crowded_out(self) -> bool:
+        """The lane has no attempt under way, and no slot is free for one."""
+        return self.in_flight == 0 and self._slots.limit(self.standing) <= 0
 
     @property
     def needs_care(self) -> bool:
@@ -95,6 +107,8 @@ class Lane:
             quota.in_flight += 1
             self._begin(claim, now_seconds)
             return True
+        if self.is_crowded_out:
+            return False
         waiting = self._waiting_of(claim.namespace, quota)
         if self._gave_up or not waiting.add(claim, now_seconds):
             return False
@@ -105,8 +119,10 @@ class Lane:
     def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
         """An attempt is over: its slot is free for the next. Without an outcome it was not made."""
         quota = self.abandoned(claim)
-        if outcome is not None and (self.breaker.is_troubled or isinstance(outcome, Failed)):
-            self._judge(outcome, now_seconds)
+        if outcome is not None:
+            if self.breaker.is_troubled or isinstance(outcome, Failed):
+                self._judge(outcome, now_seconds)
+            self._note_standing(outcome, now_seconds)
         self._progress_seconds = now_seconds
         if outcome is not None or self.in_flight == 0:
             # An attempt that was not made says nothing about the others under way.
@@ -119,6 +135,8 @@ class Lane:
                 self._look_at(claim.namespace, waiting, now_seconds)
         if quota.is_waited_for:
             quota.resume(now_seconds)
+        if self._slots.is_crowded:
+            self._on_free(now_seconds)
         if self.is_idle:
             self._on_idle(self, now_seconds)
 
@@ -127,6 +145,7 @@ class Lane:
         size = size_of(claim)
         self.in_flight -= 1
         self._slots.used -= 1
+        self._slots.used_by[self.standing] -= 1
         self._bytes_in_flight -= size
         self._slots.used_bytes -= size
         quota = self._quotas.of(claim.namespace)
@@ -145,13 +164,24 @@ class Lane:
         for waiting in self._by_namespace.values():
             waiting.set_flow(not is_quiet and self._gets_its_turn_soon(waiting, now_seconds))
         if is_quiet:
-            if not self.breaker.is_open and self._window < self._slots.limit():
+            if not self.breaker.is_open and self._window < self._slots.limit(self.standing):
                 self._window += min(self._window, MOST_MORE_AT_ONCE)
                 self._start_waiting(now_seconds)
             elif quiet_seconds >= self._patience_seconds:
                 self._gave_up = True
                 return self.take_waiting()
         return self._take_beyond_reach(now_seconds)
+
+    def notice_hanging(self, now_seconds: float) -> None:
+        """Take the worst standing if no attempt under way got an answer for a while."""
+        if (
+            self.in_flight
+            and self.standing is not Standing.HANGS
+            and now_seconds - self._silent_since_seconds >= TROUBLE_SECONDS
+            and self._pauses.awake_seconds(self._silent_since_seconds, now_seconds)
+            >= TROUBLE_SECONDS
+        ):
+            self._take_standing(Standing.HANGS)
 
     def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
         """Take out the waiting claims: all of them, or those of some shards."""
@@ -224,6 +254,29 @@ class Lane:
         if was_open and not self.breaker.is_open:
             self._window = FIRST_WINDOW
 
+    def _note_standing(self, outcome: Outcome, now_seconds: float) -> None:
+        breaker = self.breaker
+        if isinstance(outcome, Failed) and outcome.blames_endpoint:
+            lasted_seconds = (outcome.answered_at - outcome.sent_at) / MICROSECONDS_PER_SECOND
+            if lasted_seconds < HELD_UP_SECONDS:
+                # A failure, but not one that keeps slots from others.
+                if breaker.hung or self.standing is Standing.HANGS:
+                    breaker.hung = False
+                    self._take_standing(breaker.standing(now_seconds))
+            elif not breaker.answered_within(lasted_seconds, now_seconds):
+                breaker.answered_seconds, breaker.hung = None, True
+                self._take_standing(Standing.HANGS)
+        elif not isinstance(outcome, Interrupted):
+            breaker.answered_seconds, breaker.hung = now_seconds, False
+            if self.standing is not Standing.ANSWERS:
+                self._take_standing(Standing.ANSWERS)
+
+    def _take_standing(self, standing: Standing) -> None:
+        """All attempts under way count with the slots of the endpoint's standing."""
+        self._slots.used_by[self.standing] -= self.in_flight
+        self._slots.used_by[standing] += self.in_flight
+        self.standing = standing
+
     def _notice_silence(self, now_seconds: float) -> None:
         if now_seconds - self._silent_since_seconds < TROUBLE_SECONDS:
             return
@@ -288,7 +341,7 @@ class Lane:
         in_flight = self.in_flight
         if in_flight >= (PROBES if self.breaker.is_open else self._window):
             return False
-        return in_flight < self._slots.limit() and (
+        return in_flight < self._slots.limit(self.standing) and (
             self._bytes_in_flight == 0 or self._bytes_in_flight < self._slots.byte_limit()
         )
 
@@ -299,6 +352,7 @@ class Lane:
             self._progress_seconds, self._gave_up = now_seconds, False
         self.in_flight += 1
         self._slots.used += 1
+        self._slots.used_by[self.standing] += 1
         self._bytes_in_flight += size
         self._slots.used_bytes += size
         if self._silent_since_seconds == math.inf:

@@ -2,21 +2,28 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import hand_back
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
+from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
 from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
 from duetime.engine.lanes.pauses import PULSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
+from duetime.engine.lanes.standing import Standing
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.endpoints import EndpointState, EndpointStatus
+
+MOST_LANES_AT_ONCE = 512
+"""Lanes that are looked after in one turn of the event loop. If more need care, they take turns:
+thousands of endpoints that hang must not delay others by the care they need."""
 
 
 class Lanes:
@@ -44,6 +51,8 @@ class Lanes:
         self._lanes: dict[str, Lane] = {}
         self._pauses = Pauses()
         self._idle = IdleBreakers(clock, self._pauses)
+        self._crowd = Crowd(slots)
+        self._in_care: dict[Lane, None] = {}
         self._caretaker: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -60,6 +69,7 @@ class Lanes:
                 self._pauses,
                 self._start,
                 self._lane_is_idle,
+                self._slot_is_free,
                 now_seconds,
             )
             self._lanes[endpoint] = lane
@@ -67,9 +77,14 @@ class Lanes:
                 self._pauses.begin(now_seconds)
                 self._set_pulse()
         if not lane.accept(claim, now_seconds):
-            self._defer(lane, claim, now, now_seconds)
-        if self._caretaker is None and lane.needs_care:
-            self._set_caretaker()
+            if lane.is_crowded_out:
+                self._wait_in_crowd(lane, claim, now, now_seconds)
+            else:
+                self._defer(lane, claim, now, now_seconds)
+            if lane.breaker.endpoint not in self._lanes:
+                return
+        if not lane.is_in_care and lane.needs_care:
+            self._care_for(lane)
 
     def stop(self) -> None:
         """Look after the lanes no more."""
@@ -84,20 +99,49 @@ class Lanes:
 
     def _show_pulse(self) -> None:
         self._pulse = None
-        self._pauses.pulse(self._clock.monotonic())
+        now_seconds = self._clock.monotonic()
+        self._pauses.pulse(now_seconds)
+        for lane in self._lanes.values():
+            lane.notice_hanging(now_seconds)
         if self._lanes:
             self._set_pulse()
 
     def _lane_is_idle(self, lane: Lane, now_seconds: float) -> None:
-        if not self._forget(lane, now_seconds):
+        if not self._forget(lane, now_seconds) and not lane.is_in_care:
+            self._care_for(lane)
+
+    def _care_for(self, lane: Lane) -> None:
+        lane.is_in_care = True
+        self._in_care[lane] = None
+        self._set_caretaker()
+
+    def _slot_is_free(self, now_seconds: float) -> None:
+        """Give free slots to the endpoints that wait for one."""
+        self._crowd.slot_freed(now_seconds)
+        if self._stopping:
+            return
+        now = self._clock.now()
+        while (waiting := self._crowd.take_next()) is not None:
+            self.accept(*waiting, now, now_seconds)
+
+    def _wait_in_crowd(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
+        """Let the claim wait for a slot outside its lane, which may be forgotten meanwhile: there
+        may be many such endpoints."""
+        standing, endpoint = lane.standing, lane.breaker.endpoint
+        if self._crowd.add(standing, endpoint, claim, now_seconds):
             self._set_caretaker()
+        else:
+            self._hand_back(claim, self._crowd.next_deferral_ms(standing, now_seconds), now)
+        self._forget(lane, now_seconds)
 
     def _forget(self, lane: Lane, now_seconds: float) -> bool:
         """False when there is a reason to keep the lane for a while."""
         if not lane.is_over(now_seconds):
             return False
-        if self._lanes.pop(lane.breaker.endpoint, None) is not None:
+        if self._lanes.get(lane.breaker.endpoint) is lane:
+            del self._lanes[lane.breaker.endpoint]
             self._idle.put(lane.breaker, now_seconds)
+        self._in_care.pop(lane, None)
         return True
 
     def _set_caretaker(self) -> None:
@@ -110,18 +154,33 @@ class Lanes:
         self._caretaker = None
         now_seconds, now = self._clock.monotonic(), self._clock.now()
         self._quotas.resume(now_seconds)
-        handed_back = [(lane, lane.look_after(now_seconds)) for lane in self._lanes.values()]
+        lanes = list(islice(self._in_care, MOST_LANES_AT_ONCE))
+        handed_back = [(lane, lane.look_after(now_seconds)) for lane in lanes]
         for lane, claims in handed_back:
-            if lane.is_idle and not claims:
-                self._forget(lane, now_seconds)
             for claim in claims:
                 self._defer(lane, claim, now, now_seconds)
-        if any(lane.needs_care for lane in self._lanes.values()):
+            if lane.is_idle and self._forget(lane, now_seconds):
+                continue
+            del self._in_care[lane]
+            if lane.needs_care:
+                self._in_care[lane] = None
+            else:
+                lane.is_in_care = False
+        for standing, claim in self._crowd.take_beyond_reach(now_seconds):
+            self._hand_back(claim, self._crowd.next_deferral_ms(standing, now_seconds), now)
+        if self._in_care or self._crowd:
             self._set_caretaker()
         self._wakeups.check_room()
 
     def _defer(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
         deferral_ms = lane.next_deferral_ms(claim.namespace, now_seconds)
+        if lane.standing is not Standing.ANSWERS and self._slots.limit(lane.standing) <= 0:
+            # A bound for all that wait for the same slots, beside the one for each endpoint.
+            crowd_ms = self._crowd.next_deferral_ms(lane.standing, now_seconds)
+            deferral_ms = max(deferral_ms, crowd_ms)
+        self._hand_back(claim, deferral_ms, now)
+
+    def _hand_back(self, claim: Claim, deferral_ms: float, now: Instant) -> None:
         deferred_to = returning_at(plus_ms(now, deferral_ms))
         # Never sooner than it was due, even if the wall clock was set back since.
         due_at = max(deferred_to, claim.due_at)
@@ -130,10 +189,12 @@ class Lanes:
     def waiting_claims(self) -> Iterator[Claim]:
         for lane in self._lanes.values():
             yield from lane.waiting_claims()
+        yield from self._crowd
 
     def take_waiting(self, shards: Collection[ShardNumber] | None = None) -> list[Claim]:
         """Take out the waiting claims: all of them, or those of some shards."""
-        return [claim for lane in self._lanes.values() for claim in lane.take_waiting(shards)]
+        taken = [claim for lane in self._lanes.values() for claim in lane.take_waiting(shards)]
+        return taken + self._crowd.take(shards)
 
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, open, or failing lately; the open ones first, by name."""

@@ -4,6 +4,7 @@ from msgspec import UNSET
 
 from duetime.domain.callback import BusCallback
 from duetime.domain.timer import Claim
+from duetime.engine.lanes.standing import SHARES, Standing
 
 MAX_BYTES_IN_FLIGHT = 64 * 2**20
 
@@ -26,20 +27,31 @@ def size_of(claim: Claim) -> int:
 class Slots:
     """The attempts that may be under way at the same time in all lanes, and their bytes.
 
-    A lane may use as many slots as are free. So one endpoint that hangs takes at most half of
-    them, two take a third each, and some are always left for the others.
+    A lane may use as many slots as are free to endpoints of its standing. So one endpoint that
+    hangs takes at most half of these, two take a third each, and however many hang, the endpoints
+    that answer have slots left.
     """
 
     def __init__(self, total: int, per_endpoint: int) -> None:
         self.total = total
         self.per_endpoint = per_endpoint
         self.used = 0
+        self.used_by = [0] * len(Standing)
+        """The slots in use by endpoints of each standing."""
         self.used_bytes = 0
         self.waiting = 0
         """Claims that wait and will get their turn soon."""
+        self.is_crowded = False
+        """Claims wait, or were refused, because endpoints like theirs use all slots of theirs."""
+        self._shares = [max(1, int(total * share)) for share in SHARES]
 
-    def limit(self) -> int:
-        return min(self.per_endpoint, self.total - self.used)
+    def limit(self, standing: Standing) -> int:
+        """Attempts that an endpoint of this standing may have under way."""
+        free = self.total - self.used
+        if standing:
+            # Slots of better endpoints beyond their own share leave less for this one.
+            free = min(free, self._shares[standing] - sum(self.used_by[standing:]))
+        return min(self.per_endpoint, free)
 
     def byte_limit(self) -> int:
         return MAX_BYTES_IN_FLIGHT - self.used_bytes

@@ -6,8 +6,9 @@ from itertools import pairwise
 from msgspec import UNSET, Raw
 
 from duetime.domain.callback import HttpCallback
+from duetime.domain.instants import plus_ms
 from duetime.domain.keys import Epoch
-from duetime.domain.outcome import Completed
+from duetime.domain.outcome import Completed, Failed
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.lanes.breaker import Breaker
@@ -20,6 +21,8 @@ from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
 
 DONE = Completed(sent_at=START_AT, answered_at=START_AT)
+REFUSED = Failed(sent_at=START_AT, answered_at=START_AT, error="connection refused")
+TIMED_OUT = Failed(sent_at=START_AT, answered_at=plus_ms(START_AT, 30_000), error="timed out")
 
 
 class LaneBench:
@@ -41,6 +44,7 @@ class LaneBench:
             self.pauses,
             self._note,
             lambda lane, now: None,
+            lambda now: None,
             now_seconds,
         )
 
@@ -181,8 +185,8 @@ def test_deferrals_grow_while_nothing_moves_and_start_over_when_the_lane_is_free
     assert lane.next_deferral_ms("default", now_seconds) == 250
 
 
-def test_one_silent_endpoint_takes_at_most_half_of_the_slots_and_two_a_third_each() -> None:
-    bench = LaneBench(total=120, per_endpoint=120)
+def test_a_new_silent_endpoint_takes_at_most_half_of_its_share_and_two_a_third_each() -> None:
+    bench = LaneBench(total=240, per_endpoint=240)
     first = bench.lane()
     bench.fill(first, 200)
     look_until(first, 0.5)
@@ -197,18 +201,19 @@ def test_one_silent_endpoint_takes_at_most_half_of_the_slots_and_two_a_third_eac
 
 
 def test_slots_that_other_lanes_gave_back_are_used_within_one_look() -> None:
-    bench = LaneBench(total=4, per_endpoint=4)
-    busy, blocked = [bench.lane() for _ in range(3)], bench.lane()
+    bench = LaneBench(total=8, per_endpoint=8)
+    busy, blocked = [bench.lane() for _ in range(2)], bench.lane()
+    bench.fill(blocked, 1)
     for lane in busy:
         bench.fill(lane, 4)
     assert bench.slots.used == 4
     bench.fill(blocked, 1)
-    assert blocked.in_flight == 0
+    assert blocked.in_flight == 1
     for lane in busy:
         lane.take_waiting()
         lane.answered(bench.claim(), DONE, 0.02)
     blocked.look_after(0.024)
-    assert blocked.in_flight == 1
+    assert blocked.in_flight == 2
 
 
 def test_large_claims_are_bounded_by_their_bytes() -> None:
@@ -314,3 +319,79 @@ def test_the_namespaces_of_a_silent_endpoint_share_the_rate_of_returns() -> None
         deferral_ms = lane.next_deferral_ms(f"tenant-{number % 100}", now_seconds)
         returns[int(now_seconds + deferral_ms / 1_000)] += 1
     assert max(returns[second] for second in range(15, 60)) <= 1_300
+
+
+def test_an_endpoint_without_a_slot_is_crowded_out_when_its_share_is_used_up() -> None:
+    bench = LaneBench(total=8, per_endpoint=8)
+    lanes = [bench.lane() for _ in range(5)]
+    assert [bench.fill(lane, 1) for lane in lanes] == [1, 1, 1, 1, 0]
+    assert lanes[4].is_crowded_out
+    lanes[0].answered(bench.claim(), DONE, 1.0)
+    assert not lanes[4].is_crowded_out
+
+
+def test_an_answer_proves_the_endpoint_at_once_and_frees_its_share_for_others() -> None:
+    bench = LaneBench(total=40, per_endpoint=40)
+    first, second = bench.lane(), bench.lane()
+    bench.fill(first, 40)
+    assert first.in_flight == 10
+    first.answered(bench.claim(), DONE, 1.0)
+    assert first.in_flight == 20, "half of all slots"
+    bench.fill(second, 40)
+    assert second.in_flight == 10
+
+
+def test_endpoints_that_hang_leave_slots_to_new_ones_and_these_to_those_that_answer() -> None:
+    bench = LaneBench(total=40, per_endpoint=40)
+    answering, before = bench.lane(), bench.lane()
+    for lane in (answering, before):
+        bench.fill(lane, 1)
+        lane.answered(bench.claim(), DONE, 0.0)
+    hanging = [bench.lane() for _ in range(20)]
+    assert [bench.fill(lane, 1, 0.1) for lane in hanging] == [1] * 20
+    for lane in hanging:
+        lane.answered(bench.claim(), TIMED_OUT, 30.0)
+        assert lane.standing.name == "HANGS"
+    assert sum(bench.fill(lane, 1, 30.0) for lane in hanging) == 10, "a quarter"
+    assert sum(bench.fill(bench.lane(), 1, 30.0) for _ in range(40)) == 10, "half with the others"
+    bench.fill(answering, 40, 30.0)
+    assert answering.in_flight == 10, "half of the others, as for any lane"
+
+
+def test_silence_under_way_takes_the_good_standing_from_an_endpoint() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, 1)
+    lane.answered(bench.claim(), DONE, 0.01)
+    bench.fill(lane, 2, 1.0)
+    for pulse in range(24):
+        bench.pauses.pulse(1.0 + pulse / 4)
+    lane.notice_hanging(5.9)
+    assert lane.standing.name == "ANSWERS"
+    lane.notice_hanging(6.0)
+    assert lane.standing.name == "HANGS"
+    assert bench.slots.used_by == [0, 0, 0, 2]
+    lane.answered(bench.claim(), DONE, 6.1)
+    assert lane.standing.name == "ANSWERS"
+    assert bench.slots.used_by == [1, 0, 0, 0]
+
+
+def test_one_long_failure_among_answers_does_not_count_as_hanging() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, 3)
+    lane.answered(bench.claim(), DONE, 29.0)
+    lane.answered(bench.claim(), TIMED_OUT, 30.0)
+    assert lane.standing.name == "ANSWERS"
+    lane.answered(bench.claim(), TIMED_OUT, 60.0)
+    assert lane.standing.name == "HANGS"
+
+
+def test_an_endpoint_that_fails_quickly_holds_up_nobody() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, 3)
+    lane.answered(bench.claim(), TIMED_OUT, 30.0)
+    assert lane.standing.name == "HANGS"
+    lane.answered(bench.claim(), REFUSED, 30.0)
+    assert lane.standing.name == "UNKNOWN"
