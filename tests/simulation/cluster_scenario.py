@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.engine.cluster.leaving_shards import LONGEST_TRY_AGAIN_SECONDS
 from duetime.ports.membership import NodeFacts
 from duetime.testing import VirtualTimeLoop
 from tests.simulation.clients import LONGEST_ATTEMPT_SECONDS, Clients
@@ -20,6 +19,9 @@ from tests.simulation.world import World
 MOST_NODES = 4
 
 SLACK_SECONDS = 5.0
+
+MOVE_SECONDS = 10.0
+"""Time within which shards come to their owners once nothing changes any more."""
 
 
 class ClusterProfile(Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class ClusterProfile(Struct, frozen=True, kw_only=True):
     clock_jumps: bool = True
     lost_signals: bool = True
     short_graces: bool = True
+    isolation: bool = False
+    """One endpoint is always quick; only its timers have the longest lateness."""
     longest_lateness_ms: float | None = None
     """Longest lateness, not counting the fallback poll that a lost signal may cost."""
 
@@ -55,6 +59,8 @@ class ClusterScenario:
         self._background: dict[asyncio.Task[None], Node] = {}
         self.world.truth.on_recovered = self._recovered
         self.world.truth.on_forgotten = self._forgotten
+        if profile.isolation:
+            self.world.endpoints.always_quick = next(iter(self.world.endpoints.moods))
         if profile.longest_lateness_ms is not None:
             poll_ms = self.poll_seconds * 1_000 if profile.lost_signals else 0.0
             self.world.longest_lateness_ms = profile.longest_lateness_ms + poll_ms
@@ -194,7 +200,7 @@ class ClusterScenario:
         await self.world.clock.sleep(LEASE_SECONDS + LONGEST_ATTEMPT_SECONDS + SLACK_SECONDS)
         last_due_seconds = await self.world.seconds_until_last_due()
         await self.world.clock.sleep(
-            max(last_due_seconds, LONGEST_TRY_AGAIN_SECONDS) + self.poll_seconds + SLACK_SECONDS
+            max(last_due_seconds, MOVE_SECONDS) + self.poll_seconds + SLACK_SECONDS
         )
         self.check()
         await self.world.check_end()

@@ -216,6 +216,12 @@ class FaultyStore:
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
         return await self._call(lambda: self._truth.heartbeat(node, facts, join=join))
 
+    async def hand_over(self, node: str, leases: Leases) -> set[ShardNumber]:
+        return await self._call(lambda: self._truth.hand_over(node, leases))
+
+    async def finish(self, node: str, leases: Collection[tuple[ShardNumber, Epoch]]) -> None:
+        await self._call(lambda: self._truth.finish(node, leases))
+
     async def leave(self, node: str) -> None:
         await self._call(lambda: self._truth.leave(node))
 

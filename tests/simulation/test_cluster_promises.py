@@ -20,6 +20,7 @@ ON_TIME = replace(PEACEFUL, moods=False, longest_lateness_ms=1_500)
 PROFILES = {
     "moves on time": ON_TIME,
     "moves without signals": replace(ON_TIME, lost_signals=True),
+    "moves on time beside slow endpoints": replace(ON_TIME, moods=True, isolation=True),
     "moves": replace(PEACEFUL, lost_signals=True),
     "deaths": replace(PEACEFUL, deaths=True, lost_signals=True, short_graces=True),
     "cuts": replace(PEACEFUL, cuts=True, lost_signals=True),

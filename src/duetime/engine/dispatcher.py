@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
-from duetime.domain.keys import ShardNumber
+from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import ClaimId, claim_id_of, hand_back
 from duetime.engine.deliveries import Deliveries
@@ -81,11 +81,13 @@ class Dispatcher:
         claims.extend(self._deliveries.claims)
         return {claim_id_of(claim) for claim in claims} | self._settler.held()
 
-    def busy_shards(self) -> set[ShardNumber]:
-        """The shards of all claims in this process, except for those that wait to be settled."""
-        shards = {claim.shard for _, _, claim in self._upcoming}
-        shards.update(claim.shard for claim in self._lanes.waiting_claims())
-        return shards | {claim.shard for claim in self._deliveries.claims}
+    def leases(self) -> set[tuple[ShardNumber, Epoch]]:
+        """The shards and epochs of all claims in this process, except for those that wait to be
+        settled."""
+        claims = [claim for _, _, claim in self._upcoming]
+        claims.extend(self._lanes.waiting_claims())
+        claims.extend(self._deliveries.claims)
+        return {(claim.shard, claim.epoch) for claim in claims}
 
     def give_back(self, shards: Collection[ShardNumber]) -> None:
         """Hand back the claims of these shards that were not sent."""

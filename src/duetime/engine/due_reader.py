@@ -101,6 +101,11 @@ class DueReader(BackgroundLoop):
         self._progress.claimed(leases, until, batch)
         return batch
 
+    async def find_lost_claims(self) -> None:
+        """Deliver claims that may have been made unnoticed. Call this between claims."""
+        if self._claims_may_be_lost or self._deliveries.has_dropped:
+            await self._find_lost_claims(self._leases.claimable)
+
     async def _find_lost_claims(self, leases: Leases) -> None:
         """Deliver claims that are executing in the store and unknown here: a claim that failed
         may have taken place all the same, and the lease of a dropped one may be ours again.

@@ -211,4 +211,5 @@ def _facts(
         in_flight=dispatcher.in_flight,
         lateness_ms=deliveries.lateness_ms(99),
         clock_offset_ms=watch.offset_ms,
+        lets_finish=True,
     )

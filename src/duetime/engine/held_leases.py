@@ -1,7 +1,7 @@
 """The leases this process holds, and the time until which it may act on them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim
@@ -13,8 +13,8 @@ class HeldLeases:
     """Leases count only until an instant of monotonic time, which heartbeats put off.
 
     When it has passed, another node may have taken over: nothing may be sent then. A shard that
-    is being left is still held, so that attempts under way can end, but no more of its timers
-    are claimed.
+    is being left is still held, but no more of its timers are claimed. When it has been handed
+    over, its lease is unfinished for as long as attempts are under way.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -22,6 +22,7 @@ class HeldLeases:
         self._epochs: dict[ShardNumber, Epoch] = {}
         self._claimable: Leases = {}
         self._leaving: set[ShardNumber] = set()
+        self._unfinished: set[tuple[ShardNumber, Epoch]] = set()
         self.valid_until_seconds = math.inf
 
     def __len__(self) -> int:
@@ -44,9 +45,16 @@ class HeldLeases:
     def leaving(self) -> Leases:
         return {shard: self._epochs[shard] for shard in self._leaving}
 
+    @property
+    def unfinished(self) -> Collection[tuple[ShardNumber, Epoch]]:
+        return self._unfinished
+
     def holds(self, claim: Claim) -> bool:
         """Whether the claim may be acted on now."""
-        return self._epochs.get(claim.shard) == claim.epoch and self.are_valid
+        return (
+            self._epochs.get(claim.shard) == claim.epoch
+            or (claim.shard, claim.epoch) in self._unfinished
+        ) and self.are_valid
 
     def take(self, leases: Leases) -> None:
         self._epochs |= leases
@@ -57,6 +65,14 @@ class HeldLeases:
             self._epochs.pop(shard, None)
             self._leaving.discard(shard)
         self._update()
+
+    def hand_over(self, leases: Leases, *, unfinished: Iterable[ShardNumber]) -> None:
+        """Drop these leases; some of them are unfinished from now on."""
+        self._unfinished |= {(shard, leases[shard]) for shard in unfinished}
+        self.drop(leases)
+
+    def finish(self, leases: Iterable[tuple[ShardNumber, Epoch]]) -> None:
+        self._unfinished.difference_update(leases)
 
     def leave(self, shards: Iterable[ShardNumber]) -> None:
         self._leaving |= self._epochs.keys() & set(shards)

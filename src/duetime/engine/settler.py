@@ -4,7 +4,7 @@ import structlog
 
 from duetime.background import FIRST_PAUSE_SECONDS, BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.keys import ShardNumber
+from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import ClaimId, Settlement, claim_id_of
 from duetime.engine.wakeups import LocalWakeUps
@@ -39,6 +39,7 @@ class Settler(BackgroundLoop):
         self._wakeups = wakeups
         self._local_wakeups = local_wakeups
         self._gathered: list[tuple[ShardNumber, Settlement]] = []
+        self._added = 0
         self._batch_size = MAX_BATCH
         self._set_apart: list[tuple[ShardNumber, Settlement]] = []
         self._retry_at_seconds = 0.0
@@ -51,10 +52,22 @@ class Settler(BackgroundLoop):
         """The claims whose outcomes are not written yet."""
         return {claim_id_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}
 
-    def busy_shards(self) -> set[ShardNumber]:
-        return {shard for shard, _ in [*self._gathered, *self._set_apart]}
+    def leases(self) -> set[tuple[ShardNumber, Epoch]]:
+        """The shards of outcomes that are not written yet, with the epochs of the claims."""
+        entries = [*self._gathered, *self._set_apart]
+        return {(shard, settlement.epoch) for shard, settlement in entries}
+
+    @property
+    def added(self) -> int:
+        """The number of outcomes up to now."""
+        return self._added
+
+    def is_past(self, added: int) -> bool:
+        """Whether that many outcomes have been written, or set apart because they cannot be."""
+        return self._added - len(self._gathered) >= added
 
     def add(self, shard: ShardNumber, settlement: Settlement) -> None:
+        self._added += 1
         self._gathered.append((shard, settlement))
         self._wake.set()
 
@@ -115,5 +128,6 @@ class Settler(BackgroundLoop):
             self._retry_at_seconds = self._clock.monotonic() + RETRY_SET_APART_SECONDS
 
     def _gather_set_apart(self) -> None:
+        self._added += len(self._set_apart)
         self._gathered.extend(self._set_apart)
         self._set_apart.clear()

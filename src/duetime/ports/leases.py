@@ -43,8 +43,9 @@ class LeaseStore(Protocol):
         """Take shards by compare-and-increment; returns the taken shards with their new epochs.
 
         A shard whose epoch is no longer the seen one is left alone: another process was faster.
-        After the return every write under an older epoch changes nothing; a write that was under
-        way is either complete before the return or changes nothing.
+        After the return every write under an older epoch changes nothing, except for settlements
+        under an unfinished lease; a write that was under way is either complete before the return
+        or changes nothing.
         """
         ...
 

@@ -4,13 +4,15 @@ No clock takes part. A member proves that it lives by counting its beats; each o
 its own monotonic time, whether a count has stood still for too long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, ShardNumber
 from duetime.ports.leases import ShardState
+from duetime.ports.store import Leases
 
 BEAT_SHARE = 0.1
 """Share of the lease time between two beats."""
@@ -30,7 +32,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `process` names the operating system's process, so that a peer on the same machine can check
     whether it still exists; empty where that is not known. `clock_offset_ms` is the distance by
     which the store's clock is ahead of the member's. A `stopping` member still exists and still
-    owns the shards it has not released, but wants no others.
+    owns the shards it has not released, but wants no others. A member that `lets_finish` knows
+    unfinished leases; one of an earlier release does not.
     """
 
     host: str = ""
@@ -43,6 +46,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lateness_ms: float | None = None
     clock_offset_ms: float | None = None
     stopping: bool = False
+    lets_finish: bool = False
 
 
 class Member(Struct, frozen=True):
@@ -51,12 +55,27 @@ class Member(Struct, frozen=True):
     facts: NodeFacts
 
 
+class UnfinishedLease(Struct, frozen=True, order=True):
+    """A former owner settles attempts of the shard under an epoch that is not the shard's any more.
+
+    The shard may have a new owner meanwhile, which does not recover timers of that epoch. The
+    lease ends when its node says so, leaves or is forgotten. None begins under an epoch once the
+    shard has a newer one.
+    """
+
+    shard: ShardNumber
+    epoch: Epoch
+    node: str
+
+
 class ClusterView(Struct, frozen=True):
-    """The members and shards of one moment; `store_now` is the store's own clock, if it has one."""
+    """The members, shards and unfinished leases of one moment; `store_now` is the store's own
+    clock, if it has one."""
 
     members: Sequence[Member]
     shards: Sequence[ShardState]
     store_now: Instant | None = None
+    unfinished: Sequence[UnfinishedLease] = ()
 
 
 class MemberStore(Protocol):
@@ -72,10 +91,25 @@ class MemberStore(Protocol):
         """
         ...
 
+    async def hand_over(self, node: str, leases: Leases) -> set[ShardNumber]:
+        """Release the shards whose epochs are still current, like `release_shards`, and in the same
+        write begin an unfinished lease of the node for each; returns these shards.
+
+        A node that is not among the members releases nothing: nobody would know when it is gone.
+        """
+        ...
+
+    async def finish(self, node: str, leases: Collection[tuple[ShardNumber, Epoch]]) -> None:
+        """End these unfinished leases of the node; others are left alone. Like every end of an
+        unfinished lease, this waits for settlements under it; later ones change nothing."""
+        ...
+
     async def leave(self, node: str) -> None:
-        """Take the node off the list. No error if it is not on the list."""
+        """Take the node off the list, and end its unfinished leases. No error if it is not on the
+        list."""
         ...
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
-        """Take a member that is believed dead off the list, unless it has beaten since."""
+        """Take a member that is believed dead off the list and end its unfinished leases, unless it
+        has beaten since."""
         ...

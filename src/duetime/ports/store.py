@@ -321,15 +321,17 @@ class TimerStore(Protocol):
         """Apply a batch of settlements; one answer per settlement: whether it applied.
 
         A settlement applies only if the timer was created at its `created_at` and is executing
-        under its claim number and epoch, and the epoch is still the shard's. A settlement that
-        does not apply changes nothing and does not hinder others.
+        under its claim number and epoch, and the epoch is still the shard's or that of an
+        unfinished lease (`membership.UnfinishedLease`). A settlement that does not apply changes
+        nothing and does not hinder others.
         """
         ...
 
     async def recover(self, leases: Leases, *, limit: int = 10_000) -> list[Instant]:
         """Apply `transitions.recovered` to timers of the leased shards that are executing under
-        an older epoch than the lease's: up to `limit`, or fewer if they are large, but at least
-        one if there is any. Returns their due instants; none means that none is left.
+        an older epoch than the lease's, but not under that of an unfinished lease: up to `limit`,
+        or fewer if they are large, but at least one if there is any. Returns their due instants;
+        none means that none is left.
 
         A store may leave unreadable timers executing; they count neither as any nor as left."""
         ...

@@ -65,6 +65,20 @@ async def test_a_healthy_store_has_no_findings(
     assert (await inspector.audit(at(0))).overdue == 0
 
 
+async def test_attempts_that_a_former_owner_finishes_are_no_finding(
+    store: PostgresStore, inspector: PostgresInspector
+) -> None:
+    await fill(store)
+    await store.heartbeat("node-2", NodeFacts(), join=True)
+    leases = {state.shard: state.epoch for state in await store.shards()}
+    await store.hand_over(NODE, leases)
+    await own_shards(store, owner="node-2")
+    assert list((await inspector.audit(at(900))).findings) == []
+    await store.leave(NODE)
+    (finding,) = (await inspector.audit(at(900))).findings
+    assert list(finding.examples) == ["default/executing"]
+
+
 async def test_an_empty_store_has_no_findings(inspector: PostgresInspector) -> None:
     report = await inspector.audit(at(0))
     assert (report.accepted, list(report.findings)) == (0, [])

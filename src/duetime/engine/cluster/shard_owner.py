@@ -16,9 +16,9 @@ from duetime.domain.keys import Epoch, ShardNumber
 from duetime.engine.announcer import Announcer
 from duetime.engine.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
-from duetime.engine.cluster.leaving_shards import LeavingShards
 from duetime.engine.cluster.members import Cluster, ClusterState, MemberWatch
 from duetime.engine.cluster.shard_assignment import assign_shards
+from duetime.engine.cluster.unfinished_leases import RECOVER_AT_ONCE, UnfinishedLeases
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.ports.clock import Clock
@@ -36,10 +36,7 @@ from duetime.ports.store import Leases, TimerStore
 _log = structlog.get_logger()
 
 LOOK_AGAIN_SECONDS = 0.02
-"""Interval at which a node looks whether all attempts of a leaving shard have ended."""
-
-RECOVER_AT_ONCE = 1_000
-"""Timers recovered in one write."""
+"""Interval at which a node looks whether the hand-backs of a leaving shard are written."""
 
 SHORTEST_TIMEOUT_SECONDS = 0.5
 
@@ -48,6 +45,9 @@ class ShardOwner(BackgroundLoop):
     """Beats, and takes, recovers, leaves and releases shards as the view of the cluster demands:
 
         free or of a dead member --claim, recover--> held --leave--> leaving --release--> free
+
+    Attempts that are under way when a shard is released end under an unfinished lease. The next
+    owner does not wait for them, and recovers them once that lease ends without them.
 
     Every instant that decides about ownership is monotonic time of this process.
     """
@@ -97,7 +97,9 @@ class ShardOwner(BackgroundLoop):
         self._recovers_one_by_one = False
         self._is_member = False
         self._beat_at_seconds = 0.0
-        self._leaving = LeavingShards(clock)
+        self._leaving: dict[ShardNumber, int] = {}
+        """The shards on their way to others, each with the outcomes to be written before."""
+        self._unfinished = UnfinishedLeases(store, cluster.members, held, handover)
         self._assigned_from: tuple[list[ShardNumber], list[str]] = [], []
         self._owners: dict[ShardNumber, str] = {}
         self._wants_no_shards = False
@@ -116,7 +118,7 @@ class ShardOwner(BackgroundLoop):
         self.wake()
 
     def leave_all(self) -> None:
-        """Take no more shards, and release each as soon as none of its attempts is under way."""
+        """Take no more shards, and hand over those that are held."""
         self._wants_no_shards = True
         self.beat_soon()
 
@@ -137,9 +139,12 @@ class ShardOwner(BackgroundLoop):
         if self._clock.monotonic() >= self._beat_at_seconds:
             await self._beat()
         if self._leaving:
-            await self._release_idle()
+            await self._release_left()
         if self._recovering:
             await self._recover_some()
+            return
+        if self._unfinished.have_left_timers:
+            await self._unfinished.recover_some()
             return
         until_beat_seconds = self._beat_at_seconds - self._clock.monotonic()
         if until_beat_seconds > 0:
@@ -169,6 +174,8 @@ class ShardOwner(BackgroundLoop):
             return
         alive = await self._forget_dead(view, now_seconds)
         await self._move_shards(view, alive)
+        self._unfinished.watch(view, self._held.all.keys() | self._recovering.keys())
+        await self._unfinished.finish(view, self._state.node)
         if joins:
             self._announcer.announce_shards_changed()
 
@@ -208,7 +215,9 @@ class ShardOwner(BackgroundLoop):
         if lost:
             _log.warning("shards.lost", node=self._state.node, shards=sorted(lost))
             self._held.drop(lost)
-            self._leaving.end(lost)
+            self._stop_leaving(lost)
+        if not self._is_member:
+            self._held.finish(list(self._held.unfinished))
         self._recovering = {
             shard: epoch
             for shard, epoch in self._recovering.items()
@@ -232,6 +241,8 @@ class ShardOwner(BackgroundLoop):
             if member.node in dead:
                 if await self._members.forget_member(member.node, seen_beat=member.beat):
                     _log.warning("node.dead", node=member.node, beat=member.beat)
+                    if any(lease.node == member.node for lease in view.unfinished):
+                        self.beat_soon()
                 else:
                     # It has beaten, or another node was faster: a new look will show.
                     dead.discard(member.node)
@@ -244,7 +255,6 @@ class ShardOwner(BackgroundLoop):
         owners = self._assigned([state.shard for state in view.shards], eligible)
         mine = {shard for shard, node in owners.items() if node == self._state.node}
         self._stay(mine.intersection(self._leaving))
-        self._leaving.end(mine)
         await self._leave(self._held.all.keys() - mine)
         for shard in self._recovering.keys() - mine:
             del self._recovering[shard]
@@ -255,6 +265,7 @@ class ShardOwner(BackgroundLoop):
             for state in not_held
             if state.shard in mine
             and (state.owner in (None, self._state.node) or state.owner not in present)
+            and (state.shard, state.epoch) not in self._held.unfinished
         }
         if free:
             await self._take(free)
@@ -262,7 +273,7 @@ class ShardOwner(BackgroundLoop):
         stray = {
             state.shard: state.epoch
             for state in not_held
-            if state.owner == self._state.node and state.shard not in mine
+            if state.owner == self._state.node and state.shard not in free
         }
         if stray:
             await self._release(stray)
@@ -301,13 +312,8 @@ class ShardOwner(BackgroundLoop):
         self._recovered = 0
         self._recovers_one_by_one &= bool(self._recovering)
 
-    async def _leave(self, shards: Collection[ShardNumber]) -> None:
-        leaving = {
-            shard
-            for shard in shards
-            if self._leaving.may_begin(shard)
-            or (self._wants_no_shards and shard not in self._leaving)
-        }
+    async def _leave(self, shards: set[ShardNumber]) -> None:
+        leaving = shards - self._leaving.keys()
         if leaving:
             try:
                 async with asyncio.timeout(self._beat_seconds):
@@ -315,25 +321,53 @@ class ShardOwner(BackgroundLoop):
             except TimeoutError:
                 # A claim hangs. The beats must not: the next one tries again.
                 return
-            self._leaving.begin(leaving)
+            self._leaving |= dict.fromkeys(leaving, self._handover.outcomes())
 
-    async def _release_idle(self) -> None:
-        busy = self._handover.busy_shards()
-        idle = {shard: epoch for shard, epoch in self._held.leaving.items() if shard not in busy}
-        if idle:
-            # Drop first: the shards may be free for others even if the answer is lost.
-            self._held.drop(idle)
-            self._leaving.end(idle)
-            await self._release(idle)
-        if not self._wants_no_shards:
-            self._stay(self._leaving.give_up_on_slow_ones())
+    async def _release_left(self) -> None:
+        """Release the leaving shards whose hand-backs are written."""
+        leases = {
+            shard: epoch
+            for shard, epoch in self._held.leaving.items()
+            if self._handover.are_written(self._leaving[shard])
+        }
+        if not leases:
+            return
+        busy = self._handover.busy_leases()
+        unfinished = {shard for shard, epoch in leases.items() if (shard, epoch) in busy}
+        if not all(member.facts.lets_finish for member in self._state.view.members):
+            # A node of an earlier release would recover what is under way here.
+            leases = {shard: epoch for shard, epoch in leases.items() if shard not in unfinished}
+            unfinished = set()
+        if leases:
+            # First here: the shards may be free for others even if the answer is lost.
+            self._held.hand_over(leases, unfinished=unfinished)
+            self._stop_leaving(leases)
+            await self._release(leases)
 
     async def _release(self, leases: Leases) -> None:
-        await self._leases.release_shards(leases)
-        _log.info("shards.released", node=self._state.node, shards=sorted(leases))
+        unfinished = {
+            shard: epoch
+            for shard, epoch in leases.items()
+            if (shard, epoch) in self._held.unfinished
+        }
+        if unfinished:
+            await self._members.hand_over(self._state.node, unfinished)
+        if finished := {shard: leases[shard] for shard in leases.keys() - unfinished.keys()}:
+            await self._leases.release_shards(finished)
+        _log.info(
+            "shards.released",
+            node=self._state.node,
+            shards=sorted(leases),
+            unfinished=sorted(unfinished),
+        )
         self._announcer.announce_shards_changed()
+
+    def _stop_leaving(self, shards: Collection[ShardNumber]) -> None:
+        for shard in shards:
+            self._leaving.pop(shard, None)
 
     def _stay(self, shards: Collection[ShardNumber]) -> None:
         if shards:
             self._held.stay(shards)
+            self._stop_leaving(shards)
             self._handover.shards_taken()

@@ -13,7 +13,7 @@ from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
-from duetime.ports.membership import ClusterView, Member, NodeFacts
+from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
     Capabilities,
     ClaimBatch,
@@ -31,6 +31,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
+from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
 
@@ -46,7 +47,7 @@ class MemoryStore:
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
         self._num_shards = 0
-        self._members: dict[str, Member] = {}
+        self._members = MemberTable()
         self._operations: dict[str, BulkOperation] = {}
 
     @property
@@ -235,7 +236,9 @@ class MemoryStore:
             timer
             for _, shard in self._leased(leases)
             for key in shard.executing
-            if (timer := self._timers.executing(key)) is not None and timer.epoch < shard.epoch
+            if (timer := self._timers.executing(key)) is not None
+            and timer.epoch < shard.epoch
+            and not self._members.is_unfinished(timer.shard, timer.epoch)
         ]
         del left_behind[limit:]
         for timer in left_behind:
@@ -302,21 +305,25 @@ class MemoryStore:
         return len(ended)
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
-        member = self._members.get(node)
-        if member is not None or join:
-            self._members[node] = Member(node, 1 if member is None else member.beat + 1, facts)
-        members = [self._members[name] for name in sorted(self._members)]
-        return ClusterView(members, await self.shards())
+        self._members.beat(node, facts, join=join)
+        return ClusterView(
+            self._members.members, await self.shards(), unfinished=self._members.unfinished
+        )
+
+    async def hand_over(self, node: str, leases: Leases) -> set[ShardNumber]:
+        released = await self.release_shards(leases) if node in self._members else set()
+        for shard in released:
+            self._members.begin_unfinished(node, shard, leases[shard])
+        return released
+
+    async def finish(self, node: str, leases: Collection[tuple[ShardNumber, Epoch]]) -> None:
+        self._members.finish(node, leases)
 
     async def leave(self, node: str) -> None:
-        self._members.pop(node, None)
+        self._members.remove(node)
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
-        member = self._members.get(node)
-        if member is None or member.beat != seen_beat:
-            return False
-        del self._members[node]
-        return True
+        return self._members.remove(node, seen_beat=seen_beat)
 
     def _create(self, request: CreateRequest) -> CreateResult:
         timer = request.timer
@@ -360,7 +367,10 @@ class MemoryStore:
             or timer.created_at != settlement.created_at
             or timer.claim_number != settlement.claim_number
             or timer.epoch != settlement.epoch
-            or self._timers.shards[timer.shard].epoch != settlement.epoch
+            or (
+                self._timers.shards[timer.shard].epoch != settlement.epoch
+                and not self._members.is_unfinished(timer.shard, timer.epoch)
+            )
         ):
             return False
         self._timers.put(transitions.settled(timer, settlement))

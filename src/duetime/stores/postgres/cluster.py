@@ -1,13 +1,13 @@
 """Shards with their leases, and members with their heartbeats."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.ports.leases import ShardState
-from duetime.ports.membership import ClusterView, Member, NodeFacts
+from duetime.ports.membership import ClusterView, Member, NodeFacts, UnfinishedLease
 from duetime.ports.store import Leases
 from duetime.stores.postgres.connections import Connection, Connections, Row
 
@@ -46,6 +46,32 @@ _RELEASE_SHARDS = """
     RETURNING shard
 """
 
+# Values as in `_RELEASE_SHARDS`, and $3 the node. The lock on the member keeps it on the list until
+# the rows that refer to it are committed.
+_HAND_OVER = """
+    WITH mine AS MATERIALIZED (
+        SELECT shard, epoch FROM shards
+        WHERE shard = ANY ($1::integer[]) ORDER BY shard FOR NO KEY UPDATE
+    ), member AS MATERIALIZED (
+        SELECT node FROM members WHERE node = $3 FOR KEY SHARE
+    ), unfinished AS (
+        INSERT INTO unfinished_leases (shard, epoch, node)
+        SELECT shard, epoch, node FROM mine CROSS JOIN member
+        WHERE epoch = ($2::bigint[])[shard + 1]
+        ON CONFLICT DO NOTHING
+    )
+    UPDATE shards SET owner = NULL
+    WHERE shard = ANY (ARRAY(SELECT shard FROM mine WHERE epoch = ($2::bigint[])[shard + 1]))
+      AND EXISTS (SELECT FROM member)
+    RETURNING shard
+"""
+
+_FINISH = """
+    DELETE FROM unfinished_leases AS lease
+    USING unnest($2::integer[], $3::bigint[]) AS ended (shard, epoch)
+    WHERE lease.node = $1 AND lease.shard = ended.shard AND lease.epoch = ended.epoch
+"""
+
 
 async def read_shards(connections: Connections) -> list[ShardState]:
     return [
@@ -66,6 +92,18 @@ async def release_shards(connections: Connections, leases: Leases) -> set[ShardN
     return {ShardNumber(shard) for (shard,) in rows}
 
 
+async def hand_over(connections: Connections, node: str, leases: Leases) -> set[ShardNumber]:
+    rows = await connections.fetch(_HAND_OVER, list(leases), epochs_by_number(leases), node)
+    return {ShardNumber(shard) for (shard,) in rows}
+
+
+async def finish(
+    connections: Connections, node: str, leases: Collection[tuple[ShardNumber, Epoch]]
+) -> None:
+    shards, epochs = [shard for shard, _ in leases], [epoch for _, epoch in leases]
+    await connections.fetch_value(_FINISH, node, shards, epochs)
+
+
 def epochs_by_number(leases: Leases) -> list[int]:
     """The epochs indexed by shard number; -1, which is no epoch, for all other shards."""
     return [leases.get(ShardNumber(number), -1) for number in range(max(leases, default=-1) + 1)]
@@ -76,7 +114,10 @@ _VIEW_COLUMNS = """
     ARRAY(SELECT node FROM listed ORDER BY node), ARRAY(SELECT beat FROM listed ORDER BY node),
     ARRAY(SELECT facts FROM listed ORDER BY node),
     ARRAY(SELECT shard FROM shards ORDER BY shard), ARRAY(SELECT epoch FROM shards ORDER BY shard),
-    ARRAY(SELECT owner FROM shards ORDER BY shard)
+    ARRAY(SELECT owner FROM shards ORDER BY shard),
+    ARRAY(SELECT shard FROM unfinished_leases ORDER BY shard, epoch),
+    ARRAY(SELECT epoch FROM unfinished_leases ORDER BY shard, epoch),
+    ARRAY(SELECT node FROM unfinished_leases ORDER BY shard, epoch)
 """
 
 _JOIN = """
@@ -136,7 +177,7 @@ async def forget_member(connections: Connections, node: str, seen_beat: int) -> 
 
 
 def _view_of(row: Row) -> ClusterView:
-    now, nodes, beats, facts, shards, epochs, owners = row
+    now, nodes, beats, facts, shards, epochs, owners, *unfinished = row
     return ClusterView(
         members=[
             Member(node, beat, _decode_facts(fact))
@@ -145,6 +186,10 @@ def _view_of(row: Row) -> ClusterView:
         shards=[
             ShardState(ShardNumber(shard), Epoch(epoch), owner)
             for shard, epoch, owner in zip(shards, epochs, owners, strict=True)
+        ],
+        unfinished=[
+            UnfinishedLease(ShardNumber(shard), Epoch(epoch), node)
+            for shard, epoch, node in zip(*unfinished, strict=True)
         ],
         store_now=Instant(now),
     )

@@ -31,22 +31,30 @@ _KEPT_COLUMNS = ", ".join(
     column for column in SHARED_COLUMNS.split(", ") if column not in _NEW_COLUMNS.split(", ")
 )
 
+_ARRAY_TYPES = (
+    *("text", "text", "bigint", "integer", "bigint", "bigint", "smallint"),
+    *("bigint", "bigint", "text", "integer", "integer", "text", "text", "bigint", "bigint"),
+)
 
-# Values: $1 the role of the fences; then arrays with an element for each timer: $2 and $3 its key,
-# $4 to $6 its creation and the claim number and epoch that it executes under, $7 the epoch that its
-# shard must have, and then its new state.
-#
-# As in a claim, rows found in the snapshot are checked again under the locks of the fences, and
-# deleted by ctid. A row of this table is never updated, so it is unchanged or gone. Inserts into
-# `pending_timers` are in the order of the keys, as all locks of that table.
-SETTLE = f"""
+
+def _settle_statement(first: int, *, fenced: str, locks: str, is_held: str) -> str:
+    """The statement that settles timers for which the condition `fenced` holds in the snapshot and
+    `is_held` under the `locks`.
+
+    Values from `first` on, arrays with an element for each timer: two for its key, three for its
+    creation and the claim number and epoch that it executes under, the epoch that its shard must
+    have, and then its new state.
+
+    As in a claim, rows found in the snapshot are checked again under the locks of the fences, and
+    deleted by ctid. A row of this table is never updated, so it is unchanged or gone. Inserts into
+    `pending_timers` are in the order of the keys, as all locks of that table.
+    """
+    arrays = ", ".join(f"${first + n}::{each}[]" for n, each in enumerate(_ARRAY_TYPES))
+    return f"""
     WITH found AS MATERIALIZED (
-        SELECT DISTINCT ON (place) place, shard, status, {_NEW_COLUMNS}, executed_at, position
-        FROM unnest(
-            $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::bigint[], $7::bigint[],
-            $8::smallint[], $9::bigint[], $10::bigint[], $11::text[], $12::integer[],
-            $13::integer[], $14::text[], $15::text[], $16::bigint[], $17::bigint[]
-        ) WITH ORDINALITY AS batch (
+        SELECT DISTINCT ON (place)
+               place, shard, epoch, status, {_NEW_COLUMNS}, executed_at, position
+        FROM unnest({arrays}) WITH ORDINALITY AS batch (
             namespace, id, created_at, claim_number, epoch, shard_epoch, status, {_NEW_COLUMNS},
             executed_at, position)
         CROSS JOIN LATERAL (
@@ -56,22 +64,11 @@ SETTLE = f"""
               AND timer.created_at = batch.created_at
             OFFSET 0
         ) AS executing
-        WHERE shard_epoch = (SELECT before.epoch FROM shard_fences AS before
-                             WHERE before.role = $1 AND before.shard = executing.shard)
+        WHERE {fenced}
         ORDER BY place, position
-    ), fence AS MATERIALIZED (
-        SELECT shard, epoch FROM shard_fences
-        WHERE role = $1 AND shard = ANY (ARRAY(SELECT DISTINCT shard FROM found))
-        ORDER BY shard FOR NO KEY UPDATE
-    ), lost AS MATERIALIZED (
-        SELECT shard FROM fence
-        WHERE epoch <> (SELECT before.epoch FROM shard_fences AS before
-                        WHERE before.role = $1 AND before.shard = fence.shard)
-    ), gone AS (
+    ), {locks}, gone AS (
         DELETE FROM executing_timers AS timer
-        USING (
-            SELECT * FROM found WHERE shard <> ALL (ARRAY(SELECT shard FROM lost)) OFFSET 0
-        ) AS doomed
+        USING (SELECT * FROM found WHERE {is_held} OFFSET 0) AS doomed
         WHERE timer.ctid = doomed.place
         RETURNING {qualified("timer", _KEPT_COLUMNS)}, {qualified("doomed", _NEW_COLUMNS)},
                   doomed.status, doomed.executed_at, doomed.position
@@ -85,7 +82,43 @@ SETTLE = f"""
         WHERE status <> {int(TimerStatus.PENDING)}
     )
     SELECT array_agg(position) FROM gone
-"""
+    """
+
+
+# Value $1: the role of the fences.
+SETTLE = _settle_statement(
+    2,
+    fenced="""
+        shard_epoch = (SELECT before.epoch FROM shard_fences AS before
+                       WHERE before.role = $1 AND before.shard = executing.shard)""",
+    locks="""
+    fence AS MATERIALIZED (
+        SELECT shard, epoch FROM shard_fences
+        WHERE role = $1 AND shard = ANY (ARRAY(SELECT DISTINCT shard FROM found))
+        ORDER BY shard FOR NO KEY UPDATE
+    ), lost AS MATERIALIZED (
+        SELECT shard FROM fence
+        WHERE epoch <> (SELECT before.epoch FROM shard_fences AS before
+                        WHERE before.role = $1 AND before.shard = fence.shard)
+    )""",
+    is_held="shard <> ALL (ARRAY(SELECT shard FROM lost))",
+)
+
+# For a former owner of the shards. The end of an unfinished lease deletes its row: that waits for
+# this lock, and a row deleted before is not locked.
+SETTLE_UNFINISHED = _settle_statement(
+    1,
+    fenced="""
+        EXISTS (SELECT FROM unfinished_leases AS lease
+                WHERE lease.shard = executing.shard AND lease.epoch = batch.epoch)""",
+    locks="""
+    fence AS MATERIALIZED (
+        SELECT shard, epoch FROM unfinished_leases
+        WHERE (shard, epoch) IN (SELECT shard, epoch FROM found)
+        ORDER BY shard, epoch FOR NO KEY UPDATE
+    )""",
+    is_held="(shard, epoch) IN (SELECT shard, epoch FROM fence)",
+)
 
 # Every claim of the former owner is visible here: taking its shards waited for it. The client's
 # content does not change and may be large, so it is not read.
@@ -105,6 +138,9 @@ LEFT_BEHIND = f"""
                    octet_length(callback) AS bytes
             FROM executing_timers
             WHERE executing_timers.shard = leased.shard AND executing_timers.epoch < leased.epoch
+              AND NOT EXISTS (SELECT FROM unfinished_leases AS lease
+                              WHERE lease.shard = executing_timers.shard
+                                AND lease.epoch = executing_timers.epoch)
               AND executing_timers.ctid <> ALL ($4::text[]::tid[])
             OFFSET 0
         ) AS timer
@@ -119,17 +155,29 @@ LEFT_BEHIND = f"""
 
 
 async def settle(
+    connections: Connections, settlements: Sequence[Settlement], history_step: int
+) -> list[bool]:
+    """Apply each settlement whose timer executes under its claim number and epoch, if that is still
+    the shard's epoch or that of an unfinished lease."""
+    applied = await _apply(connections, SETTLE, [SETTLING_ROLE], settlements, history_step)
+    if not all(applied):
+        refused = [position for position, was_applied in enumerate(applied) if not was_applied]
+        rest = [settlements[position] for position in refused]
+        late = await _apply(connections, SETTLE_UNFINISHED, [], rest, history_step)
+        for position, was_applied in zip(refused, late, strict=True):
+            applied[position] = was_applied
+    return applied
+
+
+async def _apply(
     connections: Connections,
+    statement: str,
+    first_values: list[int],
     settlements: Sequence[Settlement],
     history_step: int,
-    *,
-    role: int = SETTLING_ROLE,
     shard_epochs: Sequence[Epoch] | None = None,
 ) -> list[bool]:
-    """Apply each settlement whose timer executes under its claim number and epoch.
-
-    The timer's shard must have the same epoch, or the one in `shard_epochs` if that is given.
-    """
+    """The shards must have the epochs of the settlements, or `shard_epochs` if these are given."""
     if not settlements:
         return []
     values = settlement_values(settlements, shard_epochs)
@@ -142,7 +190,7 @@ async def settle(
         connections,
         history_step,
         finished_at,
-        lambda: connections.fetch_value(SETTLE, role, *values),
+        lambda: connections.fetch_value(statement, *first_values, *values),
     )
     applied = [False] * len(settlements)
     for position in positions or ():
@@ -153,7 +201,7 @@ async def settle(
 def settlement_values(
     settlements: Sequence[Settlement], shard_epochs: Sequence[Epoch] | None = None
 ) -> list[list[Any]]:
-    """Values for SETTLE after the role."""
+    """The arrays of a settle statement."""
     epochs = [settlement.epoch for settlement in settlements]
     return [
         [settlement.namespace for settlement in settlements],
@@ -180,14 +228,15 @@ async def recover(
 ) -> list[Instant]:
     """Settle timers that are left behind as lost, under the new epochs.
 
-    Because of the fences, only another recovery can have settled them meanwhile. A timer that
-    cannot be read is logged and left executing; the audit shows it.
+    Because of the fences, only another recovery can have settled them meanwhile: no unfinished
+    lease begins once the shard has a new owner. A timer that cannot be read is logged and left
+    executing; the audit shows it.
     """
     readable = await _readable_left_behind(connections, leases, limit)
     settlements = [_settlement_as_lost(timer) for _, timer in readable]
     shard_epochs = [shard_epoch for shard_epoch, _ in readable]
-    applied = await settle(
-        connections, settlements, history_step, role=CLAIMING_ROLE, shard_epochs=shard_epochs
+    applied = await _apply(
+        connections, SETTLE, [CLAIMING_ROLE], settlements, history_step, shard_epochs
     )
     return [
         settlement.due_at

@@ -185,6 +185,12 @@ class PostgresStore:
     async def leave(self, node: str) -> None:
         await cluster.leave(self._pools.engine, node)
 
+    async def hand_over(self, node: str, leases: Leases) -> set[ShardNumber]:
+        return await cluster.hand_over(self._pools.engine, node, leases)
+
+    async def finish(self, node: str, leases: Collection[tuple[ShardNumber, Epoch]]) -> None:
+        await cluster.finish(self._pools.engine, node, leases)
+
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         return await cluster.forget_member(self._pools.engine, node, seen_beat)
 

@@ -34,8 +34,6 @@ T = TypeVar("T")
 LEASE_SECONDS = 10.0
 STEP_DOWN_SECONDS = 5.0
 BEAT_SECONDS = 1.0
-PATIENCE_SECONDS = 2.0
-TRY_AGAIN_SECONDS = 10.0
 POLL_SECONDS = 5.0
 
 
@@ -51,13 +49,17 @@ class ClusterBench:
         self.limbo = Limbo()
         self.destination = RecordingDestination(self.clock)
         self.options = {"poll_seconds": POLL_SECONDS, "lease_seconds": LEASE_SECONDS, **options}
+        self.nodes: list[BenchNode] = []
         self.killed: set[str] = set()
         self.senders: dict[str, list[str]] = {}
         """Which nodes sent each timer, in order."""
         self.broken: list[Broken] = []
 
-    async def start(self, *names: str) -> "list[BenchNode]":
+    async def start(self, *names: str, lets_finish: bool = True) -> "list[BenchNode]":
         nodes = [BenchNode(self, name) for name in names]
+        self.nodes += nodes
+        for node in nodes:
+            node.store.lets_finish = lets_finish
         await self.store.add_namespace(Namespace("default"))
         for node in nodes:
             await node.engine.start()
@@ -171,6 +173,8 @@ class BenchLine(FaultyStore):
         self.heartbeat_answer_seconds = 0.0
         self.claim_answer_seconds = 0.0
         self.forget_request_seconds = 0.0
+        self.lets_finish = True
+        """False for a node of a release that does not know unfinished leases."""
         self.recover_request_seconds = 0.0
         """For each thousand timers that are asked for."""
         self.last_beat_seconds = 0.0
@@ -178,6 +182,7 @@ class BenchLine(FaultyStore):
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
         asked_seconds = self._bench_clock.monotonic()
+        facts = replace(facts, lets_finish=self.lets_finish)
         view = await super().heartbeat(node, facts, join=join)
         self.last_beat_seconds = asked_seconds
         if self.heartbeat_answer_seconds:
@@ -201,6 +206,12 @@ class BenchLine(FaultyStore):
 
     async def release_shards(self, leases: Leases) -> set[ShardNumber]:
         return self._answer("release_shards", await super().release_shards(leases))
+
+    async def hand_over(self, node: str, leases: Leases) -> set[ShardNumber]:
+        if "hand_over request" in self.loses:
+            self.loses.remove("hand_over request")
+            raise StoreUnavailable("the request got lost")
+        return self._answer("hand_over", await super().hand_over(node, leases))
 
     async def claim_due(
         self,

@@ -2,15 +2,13 @@
 
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
-from duetime.testing import Hang, Succeed, on_virtual_time
+from duetime.testing import Succeed, on_virtual_time
 from tests.unit.engine.cluster.cluster_bench import (
     BEAT_SECONDS,
-    PATIENCE_SECONDS,
     POLL_SECONDS,
-    TRY_AGAIN_SECONDS,
     ClusterBench,
 )
-from tests.unit.engine.engine_bench import GOOD, HANGING
+from tests.unit.engine.engine_bench import GOOD
 
 
 @on_virtual_time
@@ -158,40 +156,3 @@ async def test_after_signals_were_missed_everything_is_looked_at_once() -> None:
     two.signals.reconnected()
     await bench.run(0.2)
     assert bench.latenesses_ms(timer_id) == [0]
-
-
-@on_virtual_time
-async def test_a_long_attempt_holds_up_the_other_timers_of_its_shard_only_for_a_moment() -> None:
-    bench = ClusterBench()
-    bench.destination.script(HANGING, Hang())
-    (one,) = await bench.start("one")
-    for number in range(64):
-        await bench.create(f"long-{number}", 1, url=HANGING, through=one)
-    for number in range(800):
-        await bench.create(f"t-{number}", 1 + number / 20, through=one)
-    await bench.run(2)
-    await bench.start("two")
-    await bench.run(45)
-    assert max(bench.latenesses_ms()) <= (PATIENCE_SECONDS + 0.1) * 1_000
-    assert await bench.count(TimerStatus.COMPLETED) == 800
-    assert all(len(senders) == 1 for senders in bench.senders.values())
-    # The attempts have ended by now, and the shards that stayed have moved.
-    await bench.run(TRY_AGAIN_SECONDS)
-    assert await bench.shares() == {"one": 8, "two": 8}
-
-
-@on_virtual_time
-async def test_a_shard_with_ever_more_long_attempts_is_seldom_asked_to_move() -> None:
-    bench = ClusterBench()
-    bench.destination.script(HANGING, Hang())
-    (one,) = await bench.start("one")
-    for number in range(2_400):
-        await bench.create(f"long-{number}", number / 8, url=HANGING, through=one)
-    for number in range(3_000):
-        await bench.create(f"t-{number}", 1 + number / 10, through=one)
-    await bench.run(40)
-    await bench.start("two")
-    await bench.run(260)
-    # Moving is tried for two seconds, then for two of twelve, of twenty-two, of forty-two ...
-    late = sum(lateness > 100 for lateness in bench.latenesses_ms())
-    assert 0 < late <= 3_000 * 0.04

@@ -132,7 +132,7 @@ async def test_a_limited_namespace_gets_its_turn_at_an_endpoint_that_others_keep
         if attempt.claim.namespace == "small"
     )
     assert sent[GOOD] == 50
-    assert sent[TWO] > 500
+    assert sent[TWO] > 400
     assert len(bench.destination.attempts_of(GOOD)) < 5_000, "it was busy all the time"
 
 

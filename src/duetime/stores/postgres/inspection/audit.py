@@ -75,7 +75,11 @@ _CHECKS = (
             GROUP BY shards.shard HAVING count(fence.epoch) <> 2) AS broken""",
         "'shard ' || shard",
     ),
-    Check(ABANDONED, f"{_EXECUTING_IN_SHARD} WHERE timers.epoch < shards.epoch"),
+    Check(
+        ABANDONED,
+        f"""{_EXECUTING_IN_SHARD} WHERE timers.epoch < shards.epoch
+            AND (timers.shard, timers.epoch) NOT IN (SELECT shard, epoch FROM unfinished_leases)""",
+    ),
     Check(UNKNOWN_EPOCH, f"{_EXECUTING_IN_SHARD} WHERE timers.epoch > shards.epoch"),
     Check(
         "overdue timers of shards that no member owns: is the service running?",
