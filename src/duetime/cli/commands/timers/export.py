@@ -1,8 +1,8 @@
-"""`duetime export`: write the timers of a namespace to a file that can be imported."""
+"""`duetime export`: write timers to a file that can be imported."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from duetime.cli.client.answers import NamespaceList
 from duetime.cli.client.export_lines import Page, create_line, full_line
 from duetime.cli.client.v1 import Query, V1Client
 from duetime.cli.commands.options import (
@@ -21,6 +22,7 @@ from duetime.cli.commands.options import (
     ServerOption,
     read_due_range,
 )
+from duetime.cli.commands.timers.bulk import AllNamespacesOption
 from duetime.cli.output.progress import Progress, progress_on_stderr
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
@@ -48,8 +50,9 @@ class Exported(Struct):
 
 def export(
     namespace: Annotated[
-        str, typer.Option(metavar="NAME", help="Namespace to export.")
-    ] = DEFAULT_NAMESPACE,
+        str | None, typer.Option(metavar="NAME", help="Namespace to export [default].")
+    ] = None,
+    all_namespaces: AllNamespacesOption = False,
     status: Annotated[
         ExportedStatus, typer.Option(help="Only timers with this status.")
     ] = ExportedStatus.PENDING,
@@ -68,6 +71,9 @@ def export(
 ) -> None:
     """Write timers as one JSON object per line, ordered by due instant.
 
+    The command covers one namespace, `default` if none is given, or all of them one after the other
+    with `--all-namespaces`. Standard error says which.
+
     `duetime import` accepts the lines. Timers whose callbacks are not made over HTTP cannot be
     imported: they are left out and counted on standard error, and the exit status is 1. With
     `--full` each line is the timer as the API shows it.
@@ -75,9 +81,11 @@ def export(
     Examples:
 
     * `duetime export --namespace orders --output orders.ndjson`
-    * `duetime export --status all --full | gzip > everything.ndjson.gz`
+    * `duetime export --all-namespaces | gzip > timers.ndjson.gz`
     """
-    query: dict[str, str | int] = {"namespace": namespace, "limit": MAX_V1_PAGE_TIMERS}
+    if all_namespaces and namespace is not None:
+        refuse("--namespace / --all-namespaces", "give one of them, not both")
+    query: dict[str, str | int] = {"limit": MAX_V1_PAGE_TIMERS}
     query |= read_due_range(due_after, due_before)
     if status is not ExportedStatus.ALL:
         query["status"] = status.value
@@ -87,9 +95,17 @@ def export(
         progress_on_stderr("exported", total_bytes=None, quiet=quiet) as progress,
         client.kept_open(),
     ):
-        exported = _export(client, query, write, progress, full=full)
+        names = _all_names(client) if all_namespaces else [namespace or DEFAULT_NAMESPACE]
+        exported = Exported()
+        for name in names:
+            _export(client, {"namespace": name, **query}, write, progress, exported, full=full)
     if not quiet:
-        print(f"exported {counted(exported.written, 'timer')}", file=sys.stderr)
+        covered = f"all {counted(len(names), 'namespace')}"
+        if not all_namespaces:
+            covered = f"namespace {printable(repr(names[0]))}"
+        if namespace is None and not all_namespaces:
+            covered += " (--all-namespaces exports the others too)"
+        print(f"exported {counted(exported.written, 'timer')} of {covered}", file=sys.stderr)
     if exported.left_out:
         fail(
             f"left out {counted(exported.left_out, 'timer')} whose callbacks are not made over "
@@ -98,11 +114,21 @@ def export(
         )
 
 
+def _all_names(client: V1Client) -> Sequence[str]:
+    listed = client.read_as(NamespaceList, client.fetch("/namespaces"))
+    return [namespace.name for namespace in listed.namespaces]
+
+
 def _export(
-    client: V1Client, query: Query, write: Write, progress: Progress, *, full: bool
-) -> Exported:
+    client: V1Client,
+    query: Query,
+    write: Write,
+    progress: Progress,
+    exported: Exported,
+    *,
+    full: bool,
+) -> None:
     to_line = full_line if full else create_line
-    exported = Exported()
     cursor: str | None = ""
     while cursor is not None:
         page_query = {**query, "cursor": cursor} if cursor else query
@@ -114,7 +140,6 @@ def _export(
         exported.left_out += len(page.timers) - len(lines)
         progress.advance(len(written), exported.written)
         cursor = page.next_cursor
-    return exported
 
 
 @contextmanager

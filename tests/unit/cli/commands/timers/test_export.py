@@ -9,7 +9,14 @@ import pytest
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 TIMERS = "/api/v1/timers"
+NAMESPACES = "/api/v1/namespaces"
 POLICY = {"maxRetries": 3, "initialInterval": "30s"}
+NAMESPACE_POLICY = {
+    **POLICY,
+    "maxRetryAttemptsDuration": "24h",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
 
 
 def timer(id: str, **changes: object) -> dict[str, object]:
@@ -61,7 +68,40 @@ def test_an_export_follows_all_pages(server: ScriptedServer) -> None:
         "dueAfter": "2030-01-01T00:00:00Z",
     }
     assert second == {**first, "cursor": "next="}
-    assert result.stderr == "exported 3 timers\n"
+    assert result.stderr == "exported 3 timers of namespace 'orders'\n"
+
+
+def namespaces(*names: str) -> dict[str, object]:
+    options = {"numShards": 16, "retryPolicy": NAMESPACE_POLICY}
+    limits = dict.fromkeys(("retention", "concurrency", "maxPayloadBytes"))
+    return {"namespaces": [{"name": name, **options, **limits} for name in names]}
+
+
+def test_all_namespaces_are_exported_one_after_the_other(server: ScriptedServer) -> None:
+    server.answer("GET", NAMESPACES, namespaces("default", "orders"))
+    server.answer("GET", TIMERS, page(timer("a", namespace="default"), cursor="next="))
+    server.answer("GET", TIMERS, page())
+    server.answer("GET", TIMERS, page(timer("a"), timer("b")))
+    result = invoke("export", "--all-namespaces")
+    assert result.exit_code == 0, result.stderr
+    expected = [created("a", namespace="default"), created("a"), created("b")]
+    assert decoded(result.stdout) == expected
+    asked = [request.url.params["namespace"] for request in server.of("GET", TIMERS)]
+    assert asked == ["default", "default", "orders"]
+    assert result.stderr == "exported 3 timers of all 2 namespaces\n"
+
+
+def test_an_export_without_a_namespace_says_which_one_it_covers(server: ScriptedServer) -> None:
+    result = invoke("export")
+    covered = "namespace 'default' (--all-namespaces exports the others too)"
+    assert result.stderr == f"exported 0 timers of {covered}\n"
+
+
+def test_one_namespace_and_all_of_them_contradict_each_other(server: ScriptedServer) -> None:
+    result = invoke("export", "--all-namespaces", "--namespace", "orders")
+    assert (result.exit_code, server.requests) == (2, [])
+    expected = "--namespace / --all-namespaces: give one of them, not both\n"
+    assert result.stderr == expected
 
 
 def test_a_payload_is_exported_as_written_but_on_one_line(server: ScriptedServer) -> None:
