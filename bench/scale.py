@@ -22,6 +22,7 @@ class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
     """Pending timers, and as many finished ones, in the store whose pages are read."""
     page_requests: int
     hanging_timers: int
+    hanging_endpoints: int
     healthy_timers: int
     retried_timers: int
 
@@ -73,6 +74,7 @@ FULL_V1 = V1Scale(
     paged=10_000_000,
     page_requests=200,
     hanging_timers=10_000,
+    hanging_endpoints=10_000,
     healthy_timers=1_000,
     retried_timers=10_000,
 )
@@ -83,6 +85,7 @@ QUICK_V1 = V1Scale(
     paged=100_000,
     page_requests=10,
     hanging_timers=1_000,
+    hanging_endpoints=6_000,
     healthy_timers=100,
     retried_timers=1_000,
 )

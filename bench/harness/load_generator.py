@@ -60,7 +60,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Creates of `count` timers, one per request unless `batches` is set.
 
     Payloads are numbered from `first_number`. With `per_second` requests are sent at that rate, and
-    built on the way.
+    built on the way. The callbacks go to as many `hosts` in turn: loopback addresses in place of
+    the host of `callback_url`.
     """
 
     port: int
@@ -73,6 +74,14 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     connections: int = CONNECTIONS
     timeout_seconds: float = 60.0
     per_second: int | None = None
+    hosts: int = 1
+
+    def url_of(self, index: int) -> str:
+        if self.hosts == 1:
+            return self.callback_url
+        host = 2**16 + index % self.hosts
+        address = f"127.{host >> 16}.{host >> 8 & 255}.{host & 255}"
+        return self.callback_url.replace("127.0.0.1", address)
 
 
 class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +123,7 @@ def requests_of(load: Load) -> Iterator[bytes]:
 def single_bodies(load: Load) -> Iterator[bytes]:
     for index in range(load.count):
         number, due_us = load.first_number + index, load.instants.due_us(index)
-        yield platform_body(number, due_us, load.callback_url)
+        yield platform_body(number, due_us, load.url_of(index))
 
 
 def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
@@ -124,7 +133,7 @@ def batch_bodies(load: Load, batches: Batches) -> Iterator[bytes]:
                 batches.form,
                 load.first_number + index,
                 load.instants.due_us(index),
-                load.callback_url,
+                load.url_of(index),
             )
             for index in range(start, min(start + batches.size, load.count))
         )

@@ -177,10 +177,11 @@ async def serve() -> None:
     inbox = Inbox()
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    answer_to = answer_in(msgspec.json.decode(await orders.readline(), type=Serve).manner)
-    server = await loop.create_server(
-        lambda: Connection(inbox, answer_to), "127.0.0.1", 0, backlog=1024
-    )
+    manner = msgspec.json.decode(await orders.readline(), type=Serve).manner
+    answer_to = answer_in(manner)
+    # Thousands of hanging endpoints are as many loopback addresses with one port.
+    host = "0.0.0.0" if manner is Manner.HANG else "127.0.0.1"
+    server = await loop.create_server(lambda: Connection(inbox, answer_to), host, 0, backlog=1024)
     # A garbage collection would look like a late callback, and the inbox holds no cycles.
     gc.disable()
     answer_parent(Listening(server.sockets[0].getsockname()[1]))

@@ -33,6 +33,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     import_growth_mb: float = 20.0
     page_p99_ms: float = 20.0
     hanging_p99_ms: float = 1_000.0
+    crowd_p99_ms: float = 50.0
     bus_commands_per_second: int
     bus_burst_per_second: int = 8_000
     bus_steady_p99_ms: float = 20.0

@@ -4,6 +4,7 @@ from statistics import median
 
 from bench.harness.percentiles import Percentiles
 from bench.measurements.v1.batches import BatchesFigures
+from bench.measurements.v1.crowd import CrowdFigures
 from bench.measurements.v1.hanging import HangingFigures
 from bench.measurements.v1.imports import SAMPLED_PERCENTS, ImportFigures
 from bench.measurements.v1.listing import PAGE
@@ -25,6 +26,8 @@ def v1_rows(figures: V1Figures, bounds: Bounds) -> list[Row]:
         rows += pages_rows(figures.pages, bounds)
     if figures.hanging is not None:
         rows += hanging_rows(figures.hanging, bounds)
+    if figures.crowd is not None:
+        rows += crowd_rows(figures.crowd, bounds)
     if figures.retries is not None:
         rows += retries_rows(figures.retries)
     return rows
@@ -164,4 +167,18 @@ def retries_rows(figures: RetriesFigures) -> list[Row]:
             bound=f"all {figures.count:,}",
             verdict=Verdict.BROKEN if figures.faults else Verdict.HELD,
         ),
+    ]
+
+
+def crowd_rows(figures: CrowdFigures, bounds: Bounds) -> list[Row]:
+    lateness = figures.lateness
+    return [
+        Row(f"v1 {figures.healthy:,} timers beside {figures.endpoints:,} endpoints that hang"),
+        Row(
+            "  late p50 / p99 / max",
+            percentiles_text(lateness),
+            bound=f"p99 < {bounds.crowd_p99_ms:,.0f} ms",
+            verdict=judge(lateness.p99_ms < bounds.crowd_p99_ms),
+        ),
+        Row("  callbacks without an answer", f"{figures.hung:,}"),
     ]

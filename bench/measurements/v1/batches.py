@@ -94,6 +94,7 @@ def batch_load(
     *,
     form: V1Form = PLAIN,
     first_number: int = 0,
+    hosts: int = 1,
 ) -> Load:
     return Load(
         port=server.port,
@@ -104,6 +105,7 @@ def batch_load(
         batches=Batches(size=BATCH, form=form),
         first_number=first_number,
         connections=CONNECTIONS,
+        hosts=hosts,
     )
 
 

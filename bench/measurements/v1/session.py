@@ -6,6 +6,7 @@ from bench.harness.progress import Steps
 from bench.harness.receiver import Receiver
 from bench.harness.server import Server
 from bench.measurements.v1.batches import BatchesFigures, measure_batches
+from bench.measurements.v1.crowd import CrowdFigures, measure_crowd
 from bench.measurements.v1.hanging import HangingFigures, measure_hanging
 from bench.measurements.v1.imports import ImportFigures, measure_import
 from bench.measurements.v1.pages import NAMESPACES, PagesFigures, measure_pages
@@ -13,7 +14,7 @@ from bench.measurements.v1.retries import RetriesFigures, measure_retries
 from bench.scale import V1Scale
 from bench.stores.opening import Stores
 
-V1_MEASURES = ("batches", "import", "pages", "hanging", "retries")
+V1_MEASURES = ("batches", "import", "pages", "hanging", "crowd", "retries")
 
 
 class V1Figures(msgspec.Struct, kw_only=True):
@@ -21,6 +22,7 @@ class V1Figures(msgspec.Struct, kw_only=True):
     imported: ImportFigures | None = None
     pages: PagesFigures | None = None
     hanging: HangingFigures | None = None
+    crowd: CrowdFigures | None = None
     retries: RetriesFigures | None = None
 
     @property
@@ -29,7 +31,14 @@ class V1Figures(msgspec.Struct, kw_only=True):
 
     @property
     def faults(self) -> list[str]:
-        figures = (self.batches, self.imported, self.pages, self.hanging, self.retries)
+        figures = (
+            self.batches,
+            self.imported,
+            self.pages,
+            self.hanging,
+            self.crowd,
+            self.retries,
+        )
         return [fault for each in figures if each for fault in each.faults]
 
 
@@ -62,6 +71,13 @@ def measure_v1(
             Server(store) as server,
         ):
             figures.hanging = measure_hanging(server, scale)
+    if "crowd" in names:
+        with (
+            steps.step("v1: many hanging endpoints"),
+            stores.new_store("crowd") as store,
+            Server(store) as server,
+        ):
+            figures.crowd = measure_crowd(server, scale)
     if "pages" in names and figures.pages is None:
         with stores.new_store("pages") as store:
             text = f"storing {scale.paged:,} pending and {scale.paged:,} finished timers"
