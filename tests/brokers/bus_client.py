@@ -49,8 +49,24 @@ class Event:
         return parse_instant(self.envelope["payload"]["reachedAt"])
 
 
+def cancel_timer(call: str, *, tenant: str = TENANT) -> Command:
+    envelope = {
+        "id": str(uuid7()),
+        "type": "CancelTimer",
+        "tenantId": tenant,
+        "timestampMs": SystemClock().now() // MICROSECONDS_PER_MS,
+        "payload": {"tenantId": tenant, "serviceCallId": call},
+    }
+    return Command(str(envelope["id"]), json.dumps(envelope).encode())
+
+
 def schedule_timer(
-    call: str, due_at: Instant, *, tenant: str = TENANT, correlation_id: str | None = None
+    call: str,
+    due_at: Instant,
+    *,
+    tenant: str = TENANT,
+    correlation_id: str | None = None,
+    payload: object = None,
 ) -> Command:
     envelope = {
         "id": str(uuid7()),
@@ -62,6 +78,8 @@ def schedule_timer(
     }
     if correlation_id is not None:
         envelope["correlationId"] = correlation_id
+    if payload is not None:
+        envelope["payload"]["payload"] = payload  # type: ignore[index]
     return Command(str(envelope["id"]), json.dumps(envelope).encode())
 
 

@@ -201,10 +201,12 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.run(self.store.change_if_pending(key, change))
         assert answer == self.model.change_if_pending(key, change)
 
-    @rule(key=keys)
-    def cancel(self, key: TimerKey) -> None:
-        answer = self.run(self.store.cancel_if_pending(key, self.now))
-        assert answer == self.model.cancel_if_pending(key, self.now)
+    @rule(key=keys, age=st.none() | st.integers(0, 1))
+    def cancel(self, key: TimerKey, age: int | None) -> None:
+        timer = self.model.timers.get(key)
+        only = None if timer is None or age is None else Instant(timer.updated_at - age)
+        answer = self.run(self.store.cancel_if_pending(key, self.now, only_updated_at=only))
+        assert answer == self.model.cancel_if_pending(key, self.now, only)
 
     @rule(key=keys)
     def remove(self, key: TimerKey) -> None:

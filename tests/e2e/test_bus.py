@@ -13,7 +13,7 @@ from duetime.domain.instants import (
     MICROSECONDS_PER_MS,
     parse_instant,
 )
-from tests.brokers.bus_client import TENANT, Command, schedule_timer
+from tests.brokers.bus_client import TENANT, Command, cancel_timer, schedule_timer
 from tests.brokers.running_broker import (
     RunningBroker,
     bus_health,
@@ -63,6 +63,27 @@ async def test_a_command_becomes_an_event(server: ServerProcess, broker: Running
     assert first.id != command.id
     assert "correlationId" not in second.envelope
     assert second.id != first.id
+
+
+@on_every_broker
+async def test_payloads_come_back_and_canceled_calls_are_silent(
+    server: ServerProcess, broker: RunningBroker
+) -> None:
+    carried = {"order": 4711, "lines": ["\u00e9", None, 1.5]}
+    async with server, broker.client() as bus, server.client() as api:
+        await bus.send([schedule_timer("canceled", in_ms(HOUR_MS), payload=carried)])
+        await wait_until_all_acknowledged(bus)
+        await bus.send(
+            [cancel_timer("canceled"), schedule_timer("kept", in_ms(300), payload=carried)]
+        )
+        canceled = await wait_for_v1(api, "canceled", "canceled", namespace=TENANT)
+        await bus.send([schedule_timer("canceled", in_ms(0))])
+        await bus.book.wait_for_calls({"kept"})
+        (event,) = bus.book.of("kept")
+        await wait_until_all_acknowledged(bus)
+        assert bus.book.of("canceled") == []
+    assert canceled["payload"] == carried
+    assert event.envelope["payload"]["payload"] == carried
 
 
 @on_every_broker
@@ -162,7 +183,10 @@ async def test_a_thousand_malformed_commands_block_nothing(
 
 _MALFORMED = (
     (b"{", "the command is not JSON in UTF-8, or is nested too deeply"),
-    (b'{"type": "StopTimer"}', "type is 'StopTimer'; only 'ScheduleTimer' is known"),
+    (
+        b'{"type": "StopTimer"}',
+        "type is 'StopTimer'; only 'ScheduleTimer' and 'CancelTimer' are known",
+    ),
     (
         b'{"type": "ScheduleTimer", "id": "1", "tenantId": "a", "timestampMs": 1, "payload":'
         b' {"tenantId": "b", "serviceCallId": "c", "dueAt": "2030-01-01T00:00:00Z"}}',

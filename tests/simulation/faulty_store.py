@@ -137,8 +137,12 @@ class FaultyStore:
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await self._call(lambda: self._truth.change_if_pending(key, change))
 
-    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
-        return await self._call(lambda: self._truth.cancel_if_pending(key, now))
+    async def cancel_if_pending(
+        self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
+        return await self._call(
+            lambda: self._truth.cancel_if_pending(key, now, only_updated_at=only_updated_at)
+        )
 
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await self._call(lambda: self._truth.remove_if_pending(key))

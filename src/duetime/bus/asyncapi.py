@@ -4,6 +4,7 @@
 """
 
 from base64 import b64encode
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec import Struct, json
 
 from duetime import __version__
 from duetime.bus.messages import (
+    CancelTimerEnvelope,
     CommandRejectedEnvelope,
     DueTimeReachedEnvelope,
     ScheduleTimerEnvelope,
@@ -27,6 +29,7 @@ Json = dict[str, Any]
 
 ENVELOPES: dict[str, type[Struct]] = {
     "ScheduleTimer": ScheduleTimerEnvelope,
+    "CancelTimer": CancelTimerEnvelope,
     "DueTimeReached": DueTimeReachedEnvelope,
     "CommandRejected": CommandRejectedEnvelope,
 }
@@ -41,7 +44,15 @@ _COMMAND = {
         "tenantId": "acme",
         "serviceCallId": "call-42",
         "dueAt": "2026-01-01T12:00:00Z",
+        "payload": {"order": 4711},
     },
+}
+_CANCELLATION = {
+    "id": "01920f6e-7a3f-7b52-9d10-6e5f4a3b2c1d",
+    "type": "CancelTimer",
+    "tenantId": "acme",
+    "timestampMs": 1_767_225_700_000,
+    "payload": {"tenantId": "acme", "serviceCallId": "call-42"},
 }
 _EVENT = {
     "id": "01920f6e-7a41-7d08-b1c3-9a8b7c6d5e4f",
@@ -54,6 +65,7 @@ _EVENT = {
         "tenantId": "acme",
         "serviceCallId": "call-42",
         "reachedAt": "2026-01-01T12:00:00.001Z",
+        "payload": {"order": 4711},
     },
 }
 _REJECTION = {
@@ -72,17 +84,20 @@ _REJECTION = {
 }
 EXAMPLES: dict[str, Json] = {
     "ScheduleTimer": _COMMAND,
+    "CancelTimer": _CANCELLATION,
     "DueTimeReached": _EVENT,
     "CommandRejected": _REJECTION,
 }
 
 _DESCRIPTION = (
-    "Send a `ScheduleTimer` command to receive a `DueTimeReached` event at its instant. "
+    "Send a `ScheduleTimer` command to receive a `DueTimeReached` event at its instant, and a "
+    "`CancelTimer` command if it is not wanted any more. "
     "Messages are JSON envelopes. Every message is delivered at least once; a repeat has the same "
     "`id`. Messages of one `tenantId.serviceCallId` keep their order."
 )
 _SUMMARIES = {
     "ScheduleTimer": "Announce a call at an instant.",
+    "CancelTimer": "Do not announce a call.",
     "DueTimeReached": "The instant of a call has come.",
     "CommandRejected": "A command was not accepted.",
 }
@@ -91,34 +106,45 @@ _MEMBERS = {
     "correlationId": "The sender's id for tracing, copied from the command.",
     "causationId": "The `id` of the message that caused this one, if any.",
 }
-_CHANNELS: dict[Channel, tuple[str, str]] = {
+_CHANNELS: dict[Channel, tuple[tuple[str, ...], str]] = {
     Channel.COMMANDS: (
-        "ScheduleTimer",
-        "Commands to Duetime. A command is acknowledged once its timer is durable. Its size is at "
-        f"most {MAX_COMMAND_BYTES} bytes.",
+        ("ScheduleTimer", "CancelTimer"),
+        "Commands to Duetime. A command is acknowledged once its effect is durable. Its size is at "
+        f"most {MAX_COMMAND_BYTES} bytes, not counting `payload.payload`.",
     ),
-    Channel.EVENTS: ("DueTimeReached", "Announcements of timers whose instant has come."),
+    Channel.EVENTS: (("DueTimeReached",), "Announcements of timers whose instant has come."),
     Channel.REJECTED: (
-        "CommandRejected",
+        ("CommandRejected",),
         "Commands that were not accepted, each with the reason.",
     ),
 }
-_OPERATIONS: dict[str, tuple[str, Channel, str]] = {
+_OPERATIONS: dict[str, tuple[str, Channel, str, str]] = {
     "receiveScheduleTimer": (
         "receive",
         Channel.COMMANDS,
+        "ScheduleTimer",
         "Replaces an earlier command for the same call while its timer is pending. Ignored once "
-        "the timer has fired. An instant that has passed is announced at once.",
+        "the timer has fired or was canceled. An instant that has passed is announced at once. "
+        "`payload` comes back in the event to the letter.",
+    ),
+    "receiveCancelTimer": (
+        "receive",
+        Channel.COMMANDS,
+        "CancelTimer",
+        "Cancels the timer of the call while it is pending; again, it changes nothing. Ignored "
+        "once the timer has fired, and if there is none.",
     ),
     "sendDueTimeReached": (
         "send",
         Channel.EVENTS,
+        "DueTimeReached",
         "The timer completes after its event is published. If the node dies in between, the event "
         "is published again, with the same id.",
     ),
     "sendCommandRejected": (
         "send",
         Channel.REJECTED,
+        "CommandRejected",
         "A rejected command is not retried: its sender corrects it and sends it again.",
     ),
 }
@@ -151,12 +177,12 @@ def document() -> Json:
             "redis": _server("redis", "bus.example.com:6379", "Redis or Valkey, with streams."),
         },
         "channels": {
-            _reference_name(channel): _channel(channel, message, description)
-            for channel, (message, description) in _CHANNELS.items()
+            _reference_name(channel): _channel(channel, messages, description)
+            for channel, (messages, description) in _CHANNELS.items()
         },
         "operations": {
-            name: _operation(action, channel, description)
-            for name, (action, channel, description) in _OPERATIONS.items()
+            name: _operation(action, channel, message, description)
+            for name, (action, channel, message, description) in _OPERATIONS.items()
         },
         "components": {
             "messages": {name: _message(name) for name in ENVELOPES},
@@ -188,19 +214,18 @@ def _server(protocol: str, host: str, description: str) -> Json:
     return {"host": host, "protocol": protocol, "description": description}
 
 
-def _channel(channel: Channel, message: str, description: str) -> Json:
+def _channel(channel: Channel, messages: Iterable[str], description: str) -> Json:
     return {
         "address": channel.value,
         "title": channel.value,
         "description": f"{description} {_CARRIERS}",
         "servers": [{"$ref": "#/servers/nats"}, {"$ref": "#/servers/redis"}],
-        "messages": {message: {"$ref": f"#/components/messages/{message}"}},
+        "messages": {each: {"$ref": f"#/components/messages/{each}"} for each in messages},
     }
 
 
-def _operation(action: str, channel: Channel, description: str) -> Json:
+def _operation(action: str, channel: Channel, message: str, description: str) -> Json:
     name = _reference_name(channel)
-    message = _CHANNELS[channel][0]
     return {
         "action": action,
         "title": f"{action.capitalize()} {message}",

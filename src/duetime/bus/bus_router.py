@@ -66,6 +66,6 @@ class BusRouter:
             consuming=self._commands.is_working,
             commands_received=counts.received,
             commands_rejected=counts.rejected,
-            commands_ignored=counts.too_late,
+            commands_ignored=counts.ignored,
             events_published=self._events.published,
         )

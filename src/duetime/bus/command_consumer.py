@@ -10,11 +10,17 @@ from msgspec import Struct
 
 from duetime.background import BackgroundLoop
 from duetime.bus.commands import Rejection, read_command, reason_of
-from duetime.bus.rejections import Rejected, Rejections
+from duetime.bus.rejections import LogLine, Rejected, Rejections
 from duetime.domain.errors import BusUnavailable, DuetimeError, InvalidInput, StoreUnavailable
 from duetime.ports.bus import Bus, ReceivedCommand
 from duetime.ports.clock import Clock
-from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
+from duetime.service.bus_scheduling import (
+    Answer,
+    Cancellation,
+    Schedule,
+    Scheduled,
+    Scheduling,
+)
 
 _log = structlog.get_logger()
 
@@ -25,6 +31,9 @@ WAIT_SECONDS = 0.25
 STOP_SECONDS = 1.0
 """Time that a broker may take to end a wait for commands when the node stops."""
 
+MAX_SOUGHT = 10_000
+"""Cancellations without a timer that are remembered until they come again."""
+
 CHECK_CHANNELS_SECONDS = 10.0
 """Time between two checks that all channels exist. If the channel of events were missing, commands
 would go on arriving while nothing could be announced."""
@@ -34,13 +43,20 @@ class CommandCounts(Struct):
     """Acknowledged commands since the start of this process."""
 
     scheduled: int = 0
+    canceled: int = 0
     unchanged: int = 0
     too_late: int = 0
+    unknown: int = 0
     rejected: int = 0
 
     @property
     def received(self) -> int:
-        return self.scheduled + self.unchanged + self.too_late + self.rejected
+        return self.scheduled + self.canceled + self.unchanged + self.ignored + self.rejected
+
+    @property
+    def ignored(self) -> int:
+        """Commands for timers that have fired, were canceled, or do not exist."""
+        return self.too_late + self.unknown
 
 
 class CommandConsumer(BackgroundLoop):
@@ -49,6 +65,9 @@ class CommandConsumer(BackgroundLoop):
 
     While one batch is written, the next is received. A command that cannot be accepted is
     reported on the channel of rejected commands, then acknowledged.
+
+    A command for a timer that is executing is given back until its outcome is known. So is, once,
+    a cancellation that finds no timer: another node may be about to create it.
     """
 
     name = "bus-commands"
@@ -60,6 +79,8 @@ class CommandConsumer(BackgroundLoop):
         self._open_until_seconds = 0.0
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
         self._rejections = Rejections(bus, clock)
+        self._ignored_line = LogLine(clock)
+        self._sought: dict[int, None] = {}
         self.counts = CommandCounts()
 
     async def step(self) -> None:
@@ -121,7 +142,7 @@ class CommandConsumer(BackgroundLoop):
         if not commands:
             return
         accepted: list[ReceivedCommand] = []
-        schedules: list[Schedule] = []
+        schedules: list[Schedule | Cancellation] = []
         rejected: list[Rejected] = []
         for command in commands:
             try:
@@ -135,23 +156,38 @@ class CommandConsumer(BackgroundLoop):
         except StoreUnavailable:
             await self._give_back(commands)
             raise
-        done, outcomes = [], []
+        done, outcomes, undecided = [], [], []
         for command, answer in zip(accepted, answers, strict=True):
             if isinstance(answer, DuetimeError):
                 rejected.append(Rejected(command, _reason(answer)))
+            elif answer is Scheduled.UNDECIDED or (
+                answer is Scheduled.UNKNOWN and self._seeks_for_the_first_time(command)
+            ):
+                undecided.append(command)
             else:
                 done.append(command)
                 outcomes.append(answer)
+        if undecided:
+            await self._give_back(undecided)
         finished = await self._rejections.publish(rejected)
         await self._bus.acknowledge([*done, *finished])
         # Counted last: a command that is not acknowledged comes again.
         self._count(outcomes)
         self.counts.rejected += len(finished)
 
-    async def _schedule(self, schedules: Sequence[Schedule]) -> list[Scheduled | DuetimeError]:
+    def _seeks_for_the_first_time(self, command: ReceivedCommand) -> bool:
+        if command.order in self._sought:
+            del self._sought[command.order]
+            return False
+        self._sought[command.order] = None
+        if len(self._sought) > MAX_SOUGHT:
+            del self._sought[next(iter(self._sought))]
+        return True
+
+    async def _schedule(self, schedules: Sequence[Schedule | Cancellation]) -> list[Answer]:
         """A batch that fails is repeated one by one, so that a bad command harms no other."""
         try:
-            return await self._scheduling.schedule_all(schedules)
+            return await self._scheduling.handle_all(schedules)
         except StoreUnavailable:
             raise
         except Exception:
@@ -170,8 +206,18 @@ class CommandConsumer(BackgroundLoop):
     def _count(self, outcomes: Sequence[Scheduled]) -> None:
         counted = Counter(outcomes)
         self.counts.scheduled += counted[Scheduled.CREATED] + counted[Scheduled.CHANGED]
+        self.counts.canceled += counted[Scheduled.CANCELED]
         self.counts.unchanged += counted[Scheduled.UNCHANGED]
         self.counts.too_late += counted[Scheduled.TOO_LATE]
+        self.counts.unknown += counted[Scheduled.UNKNOWN]
+        ignored = counted[Scheduled.TOO_LATE] + counted[Scheduled.UNKNOWN]
+        if ignored and (count := self._ignored_line.add(ignored)):
+            _log.info(
+                "bus.commands_ignored",
+                count=count,
+                too_late=self.counts.too_late,
+                unknown=self.counts.unknown,
+            )
 
 
 def _reason(error: DuetimeError) -> str:

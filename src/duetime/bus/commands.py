@@ -3,14 +3,21 @@
 import re
 
 import msgspec
-from msgspec import DecodeError, Struct, ValidationError
+from msgspec import UNSET, DecodeError, Raw, Struct, ValidationError
 
-from duetime.bus.messages import SCHEDULE_TIMER, ScheduleTimerEnvelope
+from duetime.bus.messages import (
+    CANCEL_TIMER,
+    SCHEDULE_TIMER,
+    CancelTimerEnvelope,
+    ScheduleTimerEnvelope,
+)
+from duetime.domain.callback import Payload
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_instant
-from duetime.domain.limits import MAX_COMMAND_BYTES
+from duetime.domain.json_depth import is_deeper_than
+from duetime.domain.limits import MAX_COMMAND_BYTES, MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES
 from duetime.ports.bus import ReceivedCommand
-from duetime.service.bus_scheduling import Schedule
+from duetime.service.bus_scheduling import Cancellation, Schedule
 
 UNREADABLE = (DecodeError, RecursionError, UnicodeDecodeError)
 _NOT_JSON = "the command is not JSON in UTF-8, or is nested too deeply"
@@ -32,6 +39,7 @@ _FIELDS = {
     "id": "payload.serviceCallId",
     "execute_at": "payload.dueAt",
     "correlation_id": "correlationId",
+    "callback.payload": "payload.payload",
 }
 """Field names of the service, and their names on the bus."""
 
@@ -42,23 +50,27 @@ class _Type(Struct):
 
 _decode_type = msgspec.json.Decoder(_Type).decode
 _decode_schedule = msgspec.json.Decoder(ScheduleTimerEnvelope).decode
+_decode_cancellation = msgspec.json.Decoder(CancelTimerEnvelope).decode
 
 
 class Rejection(Exception):
     """The command cannot be accepted, by any node. The message says why."""
 
 
-def read_command(command: ReceivedCommand) -> Schedule:
+def read_command(command: ReceivedCommand) -> Schedule | Cancellation:
     """Raises `Rejection`."""
     if not command.data:
         raise Rejection("the command is empty")
-    if len(command.data) > MAX_COMMAND_BYTES:
-        raise Rejection(f"the command must not be larger than {MAX_COMMAND_BYTES} bytes")
+    if len(command.data) > MAX_COMMAND_BYTES + MAX_PAYLOAD_BYTES:
+        raise _too_large()
     try:
         envelope = _decode_schedule(command.data)
     except UNREADABLE as error:
+        if isinstance(error, ValidationError) and _type_of(command.data) == CANCEL_TIMER:
+            return _read_cancellation(command)
         raise Rejection(_problem_of(command.data, error)) from None
     payload = envelope.payload
+    carried = _checked_payload(command.data, payload.payload)
     if envelope.tenant_id != payload.tenant_id:
         raise Rejection("payload.tenantId must be the same as tenantId")
     try:
@@ -71,12 +83,60 @@ def read_command(command: ReceivedCommand) -> Schedule:
         due_at=due_at,
         correlation_id=envelope.correlation_id or None,
         order=command.order,
+        payload=carried,
+    )
+
+
+def _read_cancellation(command: ReceivedCommand) -> Cancellation:
+    if len(command.data) > MAX_COMMAND_BYTES:
+        raise _too_large()
+    try:
+        envelope = _decode_cancellation(command.data)
+    except UNREADABLE as error:
+        raise Rejection(_problem_of(command.data, error)) from None
+    payload = envelope.payload
+    if envelope.tenant_id != payload.tenant_id:
+        raise Rejection("payload.tenantId must be the same as tenantId")
+    return Cancellation(
+        namespace=payload.tenant_id, id=payload.service_call_id, order=command.order
+    )
+
+
+def _checked_payload(data: bytes, payload: Payload) -> Payload:
+    """The payload on its own, without the rest of the message; msgspec has checked neither its
+    text nor its depth. The service checks its size."""
+    if payload is UNSET:
+        if len(data) > MAX_COMMAND_BYTES:
+            raise _too_large()
+        return UNSET
+    text = bytes(payload)
+    if len(data) - len(text) > MAX_COMMAND_BYTES:
+        raise _too_large()
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise Rejection("payload.payload is not UTF-8") from None
+    if is_deeper_than(text, MAX_JSON_DEPTH):
+        raise Rejection(f"payload.payload is nested deeper than {MAX_JSON_DEPTH} levels")
+    return Raw(text)
+
+
+def _too_large() -> Rejection:
+    return Rejection(
+        f"the command must not be larger than {MAX_COMMAND_BYTES} bytes without payload.payload"
     )
 
 
 def reason_of(error: InvalidInput) -> str:
     """The service's refusal, with the field names of the bus."""
     return f"{_FIELDS.get(error.field, error.field)} {error.problem}"
+
+
+def _type_of(data: bytes) -> str | None:
+    try:
+        return _decode_type(data).type
+    except UNREADABLE:
+        return None
 
 
 def _problem_of(data: bytes, error: Exception) -> str:
@@ -88,8 +148,9 @@ def _problem_of(data: bytes, error: Exception) -> str:
         command_type = None
     except UNREADABLE:
         return _NOT_JSON
-    if command_type is not None and command_type != SCHEDULE_TIMER:
-        return f"type is {command_type[:64]!r}; only {SCHEDULE_TIMER!r} is known"
+    if command_type is not None and command_type not in (SCHEDULE_TIMER, CANCEL_TIMER):
+        known = f"only {SCHEDULE_TIMER!r} and {CANCEL_TIMER!r} are known"
+        return f"type is {command_type[:64]!r}; {known}"
     return _field_first(str(error))
 
 

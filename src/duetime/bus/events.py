@@ -54,6 +54,7 @@ class EventDestination:
                 tenant_id=claim.namespace,
                 service_call_id=claim.id,
                 reached_at=format_instant(sent_at),
+                payload=claim.callback.payload,
             ),
             correlation_id=UNSET if claim.correlation_id is None else claim.correlation_id,
         )

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from duetime.domain.limits import MAX_CORRELATION_CHARACTERS, MAX_KEY_CHARACTERS
 
 SCHEDULE_TIMER: Final = "ScheduleTimer"
+CANCEL_TIMER: Final = "CancelTimer"
 DUE_TIME_REACHED: Final = "DueTimeReached"
 COMMAND_REJECTED: Final = "CommandRejected"
 
@@ -64,6 +65,15 @@ InstantText = Annotated[
 ]
 
 
+AnyPayload = Annotated[
+    Raw,
+    Meta(
+        description="Any JSON. Comes back in the event to the letter; absent there if absent here.",
+        examples=[{"order": 4711}],
+    ),
+]
+
+
 class ScheduleTimer(Struct, frozen=True, kw_only=True, rename="camel"):
     """Announces the call at an instant, or at once if the instant has passed.
 
@@ -74,6 +84,17 @@ class ScheduleTimer(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: TenantId
     service_call_id: ServiceCallId
     due_at: InstantText
+    payload: AnyPayload | UnsetType = UNSET
+
+
+class CancelTimer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Cancels the timer of the call while it is pending. Ignored once it has fired.
+
+    A canceled timer stays canceled: a later `ScheduleTimer` for the call is ignored.
+    """
+
+    tenant_id: TenantId
+    service_call_id: ServiceCallId
 
 
 class DueTimeReached(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -82,6 +103,7 @@ class DueTimeReached(Struct, frozen=True, kw_only=True, rename="camel"):
     tenant_id: TenantId
     service_call_id: ServiceCallId
     reached_at: InstantText
+    payload: AnyPayload | UnsetType = UNSET
 
 
 class CommandRejected(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -117,6 +139,13 @@ class ScheduleTimerEnvelope(_Envelope, frozen=True, kw_only=True):
 
     type: Literal["ScheduleTimer"]
     payload: ScheduleTimer
+
+
+class CancelTimerEnvelope(_Envelope, frozen=True, kw_only=True):
+    """On `timer.commands`. Unknown fields are ignored."""
+
+    type: Literal["CancelTimer"]
+    payload: CancelTimer
 
 
 class DueTimeReachedEnvelope(_Envelope, frozen=True, kw_only=True):

@@ -61,8 +61,8 @@ class Rejections:
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bus = bus
         self._clock = clock
-        self._published_line = _LogLine(clock)
-        self._lost_line = _LogLine(clock)
+        self._published_line = LogLine(clock)
+        self._lost_line = LogLine(clock)
 
     async def publish(self, rejected: Sequence[Rejected]) -> list[ReceivedCommand]:
         """Returns the finished commands, for the caller to acknowledge."""
@@ -96,7 +96,7 @@ class Rejections:
         return [each.command for each in published] + [each.command for each, _ in refused]
 
 
-class _LogLine:
+class LogLine:
     """A log line that is written at intervals and counts the events in between."""
 
     def __init__(self, clock: Clock) -> None:

@@ -57,6 +57,7 @@ class BusCallback(
 ):
     """A `DueTimeReached` event on the bus that this service is connected to."""
 
+    payload: Payload = UNSET
     timeout_ms: int | None = None
 
 

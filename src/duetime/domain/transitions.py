@@ -245,6 +245,13 @@ def replaced(existing: Timer, timer: Timer) -> Timer:
     return replace(timer, created_at=existing.created_at, claim_number=existing.claim_number)
 
 
+def may_cancel(timer: Timer, only_updated_at: Instant | None) -> bool:
+    """Whether a cancel applies, which may be for the timer as it was when last updated."""
+    return timer.status is TimerStatus.PENDING and (
+        only_updated_at is None or timer.updated_at == only_updated_at
+    )
+
+
 def canceled(timer: Timer, now: Instant) -> Timer:
     return replace(timer, status=TimerStatus.CANCELED, updated_at=now)
 

@@ -240,8 +240,11 @@ class TimerStore(Protocol):
         timer."""
         ...
 
-    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
-        """Apply `transitions.canceled` if the timer is pending. None when there is no timer.
+    async def cancel_if_pending(
+        self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
+        """Apply `transitions.canceled` if the timer is pending and, with `only_updated_at`, was not
+        changed since. None when there is no timer.
 
         Once this returns `applied`, no claim can ever return the timer.
         """

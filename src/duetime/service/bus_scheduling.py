@@ -1,12 +1,13 @@
-"""Schedules timers by key for the bus: a create, or a change of the pending timer."""
+"""Schedules and cancels timers by key for the bus."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
-from duetime.domain.callback import BusCallback
+from duetime.domain.callback import BusCallback, Callback, Payload
 from duetime.domain.errors import DuetimeError, InvalidInput, StoreUnavailable, TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
@@ -23,7 +24,7 @@ from duetime.service.timer_service import MAX_TRIES, new_uuid7
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
-_CALLBACK = BusCallback()
+_NO_PAYLOAD = BusCallback()
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
@@ -38,6 +39,19 @@ class Schedule(Struct, frozen=True, kw_only=True):
     due_at: Instant
     correlation_id: str | None
     order: int
+    payload: Payload = UNSET
+
+    @property
+    def key(self) -> TimerKey:
+        return TimerKey(self.namespace, self.id)
+
+
+class Cancellation(Struct, frozen=True, kw_only=True):
+    """A timer not to announce any more. `order` is as in `Schedule`."""
+
+    namespace: str
+    id: str
+    order: int
 
     @property
     def key(self) -> TimerKey:
@@ -45,21 +59,34 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
 
 class Scheduled(Enum):
-    """The result of a schedule."""
+    """The result of a schedule or a cancellation."""
 
     CREATED = "created"
     CHANGED = "changed"
-    """The pending timer now has this instant."""
+    """The pending timer now has this instant and payload."""
+
+    CANCELED = "canceled"
+    """The pending timer is canceled."""
 
     UNCHANGED = "unchanged"
-    """The timer already has this instant, or the instant of a later command."""
+    """The timer already is as asked for, or as a later command asks."""
 
     TOO_LATE = "too late"
-    """The timer has fired, or is about to, or was canceled: nothing happens."""
+    """The timer has fired, or was canceled before it was to be scheduled: nothing happens."""
+
+    UNKNOWN = "unknown"
+    """There is no timer to cancel."""
+
+    UNDECIDED = "undecided"
+    """The timer is executing. It may have been announced, or may become pending again without:
+    only another try can tell."""
+
+
+Answer = Scheduled | DuetimeError
 
 
 class Scheduling:
-    """Creates timers and changes pending ones. Missing namespaces are created."""
+    """Creates timers, changes and cancels pending ones. Missing namespaces are created."""
 
     def __init__(
         self,
@@ -83,11 +110,52 @@ class Scheduling:
         checks = TimerChecks(destination, rules)
         self._requests = CreateRequests(namespaces, checks, rules, new_uuid)
 
-    async def schedule_all(self, schedules: Sequence[Schedule]) -> list[Scheduled | DuetimeError]:
+    async def handle_all(self, commands: Sequence[Schedule | Cancellation]) -> list[Answer]:
+        """Schedule and cancel durably; one answer per command, in order. Commands for the same key
+        take effect in the order of their positions. Raises like `schedule_all`."""
+        answers: dict[int, Answer] = {}
+        for round_ in _rounds(commands):
+            schedules: dict[int, Schedule] = {}
+            cancellations: dict[int, Cancellation] = {}
+            for index in round_:
+                command = commands[index]
+                if isinstance(command, Schedule):
+                    schedules[index] = command
+                else:
+                    cancellations[index] = command
+            scheduled = await self.schedule_all(list(schedules.values()))
+            answers |= zip(schedules, scheduled, strict=True)
+            canceled = await asyncio.gather(*map(self._cancel, cancellations.values()))
+            answers |= zip(cancellations, canceled, strict=True)
+        return [answers[index] for index in range(len(commands))]
+
+    async def _cancel(self, cancellation: Cancellation) -> Answer:
+        key, order = cancellation.key, cancellation.order
+        try:
+            check_key_text("namespace", key.namespace)
+            check_key_text("id", key.id)
+            for _ in range(MAX_TRIES):
+                existing = await self._store.get(key)
+                if existing is None:
+                    return Scheduled.UNKNOWN
+                obstacle = _obstacle(existing, order)
+                if obstacle is not None:
+                    is_repeat = existing.status is TimerStatus.CANCELED
+                    return Scheduled.UNCHANGED if is_repeat else obstacle
+                result = await self._store.cancel_if_pending(
+                    key, self._clock.now(), only_updated_at=existing.updated_at
+                )
+                if result is not None and result.applied:
+                    return Scheduled.CANCELED
+        except (InvalidInput, TimerUnreadable) as error:
+            return error
+        raise StoreUnavailable(f"timer {key.id!r} changes too fast to be canceled")
+
+    async def schedule_all(self, schedules: Sequence[Schedule]) -> list[Answer]:
         """Schedule durably, in as few writes as possible; one answer per schedule, in order. An
         invalid schedule does not keep the others from being scheduled. Raises `StoreUnavailable`;
         then some may have been scheduled, and the same call may be made again."""
-        answers: list[Scheduled | DuetimeError] = [Scheduled.UNCHANGED] * len(schedules)
+        answers: list[Answer] = [Scheduled.UNCHANGED] * len(schedules)
         named = _with_valid_namespaces(schedules, answers)
         await self._namespaces.provide({schedules[index].namespace for index in named})
         news = [_new_timer(schedules[index]) for index in named]
@@ -107,9 +175,9 @@ class Scheduling:
 
     async def _create_or_change(
         self, requests: Sequence[CreateRequest], orders: Sequence[int]
-    ) -> list[Scheduled | DuetimeError]:
+    ) -> list[Answer]:
         results = await self._creates.create_all(requests)
-        outcomes: list[Scheduled | DuetimeError] = [Scheduled.CREATED] * len(results)
+        outcomes: list[Answer] = [Scheduled.CREATED] * len(results)
         for at, each in enumerate(results):
             if each.existence is Existence.UNREADABLE:
                 outcomes[at] = TimerUnreadable(each.timer.key)
@@ -119,17 +187,11 @@ class Scheduling:
             outcomes[at] = outcome
         return outcomes
 
-    async def _change(
-        self, existing: Timer, request: CreateRequest, order: int
-    ) -> Scheduled | DuetimeError:
+    async def _change(self, existing: Timer, request: CreateRequest, order: int) -> Answer:
         for _ in range(MAX_TRIES):
-            if not isinstance(existing.callback, BusCallback):
-                # A producer of commands must not disarm timers that others rely on.
-                return InvalidInput("id", "belongs to a timer that was not scheduled over the bus")
-            if existing.status is not TimerStatus.PENDING:
-                return Scheduled.TOO_LATE
-            if existing.command_order >= order:
-                return Scheduled.UNCHANGED
+            obstacle = _obstacle(existing, order)
+            if obstacle is not None:
+                return obstacle
             change = _change_of(existing, request.timer)
             result = await self._store.change_if_pending(existing.key, change)
             if result is None:
@@ -142,7 +204,7 @@ class Scheduling:
                 existing = created.timer
             elif not result.applied:
                 existing = result.timer
-            elif change.execute_at is UNSET:
+            elif change.execute_at is UNSET and change.callback is UNSET:
                 return Scheduled.UNCHANGED
             else:
                 self._wakeups.announce(result.timer.shard, result.timer.due_at)
@@ -150,9 +212,39 @@ class Scheduling:
         raise StoreUnavailable(f"timer {existing.key.id!r} changes too fast to be changed")
 
 
-def _with_valid_namespaces(
-    schedules: Sequence[Schedule], answers: list[Scheduled | DuetimeError]
-) -> list[int]:
+def _obstacle(existing: Timer, order: int) -> Answer | None:
+    """The answer to a command that must leave the timer alone; None if it may be applied."""
+    if not isinstance(existing.callback, BusCallback):
+        # A producer of commands must not disarm timers that others rely on.
+        return InvalidInput("id", "belongs to a timer that was not scheduled over the bus")
+    if existing.status.is_finished:
+        return Scheduled.TOO_LATE
+    if existing.command_order >= order:
+        return Scheduled.UNCHANGED
+    return Scheduled.UNDECIDED if existing.status is TimerStatus.EXECUTING else None
+
+
+def _rounds(commands: Sequence[Schedule | Cancellation]) -> Iterable[list[int]]:
+    """Indexes of the commands that can be handled together, in rounds: a cancellation has the key
+    for itself. Without cancellations there is one round."""
+    if not any(isinstance(command, Cancellation) for command in commands):
+        return [list(range(len(commands)))]
+    turns: list[list[int]] = [[]]
+    places: dict[TimerKey, tuple[int, bool]] = {}
+    for index in sorted(range(len(commands)), key=lambda at: commands[at].order):
+        command = commands[index]
+        cancels = isinstance(command, Cancellation)
+        turn, follows_cancel = places.get(command.key, (-1, True))
+        if cancels or follows_cancel:
+            turn += 1
+        places[command.key] = (turn, cancels)
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(index)
+    return turns
+
+
+def _with_valid_namespaces(schedules: Sequence[Schedule], answers: list[Answer]) -> list[int]:
     """Indexes of the schedules with valid namespaces; the others get their answers."""
     valid = []
     for index, schedule in enumerate(schedules):
@@ -177,11 +269,12 @@ def _last_of_each_key(schedules: Sequence[Schedule], indexes: Iterable[int]) -> 
 
 
 def _new_timer(schedule: Schedule) -> NewTimer:
+    payload = schedule.payload
     return NewTimer(
         namespace=schedule.namespace,
         id=schedule.id,
         execute_at=schedule.due_at,
-        callback=_CALLBACK,
+        callback=_NO_PAYLOAD if payload is UNSET else BusCallback(payload=payload),
         correlation_id=schedule.correlation_id,
         command_order=schedule.order,
     )
@@ -197,6 +290,17 @@ def _change_of(existing: Timer, scheduled: Timer) -> Change:
         only_firing=existing.delivery_id,
         only_updated_at=existing.updated_at,
         execute_at=UNSET if existing.execute_at == scheduled.execute_at else scheduled.execute_at,
+        callback=_changed_callback(existing.callback, scheduled.callback),
         correlation_id=scheduled.correlation_id,
         command_order=scheduled.command_order,
     )
+
+
+def _changed_callback(existing: Callback, scheduled: Callback) -> Callback | UnsetType:
+    """The callback with another payload; unset if the payload is the same to the letter."""
+    is_same = _text_of(existing.payload) == _text_of(scheduled.payload)
+    return UNSET if is_same else replace(existing, payload=scheduled.payload)
+
+
+def _text_of(payload: Payload) -> bytes | None:
+    return None if payload is UNSET else bytes(payload)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from duetime.domain.callback import BusCallback
 from duetime.domain.errors import TimerUnreadable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
@@ -106,7 +105,7 @@ def _batch_of(requests: Sequence[CreateRequest]) -> int:
     size = 0
     for position, request in enumerate(requests[:MAX_BATCH]):
         callback = request.timer.callback
-        if not isinstance(callback, BusCallback) and callback.payload is not UNSET:
+        if callback.payload is not UNSET:
             size += len(callback.payload)
             if size > MAX_BATCH_BYTES and position:
                 return position

@@ -67,7 +67,7 @@ def _plain(callback: Callback, default_timeout_ms: int, none_is_null: bool) -> C
     """The callback with its defaults spelt out, so that equal meanings compare equal."""
     plain = replace(callback, timeout_ms=callback.timeout_ms or default_timeout_ms)
     if isinstance(plain, BusCallback):
-        return plain
+        return with_canonical_payload(plain)
     plain = replace(plain, headers=plain.headers or None)
     if none_is_null and plain.payload is UNSET:
         plain = replace(plain, payload=_NULL)

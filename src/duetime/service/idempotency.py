@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import UNSET, DecodeError, Raw, json
 from msgspec.structs import replace
 
-from duetime.domain.callback import BusCallback, Callback
+from duetime.domain.callback import Callback
 from duetime.service.create_requests import NewTimer
 
 _VERSION_7 = 0x7 << 76
@@ -47,7 +47,7 @@ def fingerprint_of(new: NewTimer) -> bytes:
 
 def with_canonical_payload(callback: Callback) -> Callback:
     """The callback in a form in which equal meanings compare equal."""
-    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+    if callback.payload is UNSET:
         return callback
     return replace(callback, payload=canonical(callback.payload))
 

@@ -5,7 +5,7 @@ Each check raises `InvalidInput` with the name of the field. The limits are in `
 
 from msgspec import UNSET, Raw, Struct
 
-from duetime.domain.callback import BusCallback, Callback, HttpCallback
+from duetime.domain.callback import Callback, HttpCallback
 from duetime.domain.errors import InvalidInput, TooLarge
 from duetime.domain.instants import MICROSECONDS_PER_MS, Delay, Instant, format_duration
 from duetime.domain.limits import (
@@ -96,10 +96,9 @@ class TimerChecks:
             if callback.url != self._last_good_url or callback.headers is not None:
                 self._destination.check(callback)
                 self._last_good_url = callback.url
-            payload = callback.payload
         else:
             self._destination.check(callback)
-            payload = UNSET if isinstance(callback, BusCallback) else callback.payload
+        payload = callback.payload
         timeout_ms = callback.timeout_ms
         if timeout_ms is not None:
             _check_duration(

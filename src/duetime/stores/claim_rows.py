@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from duetime.domain.callback import BusCallback
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Claim
@@ -65,6 +64,6 @@ def unreadable_claims(named: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 def _with_own_payload(claim: _ClaimRow) -> _ClaimRow:
     callback = claim.callback
-    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+    if callback.payload is UNSET:
         return claim
     return replace(claim, callback=replace(callback, payload=callback.payload.copy()))

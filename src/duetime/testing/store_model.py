@@ -87,11 +87,13 @@ class StoreModel:
         self.timers[key] = transitions.changed(timer, change)
         return ConditionalResult(applied=True, timer=self.timers[key])
 
-    def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+    def cancel_if_pending(
+        self, key: TimerKey, now: Instant, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
         timer = self.timers.get(key)
         if timer is None:
             return None
-        if timer.status is not TimerStatus.PENDING:
+        if not transitions.may_cancel(timer, only_updated_at):
             return ConditionalResult(applied=False, timer=timer)
         self.timers[key] = transitions.canceled(timer, now)
         return ConditionalResult(applied=True, timer=self.timers[key])

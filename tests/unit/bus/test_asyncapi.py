@@ -21,6 +21,7 @@ from duetime.bus.messages import (
 from duetime.bus.rejections import rejection_message
 from duetime.domain.instants import Instant
 from duetime.ports.bus import Channel, ReceivedCommand
+from duetime.service.bus_scheduling import Schedule
 
 ROOT = Path(__file__).resolve().parents[3]
 NOON = "2026-01-01T12:00:00Z"
@@ -50,6 +51,7 @@ def test_every_schema_is_valid_and_accepts_its_example(name: str) -> None:
 
 def test_the_example_of_a_command_is_accepted() -> None:
     schedule = read_command(ReceivedCommand(data=json.encode(command()), order=1))
+    assert isinstance(schedule, Schedule)
     assert (schedule.namespace, schedule.id, schedule.correlation_id) == (
         "acme",
         "call-42",

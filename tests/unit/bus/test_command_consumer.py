@@ -13,14 +13,16 @@ from duetime.domain.errors import BusUnavailable, StorageFull, StoreUnavailable
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import hand_back
 from duetime.ports.bus import Channel, OutgoingMessage
 from duetime.ports.store import CreateRequest, CreateResult
-from duetime.service.bus_scheduling import Scheduling
+from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
 from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, on_virtual_time
+from duetime.testing.store_contract.steps import own_shards
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.service.service_bench import RecordingWakeUps, timer_rules
 
@@ -281,3 +283,65 @@ async def test_unhandled_commands_are_given_back_at_the_end() -> None:
     await other.open()
     assert len(await other.receive(10_000, 0)) == left
     assert await bench.pending() + left == 3_000
+
+
+def cancel_command(call: str, tenant: str = "acme") -> bytes:
+    payload = {"tenantId": tenant, "serviceCallId": call}
+    envelope = {"id": f"cancel-{call}", "type": "CancelTimer", "tenantId": tenant}
+    return json.dumps({**envelope, "timestampMs": 1, "payload": payload}).encode()
+
+
+@on_virtual_time
+async def test_a_command_for_a_claimed_timer_waits_until_the_claim_ends() -> None:
+    bench = Bench()
+    await bench.send(command("call"))
+    await bench.run(1)
+    leases = await own_shards(bench.store)
+    (claim,) = (
+        await bench.store.claim_due(leases, now=DUE_AT, until_inclusive=DUE_AT, limit=1)
+    ).claims
+    later = command("call").replace(b"2030", b"2031")
+    await bench.send(later)
+    await bench.clock.sleep(20)
+    assert bench.unacknowledged == 1
+    assert bench.consumer.counts.received == 1
+    settled = await bench.store.settle([hand_back(claim, due_at=DUE_AT, now=DUE_AT)])
+    assert settled == [True]
+    await bench.clock.sleep(20)
+    assert bench.unacknowledged == 0
+    assert bench.consumer.counts.scheduled == 2
+    timer = await bench.store.get(TimerKey("acme", "call"))
+    assert timer is not None
+    assert format_instant(timer.execute_at).startswith("2031")
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_cancels_are_counted_and_one_without_a_timer_is_tried_twice() -> None:
+    bench = Bench()
+    await bench.send(command("call"), cancel_command("call"), cancel_command("unknown"))
+    with capture_logs() as logs:
+        await bench.run(1)
+        assert bench.unacknowledged == 1
+        await bench.clock.sleep(20)
+    assert bench.unacknowledged == 0
+    counts = bench.consumer.counts
+    assert (counts.scheduled, counts.canceled, counts.unknown) == (1, 1, 1)
+    assert (counts.ignored, counts.received) == (1, 3)
+    assert [entry["event"] for entry in logs] == ["bus.commands_ignored"]
+    assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_a_cancel_that_overtook_its_schedule_counts() -> None:
+    """Another node may be about to create the timer."""
+    bench = Bench()
+    await bench.send(cancel_command("call"))
+    await bench.run(0.5)
+    schedule = Schedule(namespace="acme", id="call", due_at=DUE_AT, correlation_id=None, order=0)
+    assert await bench.scheduling.schedule_all([schedule]) == [Scheduled.CREATED]
+    await bench.clock.sleep(20)
+    assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
+    assert bench.unacknowledged == 0
+    await bench.consumer.stop()

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, Raw
 
 from duetime.bus.commands import Rejection, read_command, reason_of
 from duetime.bus.rejections import rejection_message
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import parse_instant
 from duetime.ports.bus import Channel, ReceivedCommand
-from duetime.service.bus_scheduling import Schedule
+from duetime.service.bus_scheduling import Cancellation, Schedule
 
 
 def json_texts() -> st.SearchStrategy[bytes]:
@@ -80,6 +81,7 @@ def test_a_command_names_the_call_and_the_instant() -> None:
 )
 def test_optional_and_unknown_members_are_accepted(extra: dict[str, Any]) -> None:
     schedule = read_command(command({**ENVELOPE, **extra}))
+    assert isinstance(schedule, Schedule)
     assert (schedule.id, schedule.correlation_id) == ("call-1", None)
 
 
@@ -91,12 +93,15 @@ def test_optional_and_unknown_members_are_accepted(extra: dict[str, Any]) -> Non
         (b"\xff\xfe", "the command is not JSON in UTF-8, or is nested too deeply"),
         (b'{"id": NaN}', "the command is not JSON in UTF-8, or is nested too deeply"),
         (b'{"a":' * 10_000, "the command is not JSON in UTF-8, or is nested too deeply"),
-        (b"x" * 65_537, "the command must not be larger than 65536 bytes"),
+        (
+            {**ENVELOPE, "other": "x" * 65_537},
+            "the command must not be larger than 65536 bytes without payload.payload",
+        ),
         ([], "the command must be an object"),
         ({}, "id is missing"),
         (
-            {**ENVELOPE, "type": "CancelTimer"},
-            "type is 'CancelTimer'; only 'ScheduleTimer' is known",
+            {**ENVELOPE, "type": "MoveTimer"},
+            "type is 'MoveTimer'; only 'ScheduleTimer' and 'CancelTimer' are known",
         ),
         (without(ENVELOPE, "type"), "type is missing"),
         ({**ENVELOPE, "type": 3}, "type must be a string"),
@@ -168,12 +173,69 @@ def test_a_rejection_cuts_a_very_long_command() -> None:
     assert b64decode(envelope["payload"]["command"]) == b"x" * 16_384
 
 
+def test_a_payload_is_kept_to_the_letter() -> None:
+    text = '{"big": 12345678901234567890.10, "e":1E+2, "s":"\\u00e9 \u00e9", "twice":1,"twice":2}'
+    data = json.dumps(with_payload(payload="HERE")).encode().replace(b'"HERE"', text.encode())
+    schedule = read_command(command(data))
+    assert isinstance(schedule, Schedule)
+    assert schedule.payload == Raw(text.encode())
+    nothing = read_command(command(with_payload(payload=None)))
+    assert isinstance(nothing, Schedule)
+    assert nothing.payload == Raw(b"null")
+    without_any = read_command(command(ENVELOPE))
+    assert isinstance(without_any, Schedule)
+    assert without_any.payload is UNSET
+
+
+def test_a_payload_may_be_larger_than_the_rest_of_a_command() -> None:
+    schedule = read_command(command(with_payload(payload="x" * 200_000)))
+    assert isinstance(schedule, Schedule)
+    with pytest.raises(Rejection, match="must not be larger than 65536 bytes without"):
+        read_command(command(with_payload(payload="x" * 200_000, other="x" * 65_536)))
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b'"\xff"', "payload.payload is not UTF-8"),
+        (b"[" * 65 + b"]" * 65, "payload.payload is nested deeper than 64 levels"),
+    ],
+)
+def test_an_unfit_payload_is_rejected(payload: bytes, reason: str) -> None:
+    data = json.dumps(with_payload(payload="HERE")).encode().replace(b'"HERE"', payload)
+    with pytest.raises(Rejection, match=reason):
+        read_command(command(data))
+
+
+CANCEL = {**ENVELOPE, "type": "CancelTimer", "payload": without(PAYLOAD, "dueAt")}
+
+
+def test_a_cancel_names_the_call() -> None:
+    expected = Cancellation(namespace="acme", id="call-1", order=7)
+    assert read_command(command(CANCEL)) == expected
+    assert read_command(command({**CANCEL, "new": 1, "payload": PAYLOAD})) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({**CANCEL, "tenantId": "other"}, "payload.tenantId must be the same as tenantId"),
+        ({**CANCEL, "payload": {"tenantId": "acme"}}, "payload.serviceCallId is missing"),
+        ({**CANCEL, "id": 5}, "id must be a string"),
+        ({**CANCEL, "other": "x" * 65_536}, "the command must not be larger than 65536 bytes"),
+    ],
+)
+def test_an_unacceptable_cancel_is_rejected(data: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Rejection, match=reason):
+        read_command(command(data))
+
+
 def test_fields_of_the_service_get_their_bus_names() -> None:
     assert reason_of(InvalidInput("execute_at", "is too far")) == "payload.dueAt is too far"
     assert reason_of(InvalidInput("id", "is bad")) == "payload.serviceCallId is bad"
 
 
-def outcome_of(data: bytes) -> str | Schedule:
+def outcome_of(data: bytes) -> str | Schedule | Cancellation:
     try:
         return read_command(command(data))
     except Rejection as rejection:

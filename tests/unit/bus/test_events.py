@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
+from msgspec import Raw
 
 from duetime.bus.events import PAUSE_SECONDS, EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
@@ -155,3 +156,14 @@ async def test_an_event_whose_acknowledgement_is_lost_is_repeated_with_its_id(be
     assert await bench.status("call-1") is TimerStatus.COMPLETED
     # The broker knows the id and drops the repeat.
     assert [event["id"] for event in bench.announced()] == [timer.delivery_id]
+
+
+async def test_the_payload_of_the_command_comes_back_to_the_letter(bench: Bench) -> None:
+    text = b'{"big": 12345678901234567890.10, "e":1E+2}'
+    for call, callback in (("with", BusCallback(payload=Raw(text))), ("without", BusCallback())):
+        timer = make_timer(call, namespace="acme", execute_at=START_AT, callback=callback)
+        await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
+    await bench.engine.tick()
+    carried, plain = sorted(bench.broker.messages(Channel.EVENTS), key=len, reverse=True)
+    assert b'"payload":' + text + b"}}" in carried
+    assert "payload" not in json.loads(plain)["payload"]

@@ -1,7 +1,7 @@
 """Timers that the bus asks for, by key, and maybe more than once."""
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBus
@@ -11,9 +11,9 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim, Timer, TimerStatus
-from duetime.domain.transitions import Change
-from duetime.ports.store import CreateRequest, OnExisting
-from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
+from duetime.domain.transitions import Change, hand_back
+from duetime.ports.store import ConditionalResult, CreateRequest, OnExisting
+from duetime.service.bus_scheduling import Cancellation, Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
 from duetime.service.turns import Turns
@@ -59,11 +59,17 @@ class Bench:
         tenant: str = "acme",
         order: int | None = None,
         correlation: str | None = None,
+        payload: bytes | None = None,
     ) -> Scheduled:
         (answer,) = await self.scheduling.schedule_all(
             [
                 self.schedule_of(
-                    call, due_at=due_at, tenant=tenant, order=order, correlation=correlation
+                    call,
+                    due_at=due_at,
+                    tenant=tenant,
+                    order=order,
+                    correlation=correlation,
+                    payload=payload,
                 )
             ]
         )
@@ -78,6 +84,7 @@ class Bench:
         tenant: str = "acme",
         order: int | None = None,
         correlation: str | None = None,
+        payload: bytes | None = None,
     ) -> Schedule:
         self._order += 1
         return Schedule(
@@ -86,7 +93,31 @@ class Bench:
             due_at=due_at,
             correlation_id=correlation,
             order=self._order if order is None else order,
+            payload=UNSET if payload is None else Raw(payload),
         )
+
+    async def cancel(
+        self, call: str = "call", *, tenant: str = "acme", order: int | None = None
+    ) -> Scheduled:
+        (answer,) = await self.scheduling.handle_all(
+            [self.cancellation_of(call, tenant=tenant, order=order)]
+        )
+        assert isinstance(answer, Scheduled)
+        return answer
+
+    def cancellation_of(
+        self, call: str = "call", *, tenant: str = "acme", order: int | None = None
+    ) -> Cancellation:
+        self._order += 1
+        return Cancellation(
+            namespace=tenant, id=call, order=self._order if order is None else order
+        )
+
+    async def hand_back_all(self) -> None:
+        leases = {state.shard: state.epoch for state in await self.store.shards()}
+        now = self.clock.now()
+        for claim in await self.store.executing(leases):
+            await self.store.settle([hand_back(claim, due_at=claim.due_at, now=now)])
 
     async def timer(self, call: str = "call", tenant: str = "acme") -> Timer:
         timer = await self.store.get(TimerKey(tenant, call))
@@ -203,15 +234,121 @@ async def test_an_instant_in_the_past_is_accepted_and_due(bench: Bench) -> None:
     assert (await bench.timer()).due_at == at(-60)
 
 
-async def test_a_timer_that_fires_or_has_fired_is_left_alone(bench: Bench) -> None:
-    await bench.schedule(due_at=at(0))
-    await bench.claim_all()
-    assert await bench.schedule(due_at=at(5)) is Scheduled.TOO_LATE
-    assert (await bench.timer()).status is TimerStatus.EXECUTING
+async def test_a_timer_that_has_fired_is_left_alone(bench: Bench) -> None:
     await bench.schedule("other", due_at=at(0))
     await bench.fire()
     assert await bench.schedule("other", due_at=at(5)) is Scheduled.TOO_LATE
+    assert await bench.cancel("other") is Scheduled.TOO_LATE
     assert (await bench.timer("other")).status is TimerStatus.COMPLETED
+
+
+async def test_a_command_for_a_claimed_timer_is_undecided_until_the_claim_ends(
+    bench: Bench,
+) -> None:
+    """A claim that was not sent may be handed back: then the command must count."""
+    await bench.schedule(due_at=at(0), order=7)
+    await bench.claim_all()
+    assert await bench.schedule(due_at=at(5), order=8) is Scheduled.UNDECIDED
+    assert await bench.cancel(order=9) is Scheduled.UNDECIDED
+    assert await bench.schedule(due_at=at(0), order=7) is Scheduled.UNCHANGED
+    assert (await bench.timer()).status is TimerStatus.EXECUTING
+    await bench.hand_back_all()
+    assert await bench.schedule(due_at=at(5), order=8) is Scheduled.CHANGED
+    assert (await bench.timer()).execute_at == at(5)
+    assert await bench.cancel(order=9) is Scheduled.CANCELED
+
+
+async def test_a_pending_timer_is_canceled_once_and_never_rises_again(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5))
+    assert await bench.cancel() is Scheduled.CANCELED
+    assert await bench.cancel() is Scheduled.UNCHANGED
+    assert await bench.schedule(due_at=at(9)) is Scheduled.TOO_LATE
+    assert (await bench.timer()).status is TimerStatus.CANCELED
+    assert await bench.cancel("nobody") is Scheduled.UNKNOWN
+    assert await bench.cancel(tenant="nowhere") is Scheduled.UNKNOWN
+
+
+async def test_the_later_of_two_commands_counts_whichever_is_handled_first(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), order=9)
+    assert await bench.cancel(order=8) is Scheduled.UNCHANGED
+    assert (await bench.timer()).status is TimerStatus.PENDING
+
+
+async def test_a_cancel_loses_against_a_later_command_at_the_same_moment() -> None:
+    class Overtaken(MemoryStore):
+        async def cancel_if_pending(
+            self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+        ) -> ConditionalResult | None:
+            change = Change(
+                updated_at=plus_ms(now, 1), delivery_id="d2", execute_at=at(50), command_order=99
+            )
+            await self.change_if_pending(key, change)
+            return await super().cancel_if_pending(key, now, only_updated_at=only_updated_at)
+
+    bench = Bench(Overtaken())
+    await bench.schedule(due_at=at(5), order=7)
+    assert await bench.cancel(order=8) is Scheduled.UNCHANGED
+    assert (await bench.timer()).execute_at == at(50)
+
+
+async def test_commands_of_one_batch_take_effect_in_their_order(bench: Bench) -> None:
+    commands: list[Schedule | Cancellation] = [
+        bench.schedule_of("a", due_at=at(5), order=1),
+        bench.cancellation_of("a", order=2),
+        bench.schedule_of("a", due_at=at(6), order=3),
+        bench.cancellation_of("b", order=4),
+        bench.schedule_of("b", due_at=at(7), order=5),
+        bench.schedule_of("b", due_at=at(8), order=6),
+    ]
+    for shuffled in (commands, list(reversed(commands))):
+        other = Bench()
+        answers = await other.scheduling.handle_all(shuffled)
+        by_order = {
+            command.order: answer for command, answer in zip(shuffled, answers, strict=True)
+        }
+        assert by_order == {
+            1: Scheduled.CREATED,
+            2: Scheduled.CANCELED,
+            3: Scheduled.TOO_LATE,
+            4: Scheduled.UNKNOWN,
+            5: Scheduled.UNCHANGED,
+            6: Scheduled.CREATED,
+        }
+        assert (await other.timer("b")).execute_at == at(8)
+
+
+async def test_a_timer_of_another_door_is_not_canceled(bench: Bench) -> None:
+    await bench.namespaces.provide(["acme"])
+    timer = make_timer("call", namespace="acme", execute_at=at(5))
+    await bench.store.create([CreateRequest(timer, OnExisting.KEEP)])
+    (answer,) = await bench.scheduling.handle_all([bench.cancellation_of()])
+    assert str(answer) == "id belongs to a timer that was not scheduled over the bus"
+    assert await bench.timer() == timer
+
+
+async def test_another_payload_replaces_the_first(bench: Bench) -> None:
+    await bench.schedule(due_at=at(5), payload=b'{"n":1.0}')
+    first = await bench.timer()
+    assert await bench.schedule(due_at=at(5), payload=b'{"n":1.0}') is Scheduled.UNCHANGED
+    assert (await bench.timer()).delivery_id == first.delivery_id
+    assert await bench.schedule(due_at=at(5), payload=b'{"n":1.00}') is Scheduled.CHANGED
+    second = await bench.timer()
+    assert second.delivery_id != first.delivery_id
+    assert second.callback == BusCallback(payload=Raw(b'{"n":1.00}'))
+    assert await bench.schedule(due_at=at(5)) is Scheduled.CHANGED
+    assert (await bench.timer()).callback == BusCallback()
+
+
+async def test_a_payload_that_is_too_large_is_refused(bench: Bench) -> None:
+    large = b'"' + b"x" * RULES.max_payload_bytes + b'"'
+    schedules = [
+        bench.schedule_of("large", due_at=at(5), payload=large),
+        bench.schedule_of("small", due_at=at(5), payload=b"1"),
+    ]
+    refused, accepted = await bench.scheduling.schedule_all(schedules)
+    assert isinstance(refused, InvalidInput)
+    assert refused.field == "callback.payload"
+    assert accepted is Scheduled.CREATED
 
 
 async def test_a_timer_of_another_door_is_left_alone(bench: Bench) -> None:

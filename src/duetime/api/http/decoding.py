@@ -4,12 +4,12 @@
 UTF-8 nor their depth. Both are checked here, so that the store holds only valid JSON.
 """
 
-import re
 from typing import Generic, TypeVar
 
 from msgspec import DecodeError, Raw, ValidationError, json
 
 from duetime.domain.errors import InvalidInput
+from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.limits import MAX_JSON_DEPTH
 
 MAX_ECHO_CHARACTERS = 60
@@ -137,30 +137,3 @@ def _syntax_problem(error: DecodeError) -> str:
     if problem == "Input data was truncated":
         return "it ends too early, or in the middle of an escape"
     return problem
-
-
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
-_WITHOUT_EFFECT = bytes(byte for byte in range(256) if byte not in b'[]{}"\\')
-
-
-def is_deeper_than(text: bytes, max_depth: int) -> bool:
-    """Whether arrays and objects are nested deeper in valid JSON, or in several texts in a row.
-
-    Most texts shrink to brackets and pairs of quotes. A string with brackets in it leaves a
-    quote behind when the pairs are removed. Then, and if the text has escapes, strings are
-    removed one by one, which takes ten times as long.
-    """
-    if text.count(b"[") + text.count(b"{") <= max_depth:
-        return False
-    rest = text.translate(_TO_SQUARE, _WITHOUT_EFFECT)
-    if b"\\" not in rest:
-        rest = rest.replace(b'""', b"")
-    if b'"' in rest:
-        rest = _STRING.sub(b"", text).translate(_TO_SQUARE, _WITHOUT_EFFECT)
-    # Each round removes the innermost level everywhere, at the speed of `bytes.replace`.
-    depth = 0
-    while rest and depth <= max_depth:
-        rest = rest.replace(b"[]", b"")
-        depth += 1
-    return depth > max_depth

@@ -97,6 +97,6 @@ def callback_config_of(callback: Callback) -> CallbackConfig:
                 ack=True if callback.ack else UNSET,
             )
         case BusCallback():
-            return BusCallbackConfig()
+            return BusCallbackConfig(payload=callback.payload)
         case _ as unreachable:
             assert_never(unreachable)

@@ -219,6 +219,8 @@ class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
 class BusCallbackConfig(Struct, frozen=True, tag="bus", tag_field="type"):
     """An event on the message bus: the timer was registered there."""
 
+    payload: Raw | UnsetType = UNSET
+
 
 CallbackConfig = HttpCallbackConfig | NatsCallbackConfig | BusCallbackConfig
 

@@ -41,11 +41,7 @@ def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
         callback_type=UNSET if http is not None else _other_type(callback),
         callback_protocol=UNSET if http is None else http.protocol.value,
         callback_headers=_headers(http),
-        payload=(
-            None
-            if isinstance(callback, BusCallback) or callback.payload is UNSET
-            else callback.payload
-        ),
+        payload=None if callback.payload is UNSET else callback.payload,
         retry_policy=retry_policy_answer(timer.retry_policy),
         callback_timeout=_duration(timeout_ms),
         callback_timeout_seconds=_seconds(timeout_ms),

@@ -6,13 +6,14 @@ from typing import Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, json
 
-from duetime.api.http.decoding import BodyDecoder, is_deeper_than
+from duetime.api.http.decoding import BodyDecoder
 from duetime.api.v1.answer_types import BatchResult
 from duetime.api.v1.batch_entries import BatchEntry, decode_entry, entry_key
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.request_types import BatchBody, CreateBody
 from duetime.api.v1.requests import CHOICES, PolicyOf, new_timer_of, retry_policy_in
 from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
+from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_JSON_DEPTH
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import CreateResult, Existence

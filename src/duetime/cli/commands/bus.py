@@ -15,13 +15,22 @@ from msgspec import UNSET
 from uuid_utils import uuid7
 
 from duetime.bus.messages import (
+    CANCEL_TIMER,
     SCHEDULE_TIMER,
+    CancelTimer,
+    CancelTimerEnvelope,
     ScheduleTimer,
     ScheduleTimerEnvelope,
     encode,
     key_of,
 )
-from duetime.cli.commands.options import AtOption, ConfigOption, InOption, read_instant
+from duetime.cli.commands.options import (
+    AtOption,
+    ConfigOption,
+    InOption,
+    read_instant,
+    read_json,
+)
 from duetime.cli.output.bus_lines import json_line, readable_line, tenant_of
 from duetime.cli.output.wording import relative
 from duetime.cli.terminal import ExitCode, console, fail, printable, refuse
@@ -43,6 +52,11 @@ BrokerOption = Annotated[
     str | None,
     typer.Option(metavar="URL", help="URL of the broker (default: TIMER_BROKER_URL)."),
 ]
+
+CorrelationOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Id that the event or a rejection will carry.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the envelope as JSON.")]
 
 bus = typer.Typer(
     help="Publish commands on the message bus, and watch its messages.",
@@ -74,12 +88,14 @@ def schedule(
     tenant: Annotated[str, typer.Option(metavar="NAME", help="The tenantId.")],
     at: AtOption = None,
     after: InOption = None,
-    correlation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Id that the event will carry.")
+    payload: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|@FILE|-", help="Payload of the event; - reads stdin."),
     ] = None,
+    correlation: CorrelationOption = None,
     broker: BrokerOption = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the envelope as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Publish a ScheduleTimer command.
 
@@ -90,6 +106,7 @@ def schedule(
 
     * `duetime bus schedule call-42 --tenant acme --in 10s --broker nats://127.0.0.1:4222`
     * `duetime bus schedule call-42 --tenant acme --at 2030-01-31T12:00:00Z --correlation req-7`
+    * `duetime bus schedule call-42 --tenant acme --in 1h --payload '{"order": 4711}'`
     """
     due_at = read_instant(at, after)
     if due_at is None:
@@ -103,23 +120,54 @@ def schedule(
         timestamp_ms=now // MICROSECONDS_PER_MS,
         correlation_id=UNSET if correlation is None else correlation,
         payload=ScheduleTimer(
-            tenant_id=tenant, service_call_id=call, due_at=format_instant(due_at)
+            tenant_id=tenant,
+            service_call_id=call,
+            due_at=format_instant(due_at),
+            payload=UNSET if payload is None else read_json("--payload", payload),
         ),
     )
-    message = OutgoingMessage(
-        channel=Channel.COMMANDS,
-        id=envelope.id,
-        key=key_of(tenant, call),
-        data=_encoded(envelope),
-    )
-    run_on_bus(_publish(broker_settings(broker, config), message))
+    data = _send(envelope, call, broker_settings(broker, config))
     if as_json:
-        print(message.data.decode())
+        print(data.decode())
     else:
         print(
             f"ScheduleTimer {envelope.id} published: {printable(f'{tenant}/{call}')} "
             f"is due {envelope.payload.due_at} ({relative(due_at, now)})"
         )
+
+
+@bus.command()
+def cancel(
+    call: Annotated[str, typer.Argument(metavar="CALL", help="The serviceCallId.")],
+    tenant: Annotated[str, typer.Option(metavar="NAME", help="The tenantId.")],
+    correlation: CorrelationOption = None,
+    broker: BrokerOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish a CancelTimer command.
+
+    The timer of the call is canceled if it is pending. A canceled timer stays canceled: a later
+    ScheduleTimer command for the call is ignored.
+
+    Examples:
+
+    * `duetime bus cancel call-42 --tenant acme --broker nats://127.0.0.1:4222`
+    """
+    envelope = CancelTimerEnvelope(
+        id=str(uuid7()),
+        type=CANCEL_TIMER,
+        tenant_id=tenant,
+        aggregate_id=call,
+        timestamp_ms=SystemClock().now() // MICROSECONDS_PER_MS,
+        correlation_id=UNSET if correlation is None else correlation,
+        payload=CancelTimer(tenant_id=tenant, service_call_id=call),
+    )
+    data = _send(envelope, call, broker_settings(broker, config))
+    if as_json:
+        print(data.decode())
+    else:
+        print(f"CancelTimer {envelope.id} published: {printable(f'{tenant}/{call}')}")
 
 
 @bus.command()
@@ -189,7 +237,7 @@ class _Shown:
         return self._left == 0
 
 
-def _encoded(envelope: ScheduleTimerEnvelope) -> bytes:
+def _encoded(envelope: ScheduleTimerEnvelope | CancelTimerEnvelope) -> bytes:
     """The encoded command. Ends the program if the service would reject it."""
     # Imported here so that `duetime --help` starts quickly.
     from duetime.bus.commands import Rejection, read_command
@@ -202,6 +250,20 @@ def _encoded(envelope: ScheduleTimerEnvelope) -> bytes:
     except Rejection as rejection:
         fail(f"the service would reject this command: {printable(str(rejection))}", ExitCode.USAGE)
     return data
+
+
+def _send(
+    envelope: ScheduleTimerEnvelope | CancelTimerEnvelope, call: str, broker: BrokerSettings
+) -> bytes:
+    """Publish the command, and return it as sent."""
+    message = OutgoingMessage(
+        channel=Channel.COMMANDS,
+        id=envelope.id,
+        key=key_of(envelope.tenant_id, call),
+        data=_encoded(envelope),
+    )
+    run_on_bus(_publish(broker, message))
+    return message.data
 
 
 async def _publish(broker: BrokerSettings, message: OutgoingMessage) -> None:

@@ -4,14 +4,16 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 
 import msgspec
-from msgspec import DecodeError, Struct
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from rich.text import Text
 
 from duetime.bus.messages import (
+    CANCEL_TIMER,
     COMMAND_REJECTED,
     DUE_TIME_REACHED,
     SCHEDULE_TIMER,
     AnyEnvelope,
+    CancelTimer,
     CommandRejected,
     DueTimeReached,
     ScheduleTimer,
@@ -25,7 +27,12 @@ _MAX_CONTENT = 100
 _MAX_TIMESTAMP_MS = 253_402_300_800_000
 """First timestamp after the year 9999."""
 
-_STYLES = {SCHEDULE_TIMER: "yellow", DUE_TIME_REACHED: "green", COMMAND_REJECTED: "red"}
+_STYLES = {
+    SCHEDULE_TIMER: "yellow",
+    CANCEL_TIMER: "yellow",
+    DUE_TIME_REACHED: "green",
+    COMMAND_REJECTED: "red",
+}
 
 
 class Summary(Struct, frozen=True):
@@ -95,17 +102,26 @@ def _summary_by_type(envelope: AnyEnvelope) -> Summary:
         case "ScheduleTimer":
             command = msgspec.json.decode(envelope.payload, type=ScheduleTimer)
             due = f"due {printable(command.due_at, _MAX_NAME)}"
-            return Summary(f"{command.tenant_id}/{command.service_call_id}", (due, *traced))
+            facts = (due, *traced, *_carried(command.payload))
+            return Summary(f"{command.tenant_id}/{command.service_call_id}", facts)
+        case "CancelTimer":
+            cancel = msgspec.json.decode(envelope.payload, type=CancelTimer)
+            return Summary(f"{cancel.tenant_id}/{cancel.service_call_id}", traced)
         case "DueTimeReached":
             event = msgspec.json.decode(envelope.payload, type=DueTimeReached)
             reached = f"reached {printable(event.reached_at, _MAX_NAME)}"
-            return Summary(f"{event.tenant_id}/{event.service_call_id}", (reached, *traced))
+            facts = (reached, *traced, *_carried(event.payload))
+            return Summary(f"{event.tenant_id}/{event.service_call_id}", facts)
         case "CommandRejected":
             rejected = msgspec.json.decode(envelope.payload, type=CommandRejected)
             reason = printable(rejected.reason, _MAX_REASON)
             return Summary(envelope.tenant_id or "-", (reason, *traced, _quoted(rejected.command)))
         case _:
             raise DecodeError("not a type of ours")
+
+
+def _carried(payload: Raw | UnsetType) -> tuple[str, ...]:
+    return () if payload is UNSET else (_beginning(bytes(payload)),)
 
 
 def _quoted(command: str) -> str:

@@ -2,7 +2,6 @@
 
 from msgspec import UNSET
 
-from duetime.domain.callback import BusCallback
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.standing import SHARES, Standing
 
@@ -19,7 +18,7 @@ ALWAYS_WAITING = 8
 def size_of(claim: Claim) -> int:
     """The bytes of the payload, which make up most of a large claim."""
     callback = claim.callback
-    if isinstance(callback, BusCallback) or callback.payload is UNSET:
+    if callback.payload is UNSET:
         return 0
     return memoryview(callback.payload).nbytes
 

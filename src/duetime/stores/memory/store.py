@@ -104,9 +104,11 @@ class MemoryStore:
         self._timers.put(changed)
         return ConditionalResult(applied=True, timer=changed)
 
-    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+    async def cancel_if_pending(
+        self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
         timer = self._timers.get(key)
-        if timer is None or timer.status is not TimerStatus.PENDING:
+        if timer is None or not transitions.may_cancel(timer, only_updated_at):
             return _refused(timer)
         canceled = transitions.canceled(timer, now)
         self._timers.put(canceled)

@@ -9,7 +9,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change, Redrive, applies
+from duetime.domain.transitions import Change, Redrive, applies, may_cancel
 from duetime.ports.store import ConditionalResult
 from duetime.stores.postgres.connections import Connections, Row
 from duetime.stores.postgres.history import write_with_history
@@ -57,7 +57,8 @@ CHANGE = f"""
 
 CANCEL = f"""
     WITH gone AS (
-        DELETE FROM pending_timers WHERE {HAS_KEY} RETURNING {SHARED_COLUMNS}
+        DELETE FROM pending_timers WHERE {HAS_KEY} AND ($4::bigint IS NULL OR updated_at = $4)
+        RETURNING {SHARED_COLUMNS}
     )
     INSERT INTO finished_timers ({SHARED_COLUMNS}, status)
     SELECT {SHARED_COLUMNS.replace("updated_at", "$3")}, {int(TimerStatus.CANCELED)} FROM gone
@@ -148,14 +149,21 @@ def change_values(key: TimerKey, change: Change) -> list[Any]:
 
 
 async def cancel_if_pending(
-    connections: Connections, key: TimerKey, now: Instant, history_step: int
+    connections: Connections,
+    key: TimerKey,
+    now: Instant,
+    history_step: int,
+    only_updated_at: Instant | None = None,
 ) -> ConditionalResult | None:
     async def cancel() -> Row | None:
         return await write_with_history(
-            connections, history_step, [now], lambda: connections.fetch_one(CANCEL, *key, now)
+            connections,
+            history_step,
+            [now],
+            lambda: connections.fetch_one(CANCEL, *key, now, only_updated_at),
         )
 
-    return await _apply(connections, key, cancel)
+    return await _apply(connections, key, cancel, lambda timer: may_cancel(timer, only_updated_at))
 
 
 async def remove_if_pending(connections: Connections, key: TimerKey) -> ConditionalResult | None:

@@ -108,9 +108,11 @@ class PostgresStore:
     async def change_if_pending(self, key: TimerKey, change: Change) -> ConditionalResult | None:
         return await changing.change_if_pending(self._pools.reads, key, change)
 
-    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
+    async def cancel_if_pending(
+        self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
         step = self._options.history_step
-        return await changing.cancel_if_pending(self._pools.reads, key, now, step)
+        return await changing.cancel_if_pending(self._pools.reads, key, now, step, only_updated_at)
 
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await changing.remove_if_pending(self._pools.reads, key)

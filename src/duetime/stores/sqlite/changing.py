@@ -7,7 +7,15 @@ import msgspec
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.domain.transitions import Change, Redrive, applies, canceled, changed, redriven
+from duetime.domain.transitions import (
+    Change,
+    Redrive,
+    applies,
+    canceled,
+    changed,
+    may_cancel,
+    redriven,
+)
 from duetime.ports.store import ConditionalResult
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.tables import (
@@ -87,10 +95,10 @@ def change_if_pending(
 
 
 def cancel_if_pending(
-    transaction: Transaction, key: TimerKey, now: Instant
+    transaction: Transaction, key: TimerKey, now: Instant, only_updated_at: Instant | None = None
 ) -> ConditionalResult | None:
     row_id, timer = find_timer(transaction, key) or (0, None)
-    if timer is None or timer.status is not TimerStatus.PENDING:
+    if timer is None or not may_cancel(timer, only_updated_at):
         return _refused(timer)
     transaction.execute(_COPY_CANCELED, row_id, now)
     transaction.execute(_DELETE_LIVE, row_id)

@@ -118,7 +118,6 @@ class SqliteStore:
         return await self._quick.run(partial(namespaces.find_namespaces, names=names))
 
     async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
-        """All of them: no other process changes any, so that nobody asks often."""
         return NamespaceChanges(await self.namespaces(), "", are_all=True)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
@@ -164,8 +163,11 @@ class SqliteStore:
             partial(changing.change_if_pending, key=key, change=change)
         )
 
-    async def cancel_if_pending(self, key: TimerKey, now: Instant) -> ConditionalResult | None:
-        return await self._writer.submit(partial(changing.cancel_if_pending, key=key, now=now))
+    async def cancel_if_pending(
+        self, key: TimerKey, now: Instant, *, only_updated_at: Instant | None = None
+    ) -> ConditionalResult | None:
+        cancel = partial(changing.cancel_if_pending, only_updated_at=only_updated_at)
+        return await self._writer.submit(partial(cancel, key=key, now=now))
 
     async def remove_if_pending(self, key: TimerKey) -> ConditionalResult | None:
         return await self._writer.submit(partial(changing.remove_if_pending, key=key))
@@ -209,9 +211,8 @@ class SqliteStore:
     async def first_due(
         self, leases: Leases, *, before_exclusive: Instant
     ) -> dict[ShardNumber, Instant]:
-        return await self._quick.run(
-            partial(claiming.first_due, leases=leases, before_exclusive=before_exclusive)
-        )
+        find = partial(claiming.first_due, leases=leases, before_exclusive=before_exclusive)
+        return await self._quick.run(find)
 
     async def executing(self, leases: Leases) -> Sequence[Claim]:
         return await self._quick.run(partial(claiming.executing, leases=leases))

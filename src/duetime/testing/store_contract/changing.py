@@ -5,6 +5,7 @@ from msgspec import Raw
 
 from duetime.domain import transitions
 from duetime.domain.callback import HttpCallback
+from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
@@ -175,6 +176,17 @@ class ChangingContract:
         assert await store.change_if_pending(NOBODY, CHANGES[0]) is None
         assert await store.cancel_if_pending(NOBODY, at(1)) is None
         assert await store.remove_if_pending(NOBODY) is None
+
+    async def test_a_timer_that_was_changed_since_it_was_read_is_not_canceled(
+        self, store: Store
+    ) -> None:
+        timer = make_timer(execute_at=at(5))
+        await create(store, timer)
+        stale = Instant(timer.updated_at - 1)
+        refused = ConditionalResult(applied=False, timer=timer)
+        assert await store.cancel_if_pending(timer.key, at(2), only_updated_at=stale) == refused
+        result = await store.cancel_if_pending(timer.key, at(2), only_updated_at=timer.updated_at)
+        assert result == ConditionalResult(True, transitions.canceled(timer, at(2)))
 
     async def test_a_pending_timer_is_canceled_and_never_claimed(self, store: Store) -> None:
         leases = await own_shards(store)

@@ -48,7 +48,7 @@ async def claim_during(
     return ids_of(batch.claims) + ids_of(again.claims)
 
 
-@pytest.mark.parametrize("write", [(CANCEL, *TIMER.key, at(1)), (REMOVE, *TIMER.key)])
+@pytest.mark.parametrize("write", [(CANCEL, *TIMER.key, at(1), None), (REMOVE, *TIMER.key)])
 async def test_a_timer_that_is_canceled_or_removed_is_not_claimed(
     store: PostgresStore, options: PostgresOptions, database: Connection, write: tuple[Any, ...]
 ) -> None:

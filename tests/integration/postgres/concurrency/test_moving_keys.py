@@ -117,7 +117,7 @@ async def test_a_create_during_a_cancellation(
     await claimed_one(store)
     timer = make_timer("same-again")
     await create(store, timer)
-    async with held(options, CANCEL, *timer.key, at(9)) as under_way:
+    async with held(options, CANCEL, *timer.key, at(9), None) as under_way:
         creation = asyncio.create_task(create(store, timer))
         await under_way.is_waited_for(database)
         await under_way.commit()

@@ -105,7 +105,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
         CHANGE,
         change_values(KEY, Change(updated_at=at(1), delivery_id="d", execute_at=at(2))),
     ),
-    "cancel": (CANCEL, (*KEY, at(1))),
+    "cancel": (CANCEL, (*KEY, at(1), None)),
     "remove": (REMOVE, KEY),
     "claim from one shard": (claim_statement(1), ([1], [1], *CLAIM)),
     "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, *CLAIM)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.api.http.decoding import is_deeper_than
+from duetime.domain.json_depth import is_deeper_than
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.text(alphabet='[]{}"\\a, ') | st.integers(),

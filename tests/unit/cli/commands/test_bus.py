@@ -18,6 +18,7 @@ from duetime.domain.errors import BusUnavailable
 from duetime.domain.instants import Instant, parse_instant
 from duetime.ports.bus import Channel, OutgoingMessage, ReceivedCommand
 from duetime.ports.clock import Clock
+from duetime.service.bus_scheduling import Cancellation, Schedule
 from duetime.settings import BrokerSettings, RedisBrokerSettings
 from duetime.settings.definitions import SETTINGS
 
@@ -103,12 +104,33 @@ def test_a_published_command_is_accepted_by_the_service(broker: ScriptedBus) -> 
     (message,) = broker.published
     assert (message.channel, message.key) == (Channel.COMMANDS, "acme.call-42")
     schedule = read_command(ReceivedCommand(data=message.data, order=1))
+    assert isinstance(schedule, Schedule)
     assert (schedule.namespace, schedule.id) == ("acme", "call-42")
     assert schedule.due_at == parse_instant(NOON)
     assert schedule.correlation_id == "req-7"
     (line,) = result.stdout.splitlines()
     assert line.startswith(f"ScheduleTimer {message.id} published: acme/call-42 is due {NOON[:-1]}")
     assert broker.is_closed
+
+
+def test_a_payload_is_published_to_the_letter(broker: ScriptedBus) -> None:
+    arguments = ("c", "--tenant", "t", "--in", "1s", "--payload", '{"n": 1.00}', "--broker", URL)
+    result = invoke("schedule", *arguments)
+    assert result.exit_code == 0, result.output
+    assert b'"payload":{"n": 1.00}' in broker.published[0].data
+    refused = invoke("schedule", *arguments[:-3], "{", "--broker", URL)
+    assert refused.exit_code == 2
+    assert "--payload: is not valid JSON" in refused.output
+
+
+def test_a_published_cancel_is_accepted_by_the_service(broker: ScriptedBus) -> None:
+    result = invoke("cancel", "call-42", "--tenant", "acme", "--broker", URL)
+    assert result.exit_code == 0, result.output
+    (message,) = broker.published
+    assert (message.channel, message.key) == (Channel.COMMANDS, "acme.call-42")
+    expected = Cancellation(namespace="acme", id="call-42", order=1)
+    assert read_command(ReceivedCommand(data=message.data, order=1)) == expected
+    assert result.stdout == f"CancelTimer {message.id} published: acme/call-42\n"
 
 
 def test_schedule_prints_the_envelope_as_json(broker: ScriptedBus) -> None:
