@@ -21,7 +21,7 @@ pytest_plugins = [
 ]
 
 TESTS = Path(__file__).parent
-SUITES_OF_LONG_TESTS = {"cluster", "crash", "e2e"}
+SUITES_OF_LONG_TESTS = {"browser", "cluster", "crash", "e2e"}
 CAMPAIGN_TIMEOUT_SECONDS = 3_600
 
 # An example may take long on a busy machine; no property is about that.

@@ -9,6 +9,7 @@ from msgspec import json
 from duetime import __version__
 from duetime.api.http.operation import (
     JSON_MEDIA,
+    SERVICE,
     Body,
     Callback,
     Examples,
@@ -20,22 +21,28 @@ from duetime.api.http.operation import (
 )
 from duetime.api.openapi.schemas import schema_name, schemas_of
 from duetime.api.platform.routes import HEALTH, PLATFORM
+from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
+from duetime.api.v1.routes.bulk_operations import OPERATIONS
+from duetime.api.v1.routes.namespaces import NAMESPACES
 from duetime.api.v1.routes.table import V1
+from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
+
+_TAGS = (TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS, NAMESPACES, PLATFORM_TIMERS, SERVICE)
 
 _DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
     (operation.tag, operation)
-    for group in (*PLATFORM, *V1, *HEALTH)
+    for group in (*V1, *PLATFORM, *HEALTH)
     for operation in group.operations
     if operation.tag is not None
 )
 
 _DESCRIPTION = (
-    "Register a callback for an instant, and Duetime makes it: durably, on time, at least once. "
-    "Two HTTP APIs serve the same timers. The platform API, `/timers`, is the small one; its ids "
-    "are UUIDs that the service makes. The Timer API v1, `/api/v1`, has namespaces, ids that the "
-    "client chooses, batches and imports, and callbacks whose answers decide what happens to the "
-    "timer. A timer created through one can be read through the other. Timers can also be "
-    "registered over a message bus, whose messages `/asyncapi.json` describes."
+    "Register a callback for an instant, and Duetime makes it: durably, on time, at least once.\n\n"
+    "Start with the Timer API v1, `/api/v1`: you choose the ids, so repeating a request is safe, "
+    "and failures are retried by default. Take the platform API, `/timers`, for callbacks over "
+    "NATS, or if the service is to make the ids. Take the message bus, described by "
+    "`/asyncapi.json`, if your system speaks in commands and events already. Behind them are the "
+    "same timers: a timer that was created through one can be read through the others."
 )
 
 
@@ -46,7 +53,6 @@ def openapi_json() -> bytes:
 
 @cache
 def openapi_document() -> Json:
-    tags = dict.fromkeys(tag for tag, _ in _DOCUMENTED)
     paths: dict[str, dict[str, object]] = {}
     for tag, operation in _DOCUMENTED:
         described = _operation(operation, tag)
@@ -61,7 +67,7 @@ def openapi_document() -> Json:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"apiKey": []}],
-        "tags": [{"name": tag.name, "description": tag.description} for tag in tags],
+        "tags": [{"name": tag.name, "description": tag.description} for tag in _TAGS],
         "paths": paths,
         "components": {
             "schemas": schemas_of(dict.fromkeys(_types())),

@@ -47,7 +47,7 @@ TimerIdText = Annotated[
     Meta(
         description="The client's own id, unique within the namespace. Any characters except NUL.",
         extra_json_schema=KEY_TEXT,
-        examples=["user-reminder-123"],
+        examples=["order-1042-expiry"],
     ),
 ]
 ExecuteAtText = Annotated[

@@ -11,8 +11,8 @@ PAGE = render("http://timers.example", NOON)
 
 
 def test_nothing_is_said_to_be_missing() -> None:
-    assert "callback of type nats: A message published on a NATS subject." in PAGE
-    assert "callback_config of type bus: An event on the message bus" in PAGE
+    assert "callback of type nats</dt><dd>A message published on a NATS subject." in PAGE
+    assert "callback_config of type bus</dt><dd>An event on the message bus" in PAGE
     assert "Not available" not in PAGE
 
 

@@ -277,7 +277,7 @@ async def test_creates_document_the_header_that_says_whether_the_timer_is_new(
 async def test_the_examples_of_many_timers_are_answered_as_shown(api: ApiBench) -> None:
     batch = await api.request("POST", "/api/v1/timers/batch", v1.BATCH)
     assert batch.json == v1.BATCH_RESULTS
-    await api.request("DELETE", "/api/v1/timers/default/reminder-1")
+    await api.request("DELETE", "/api/v1/timers/default/order-1043-expiry")
     imported = await api.request("POST", "/api/v1/timers/import", v1.IMPORT.encode())
     assert imported.json == v1.IMPORTED
     for body in (v1.REDRIVE_COUNT, v1.REDRIVE_ALL):

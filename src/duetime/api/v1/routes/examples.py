@@ -2,11 +2,11 @@
 
 NAMESPACE = "default"
 OTHER_NAMESPACE = "notifications"
-TIMER_ID = "user-reminder-123"
+TIMER_ID = "order-1042-expiry"
 EXECUTE_AT = "2030-01-01T12:00:00Z"
 NEXT_EXECUTE_AT = "2030-01-01T16:00:00Z"
 URL = "https://app.example.com/webhooks/timer"
-PAYLOAD = {"userId": "user123", "action": "remind"}
+PAYLOAD = {"orderId": 1042, "action": "expire"}
 CURSOR = "Dqe9ewcRAAa6IKMy0ACCbXGYmQxueK57_5vV7KW1"
 
 RETRY_POLICY = {
@@ -28,7 +28,7 @@ CREATE = {
     "retryPolicy": {"maxRetries": 5, "initialInterval": "10s"},
     "callbackTimeout": "30s",
 }
-CREATE_SHORT = {"id": "reminder-1", "executeIn": "30s", "callbackUrl": URL}
+CREATE_SHORT = {"id": TIMER_ID, "executeIn": "30m", "callbackUrl": URL, "payload": PAYLOAD}
 
 TIMER = {
     "id": TIMER_ID,
@@ -80,7 +80,7 @@ CANCELED_TIMER = {
 
 SELECTION = {"namespace": NAMESPACE, "timerId": TIMER_ID}
 
-UPDATE = {"executeAt": NEXT_EXECUTE_AT, "payload": {"userId": "user123", "action": "remind again"}}
+UPDATE = {"executeAt": NEXT_EXECUTE_AT, "payload": {"orderId": 1042, "action": "remind"}}
 UPDATED = {
     **TIMER,
     "executeAt": NEXT_EXECUTE_AT,
@@ -91,17 +91,17 @@ UPDATED = {
 
 BATCH = {
     "timers": [
-        CREATE_SHORT,
-        {"id": "reminder-2", "executeAt": EXECUTE_AT, "callbackUrl": "https:///webhooks/timer"},
+        {"id": "order-1043-expiry", "executeIn": "30m", "callbackUrl": URL},
+        {"id": "order-1044-expiry", "executeIn": "30m", "callbackUrl": "https:///webhooks/timer"},
     ]
 }
 BATCH_RESULTS = {
     "results": [
-        {"status": "created", "namespace": NAMESPACE, "id": "reminder-1"},
+        {"status": "created", "namespace": NAMESPACE, "id": "order-1043-expiry"},
         {
             "status": "invalid",
             "namespace": "default",
-            "id": "reminder-2",
+            "id": "order-1044-expiry",
             "error": {
                 "error": "INVALID_INPUT",
                 "message": "callbackUrl has no host",
@@ -112,9 +112,9 @@ BATCH_RESULTS = {
 }
 
 IMPORT = (
-    '{"id": "reminder-1", "executeAt": "2030-01-01T12:00:00Z", '
+    '{"id": "order-1043-expiry", "executeAt": "2030-01-01T12:00:00Z", '
     f'"callbackUrl": "{URL}"}}\n'
-    '{"id": "reminder-2", "executeAt": "2030-01-01T12:00:00", '
+    '{"id": "order-1044-expiry", "executeAt": "2030-01-01T12:00:00", '
     f'"callbackUrl": "{URL}"}}\n'
 )
 IMPORTED = {
@@ -127,7 +127,7 @@ IMPORTED = {
         {
             "line": 2,
             "namespace": NAMESPACE,
-            "id": "reminder-2",
+            "id": "order-1044-expiry",
             "error": "INVALID_INPUT",
             "message": "executeAt must have a UTC offset, such as 2026-01-01T12:00:00Z",
             "details": {"field": "executeAt"},

@@ -29,11 +29,15 @@ from duetime.ports.store import Existence
 
 TIMERS = Tag(
     "Timers v1",
-    "Timers in namespaces, with ids that the client chooses. The path names the timer, or the "
-    "body does in operations whose path ends in a verb. Errors have the form `{error, message, "
-    "details, timestamp}`: `error` is a code for programs, `details.field` the member or parameter "
-    "at fault, `details.fields` the members in which an existing timer differs, `details.status` "
-    "the timer's status. Unknown members and parameters are refused.",
+    "Timers in namespaces, with ids that the client chooses. Errors have the form `{error, "
+    "message, details, timestamp}`: `error` is a code for programs, `details.field` the member or "
+    "parameter at fault, `details.fields` the members in which an existing timer differs, "
+    "`details.status` the timer's status. Unknown members and parameters are refused.",
+)
+TIMERS_NAMED_IN_THE_BODY = Tag(
+    "Timers v1, named in the body",
+    "The same with the timer named in the body, for clients that prefer it and for ids that do not "
+    "survive in a path. Only the create differs: it replaces a pending timer.",
 )
 _ENCODED = (
     "Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`. Most clients take `.` "
@@ -112,7 +116,9 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         "timer has the id, the request is refused and `details.fields` names the members that "
         f"differ. The instant may be at most {MAX_DELAY_YEARS} years ahead. With `executeIn` the "
         "server adds the duration to its own clock, and a repeat is compared by the duration.",
-        body=Body(CreateBody, {"Full": examples.CREATE, "Shortest": examples.CREATE_SHORT}),
+        body=Body(
+            CreateBody, {"In 30 minutes": examples.CREATE_SHORT, "All members": examples.CREATE}
+        ),
         responses=with_failures(
             _created(
                 "The timer, new or as an equal request created it.",
@@ -220,12 +226,12 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/create",
         handler=TimersV1.upsert,
-        tag=TIMERS,
+        tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Create a timer, or replace a pending one",
         description="A pending timer with the same id is replaced: its old version never fires. A "
         "timer that is no longer pending, a canceled one included, is returned if it is equal, and "
         "the request is refused if not. An `executeIn` counts from now each time.",
-        body=Body(CreateBody, {"Full": examples.CREATE}),
+        body=Body(CreateBody, {"All members": examples.CREATE}),
         responses=with_failures(
             _created(
                 "The timer as it is now.",
@@ -245,7 +251,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/get",
         handler=TimersV1.get_selected,
-        tag=TIMERS,
+        tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Get a timer named in the body",
         body=_SELECTION,
         responses=with_failures(
@@ -260,7 +266,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/update",
         handler=TimersV1.update_selected,
-        tag=TIMERS,
+        tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Change a pending timer named in the body",
         description="Besides the members that name the timer, at least one other is required.",
         body=Body(SelectedUpdateBody, {"New instant": examples.SELECTION | examples.UPDATE}),
@@ -271,7 +277,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/cancel",
         handler=TimersV1.cancel_selected,
-        tag=TIMERS,
+        tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Cancel a pending timer named in the body",
         body=_SELECTION,
         responses=with_failures(
@@ -288,7 +294,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/delete",
         handler=TimersV1.delete_selected,
-        tag=TIMERS,
+        tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Delete a pending timer named in the body",
         body=_SELECTION,
         responses=with_failures(

@@ -1,4 +1,4 @@
-"""The tables of the docs page: one row for each parameter or member."""
+"""The lists of fields on the docs page: one entry for each parameter or member."""
 
 import re
 from collections.abc import Mapping
@@ -12,42 +12,46 @@ from duetime.api.openapi.document import openapi_document
 Json = Mapping[str, Any]
 
 
-def parameter_table(parameters: list[Json]) -> str:
-    return _table("".join(_row(each["name"], each["schema"], each) for each in parameters))
+def parameter_list(parameters: list[Json]) -> str:
+    return _list("".join(_entry(each["name"], each["schema"], each) for each in parameters))
 
 
-def body_table(body: Json, *, given_by_client: bool = True) -> str:
-    """The description of a body, and a table of its members if it has any."""
+def body_fields(body: Json, *, given_by_client: bool = True) -> str:
+    """The description of a body, and a list of its members if it has any."""
     schema = next(iter(body["content"].values()))["schema"]
     described = f"<p>{prose(_resolved(schema).get('description', ''))}</p>"
     if "properties" not in _resolved(schema):
         return described
-    return described + _table(_member_rows(schema, "", given_by_client))
+    return described + _list(_member_entries(schema, "", given_by_client))
 
 
-def answer_table(answers: Json) -> str:
-    """The members of the answer to a successful request. Members of an envelope get no rows."""
+def answer_fields(answers: Json) -> str:
+    """The members of the answer to a successful request. Members of an envelope are left out."""
     success = next(answer for status, answer in answers.items() if status < "3")
     if "content" not in success:
         return ""
     schema = next(iter(success["content"].values()))["schema"]
     members = _resolved(schema)["properties"]
     if {"code", "data"} <= members.keys():
-        rows = _member_rows(members["data"], "data.", given_by_client=False)
+        entries = _member_entries(members["data"], "data.", given_by_client=False)
     else:
-        rows = _member_rows(schema, "", given_by_client=False)
-    return f"{_header_table(success)}<h4>Fields of the answer</h4>{_table(rows)}"
+        entries = _member_entries(schema, "", given_by_client=False)
+    return f"{_answer_headers(success)}<h4>Fields of the answer</h4>{_list(entries)}"
 
 
-def _header_table(answer: Json) -> str:
+def _answer_headers(answer: Json) -> str:
     """The headers of the answer, if the document describes any."""
     if "headers" not in answer:
         return ""
-    rows = [
-        _row(name, header["schema"], {"description": header["description"]})
+    entries = [
+        _entry(name, header["schema"], {"description": header["description"]})
         for name, header in answer["headers"].items()
     ]
-    return f"<h4>Headers of the answer</h4>{_table(''.join(rows))}"
+    return f"<h4>Headers of the answer</h4>{_list(''.join(entries))}"
+
+
+def paragraphs(text: str) -> str:
+    return "".join(f"<p>{prose(each)}</p>" for each in text.split("\n\n"))
 
 
 def prose(text: str) -> str:
@@ -55,32 +59,34 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
-def _member_rows(schema: Json, prefix: str, given_by_client: bool = True) -> str:
-    """A row per member. Members of inner objects follow their owner under a dotted name."""
-    rows = []
+def _member_entries(schema: Json, prefix: str, given_by_client: bool = True) -> str:
+    """An entry per member. Members of inner objects follow their owner under a dotted name."""
+    entries = []
     resolved = _resolved(schema)
     for name, member in resolved.get("properties", {}).items():
         required = given_by_client and name in resolved["required"]
-        rows.append(_row(prefix + name, member, {"required": required}))
+        entries.append(_entry(prefix + name, member, {"required": required}))
         for option in _options(member):
             inner = option.get("items", option)
             if "$ref" in inner:
-                rows.append(_heading_row(name, _resolved(inner)))
+                entries.append(_object_entry(name, _resolved(inner)))
                 suffix = "[]." if "items" in option else "."
-                rows.append(_member_rows(inner, prefix + name + suffix, given_by_client))
-    return "".join(rows)
+                entries.append(_member_entries(inner, prefix + name + suffix, given_by_client))
+    return "".join(entries)
 
 
-def _heading_row(name: str, schema: Json) -> str:
+def _object_entry(name: str, schema: Json) -> str:
     """A heading that describes the object that follows, if there is a description."""
     types = schema["properties"].get("type", {}).get("enum")
-    parts = [f"{escape(name)} of type {escape(types[0])}"] if types else []
-    if "description" in schema:
-        parts.append(prose(schema["description"]))
-    return f"<tr><th colspan=3>{': '.join(parts)}</th></tr>" if parts else ""
+    if not types and "description" not in schema:
+        return ""
+    title = f"{escape(name)} of type {escape(types[0])}" if types else escape(name)
+    return (
+        f"<div class=object><dt>{title}</dt><dd>{prose(schema.get('description', ''))}</dd></div>"
+    )
 
 
-def _row(name: str, schema: Json, details: Json) -> str:
+def _entry(name: str, schema: Json, details: Json) -> str:
     description = details.get("description") or schema.get("description", "")
     notes = [prose(description)] if description else []
     if "enum" in schema:
@@ -94,10 +100,10 @@ def _row(name: str, schema: Json, details: Json) -> str:
     if schema.get("default") is not None:
         default = json.encode(schema["default"]).decode().strip('"')
         notes.append(f"Default <code>{escape(default)}</code>.")
-    required = "<em>required</em>" if details.get("required") else ""
+    required = " <em>required</em>" if details.get("required") else ""
     return (
-        f"<tr><td><code>{escape(name)}</code> {required}</td>"
-        f"<td>{escape(_type(schema))}</td><td>{' '.join(notes)}</td></tr>"
+        f"<div><dt><code>{escape(name)}</code> <small>{escape(_type(schema))}</small>{required}"
+        f"</dt><dd>{' '.join(notes)}</dd></div>"
     )
 
 
@@ -124,5 +130,5 @@ def _resolved(schema: Json) -> Json:
     return found
 
 
-def _table(rows: str) -> str:
-    return f"<div class=wide><table>{rows}</table></div>"
+def _list(entries: str) -> str:
+    return f"<dl>{entries}</dl>"
