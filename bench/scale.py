@@ -23,6 +23,7 @@ class V1Scale(msgspec.Struct, frozen=True, kw_only=True):
     page_requests: int
     hanging_timers: int
     hanging_endpoints: int
+    busy_seconds: int
     healthy_timers: int
     retried_timers: int
 
@@ -75,6 +76,7 @@ FULL_V1 = V1Scale(
     page_requests=200,
     hanging_timers=10_000,
     hanging_endpoints=10_000,
+    busy_seconds=20,
     healthy_timers=1_000,
     retried_timers=10_000,
 )
@@ -86,6 +88,7 @@ QUICK_V1 = V1Scale(
     page_requests=10,
     hanging_timers=1_000,
     hanging_endpoints=6_000,
+    busy_seconds=5,
     healthy_timers=100,
     retried_timers=1_000,
 )

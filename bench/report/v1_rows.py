@@ -4,6 +4,7 @@ from statistics import median
 
 from bench.harness.percentiles import Percentiles
 from bench.measurements.v1.batches import BatchesFigures
+from bench.measurements.v1.busy_api import BusyApiFigures
 from bench.measurements.v1.crowd import CrowdFigures
 from bench.measurements.v1.hanging import HangingFigures
 from bench.measurements.v1.imports import SAMPLED_PERCENTS, ImportFigures
@@ -28,6 +29,8 @@ def v1_rows(figures: V1Figures, bounds: Bounds) -> list[Row]:
         rows += hanging_rows(figures.hanging, bounds)
     if figures.crowd is not None:
         rows += crowd_rows(figures.crowd, bounds)
+    if figures.busy_api is not None:
+        rows += busy_api_rows(figures.busy_api)
     if figures.retries is not None:
         rows += retries_rows(figures.retries)
     return rows
@@ -150,6 +153,28 @@ def hanging_rows(figures: HangingFigures, bounds: Bounds) -> list[Row]:
             judge(lateness.p99_ms < bounds.hanging_p99_ms),
         ),
         Row("  callbacks without an answer", f"{figures.hung:,}"),
+    ]
+
+
+def busy_api_rows(figures: BusyApiFigures) -> list[Row]:
+    alone = percentiles_text(figures.alone)
+    return [
+        Row(
+            f"v1 {figures.count:,} timers beside batches, late p50 / p99 / max",
+            limit="without them",
+        ),
+        Row(
+            f"  invalid batches, {figures.invalid_per_second:g}/s",
+            percentiles_text(figures.beside_invalid),
+            alone,
+            ratio_text(figures.beside_invalid.p99_ms, figures.alone.p99_ms),
+        ),
+        Row(
+            f"  repeated batches, {figures.repeated_per_second:g}/s",
+            percentiles_text(figures.beside_repeated),
+            alone,
+            ratio_text(figures.beside_repeated.p99_ms, figures.alone.p99_ms),
+        ),
     ]
 
 

@@ -6,6 +6,7 @@ from bench.harness.progress import Steps
 from bench.harness.receiver import Receiver
 from bench.harness.server import Server
 from bench.measurements.v1.batches import BatchesFigures, measure_batches
+from bench.measurements.v1.busy_api import BusyApiFigures, measure_busy_api
 from bench.measurements.v1.crowd import CrowdFigures, measure_crowd
 from bench.measurements.v1.hanging import HangingFigures, measure_hanging
 from bench.measurements.v1.imports import ImportFigures, measure_import
@@ -14,7 +15,7 @@ from bench.measurements.v1.retries import RetriesFigures, measure_retries
 from bench.scale import V1Scale
 from bench.stores.opening import Stores
 
-V1_MEASURES = ("batches", "import", "pages", "hanging", "crowd", "retries")
+V1_MEASURES = ("batches", "import", "pages", "hanging", "crowd", "busy-api", "retries")
 
 
 class V1Figures(msgspec.Struct, kw_only=True):
@@ -23,6 +24,7 @@ class V1Figures(msgspec.Struct, kw_only=True):
     pages: PagesFigures | None = None
     hanging: HangingFigures | None = None
     crowd: CrowdFigures | None = None
+    busy_api: BusyApiFigures | None = None
     retries: RetriesFigures | None = None
 
     @property
@@ -37,6 +39,7 @@ class V1Figures(msgspec.Struct, kw_only=True):
             self.pages,
             self.hanging,
             self.crowd,
+            self.busy_api,
             self.retries,
         )
         return [fault for each in figures if each for fault in each.faults]
@@ -78,6 +81,13 @@ def measure_v1(
             Server(store) as server,
         ):
             figures.crowd = measure_crowd(server, scale)
+    if "busy-api" in names:
+        with (
+            steps.step("v1: firings beside large batches"),
+            stores.new_store("busy-api") as store,
+            Server(store) as server,
+        ):
+            figures.busy_api = measure_busy_api(server, receiver, scale)
     if "pages" in names and figures.pages is None:
         with stores.new_store("pages") as store:
             text = f"storing {scale.paged:,} pending and {scale.paged:,} finished timers"
