@@ -132,6 +132,7 @@ async def test_a_limited_namespace_gets_its_turn_at_an_endpoint_that_others_keep
         if attempt.claim.namespace == "small"
     )
     assert sent[GOOD] == 50
+    # Half of the turns that the namespace has in eight seconds.
     assert sent[TWO] > 400
     assert len(bench.destination.attempts_of(GOOD)) < 5_000, "it was busy all the time"
 

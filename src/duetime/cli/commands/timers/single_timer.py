@@ -44,6 +44,7 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 CallbackData = dict[str, object]
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_SECOND_NAMES = ("max_attempts", "max_attempts_duration")
 _CHANGES = (
     *("--at", "--in", "--url", "--payload", "--no-payload", "--header", "--metadata"),
     "--callback-timeout",
@@ -135,7 +136,7 @@ def update(
     if callback is not None:
         body["callback"] = callback
     if retry_changes:
-        body["retry_policy"] = cast(CallbackData, before["retry_policy"] or {}) | retry_changes
+        body["retry_policy"] = _in_one_spelling(before["retry_policy"]) | retry_changes
     if timer.is_v1:
         # The v1 API changes a callback in parts, so only the parts that were given are sent.
         given = {*changes, *(["payload"] if no_payload else [])}
@@ -146,6 +147,13 @@ def update(
 def _has_default_payload(timer: TimerData) -> bool:
     callback = cast(CallbackData, timer["callback_config"])
     return callback.get("payload") == {"execute_at": timer["execute_at"]}
+
+
+def _in_one_spelling(policy: object) -> CallbackData:
+    """The policy without the members that repeat others by another name: a change of one name alone
+    would contradict the other."""
+    given = cast(CallbackData, policy or {})
+    return {name: value for name, value in given.items() if name not in _SECOND_NAMES}
 
 
 def _changed_callback(
