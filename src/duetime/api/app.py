@@ -1,7 +1,6 @@
 """The HTTP application: both APIs, the health check and the documents behind one ASGI callable."""
 
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.routing import Route, Router
@@ -148,14 +147,21 @@ class App:
     def refusal(self, target: bytes, status: int, message: str) -> Answer:
         """The answer to a request that the server cannot pass on, in the format of the API that
         its target belongs to. The target may be cut off."""
-        path = urlsplit(target).path.decode("latin-1")
-        if _is_v1(path):
+        if _is_v1(_path_of(target)):
             return self._v1.refusal(status, message)
         return refusal_answer(status, message)
 
 
 def _is_v1(path: str) -> bool:
     return path.startswith(f"{PREFIX}/") or path == PREFIX
+
+
+def _path_of(target: bytes) -> str:
+    """The path in a request's target, which may be any bytes."""
+    if not target.startswith(b"/"):
+        # A target may also be a whole URL.
+        target = b"/" + target.partition(b"://")[2].partition(b"/")[2]
+    return target.partition(b"?")[0].decode("latin-1")
 
 
 class _PathEndpoint:

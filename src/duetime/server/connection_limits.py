@@ -29,7 +29,8 @@ UNUSED_SECONDS = 1.0
 """Time since its last answer after which a connection can be closed in favour of a new one."""
 
 SURPLUS_SECONDS = 2.0
-"""Time that a connection which gets no place has for its request, to be told so."""
+"""Time that a connection which gets no place has for its request, to be told so, and then for the
+rest of the request."""
 
 REMIND_SECONDS = 60.0
 """Time between two log lines about a lack of places."""
@@ -81,7 +82,7 @@ class Door:
         self._silent: dict[GuardedProtocol, None] = {}
         self._known: dict[GuardedProtocol, None] = {}
         """Connections that have sent a request, those examined longest ago first."""
-        self._surplus: set[SurplusProtocol] = set()
+        self._surplus: dict[SurplusProtocol, None] = {}
         self._remind_seconds = 0.0
         self.closed = 0
         """Connections that were closed in favour of others, since the start."""
@@ -110,10 +111,13 @@ class Door:
     def turn_away(self, transport: asyncio.Transport, app: Refusing) -> None:
         """Answer 503 to the first request of a connection without a place."""
         if len(self._surplus) >= max(1, self.limits.max_connections // 8):
-            transport.set_protocol(asyncio.Protocol())
-            transport.abort()
-        else:
-            transport.set_protocol(SurplusProtocol(transport, app, self._surplus))
+            answered = next((each for each in self._surplus if each.is_answered), None)
+            if answered is None:
+                transport.set_protocol(asyncio.Protocol())
+                transport.abort()
+                return
+            answered.end()
+        transport.set_protocol(SurplusProtocol(transport, app, self._surplus))
 
     def _find_unused(self, now: float) -> "GuardedProtocol | None":
         while self._silent:
@@ -143,33 +147,43 @@ class Door:
 
 
 class SurplusProtocol(asyncio.Protocol):
-    """A connection that is told to come back later, once its request has come. Before that, the
-    answer might be lost: closing resets a connection whose client is still sending."""
+    """A connection that is told to come back later, once its request has come. The rest of the
+    request is read and discarded: closing resets a connection whose client is still sending, and
+    the answer might be lost."""
+
+    is_answered = False
 
     def __init__(
         self,
         transport: asyncio.Transport,
         app: Refusing,
-        surplus: "set[SurplusProtocol]",
+        surplus: "dict[SurplusProtocol, None]",
     ) -> None:
         self._transport = transport
         self._app = app
         self._surplus = surplus
-        surplus.add(self)
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(SURPLUS_SECONDS, transport.abort)
+        surplus[self] = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(SURPLUS_SECONDS, self.end)
 
     def data_received(self, data: bytes) -> None:
-        if self._transport.is_closing():
+        if self.is_answered:
             return
+        self.is_answered = True
         target = [*data.split(b" ", 2), b""][1]
         answer = self._app.refusal(target, HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
         self._transport.write(answer_bytes(answer, (), keep_alive=False))
-        self._transport.close()
+        self._transport.write_eof()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(SURPLUS_SECONDS, self.end)
+
+    def end(self) -> None:
+        self._surplus.pop(self, None)
+        self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self._surplus.discard(self)
+        self._surplus.pop(self, None)
 
 
 class GuardedProtocol(FastCreateProtocol):
@@ -216,11 +230,15 @@ class GuardedProtocol(FastCreateProtocol):
         return self.cycle is None
 
     def is_unused(self, now: float) -> bool:
-        """No request is under way, neither its input nor its answer, and none was for a while."""
+        """No request is under way, neither its input nor its answer, and none was for a while. The
+        head of a request is no input as long as it is not complete after a while."""
         expiry = self.timeout_keep_alive_task
-        return (
-            expiry is not None and now >= expiry.when() - self.timeout_keep_alive + UNUSED_SECONDS
-        )
+        if expiry is None:
+            return self._looks_waited > 0 and self._is_awaiting_head()
+        return now >= expiry.when() - self.timeout_keep_alive + UNUSED_SECONDS
+
+    def _is_awaiting_head(self) -> bool:
+        return not self._is_in_message and self._awaited() == self._waits_for is not None
 
     def _look_later(self) -> None:
         self._look_timer = self.loop.call_later(self._door.limits.look_seconds, self._look)

@@ -283,3 +283,15 @@ class TestHealth:
         assert reply.status == 500
         assert (reply.json["code"], reply.json["message"]) == (1, "engine is not running")
         assert (reply.data["status"], reply.data["database"]) == ("degraded", "connected")
+
+
+@pytest.mark.parametrize(
+    "target", [b"", b"*", b"//[", b"http://[/", b"/\xff", b"\x00", b"http://x"]
+)
+def test_a_refusal_has_an_answer_whatever_the_target_is(api: ApiBench, target: bytes) -> None:
+    assert b'"code":2' in api.app.refusal(target, 400, "why").content
+
+
+@pytest.mark.parametrize("target", [b"/api/v1/x?y", b"/api/v1/\xff", b"http://[/api/v1/x"])
+def test_a_refusal_has_the_format_of_the_api(api: ApiBench, target: bytes) -> None:
+    assert b'"error":"INVALID_INPUT"' in api.app.refusal(target, 400, "why").content

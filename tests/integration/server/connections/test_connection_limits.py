@@ -226,6 +226,46 @@ async def test_a_connection_unused_for_a_while_makes_room_before_one_in_use() ->
         assert await ask(used, b"0\r\n\r\n") == b"HTTP/1.1 200 OK"
 
 
+async def test_an_unfinished_head_keeps_no_place() -> None:
+    async with serving(limits(places=2, head=LONG_SECONDS, answer=0.1)) as clients:
+        used, slow = await clients.connect(), await clients.connect()
+        assert await ask(slow) == b"HTTP/1.1 200 OK"
+        slow[1].write(b"GET ")
+        used[1].write(IMPORT)
+        await wait_for_connections(clients, 2)
+
+        async def newcomer() -> bytes:
+            streams = await clients.connect()
+            try:
+                return await ask(streams)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                return b""
+            finally:
+                streams[1].close()
+
+        assert await poll(newcomer, lambda line: line == b"HTTP/1.1 200 OK")
+        assert await received(slow[0]) == b""
+        assert await ask(used, b"0\r\n\r\n") == b"HTTP/1.1 200 OK"
+
+
+async def test_a_surplus_client_that_is_still_sending_sees_the_answer() -> None:
+    async with serving(limits(places=1)) as clients:
+        used = await clients.connect()
+        used[1].write(IMPORT)
+        await wait_for_connections(clients, 1)
+        for target in (b"/timers", b"//[", b"/\xff"):
+            reader, writer = await clients.connect()
+            writer.write(
+                b"POST %b HTTP/1.1\r\nHost: test\r\nContent-Length: 600000\r\n\r\n" % target
+            )
+            for _ in range(6):
+                writer.write(b"x" * 100_000)
+                await writer.drain()
+            answer = await received(reader)
+            assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+            writer.close()
+
+
 async def test_surplus_connections_that_send_nothing_are_dropped() -> None:
     async with serving(limits(places=8)) as clients:
         used = [await clients.connect() for _ in range(8)]
