@@ -1,7 +1,9 @@
 """Bulk operations: one action on every timer of a namespace that matches a filter."""
 
+import re
 from enum import Enum
 from functools import lru_cache
+from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 from uuid import UUID, uuid5
 
@@ -13,6 +15,10 @@ from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import Timer, TimerStatus
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_URL = re.compile(
+    r"(?:(?P<scheme>[a-z][a-z0-9+.-]*)://)?(?P<authority>[^/?#]*)(?P<rest>.*)",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 class BulkAction(Enum):
@@ -72,6 +78,8 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     filter: TimerFilter = TimerFilter()
     execute_at: Instant | None = None
     move_by_ms: int | None = None
+    force: bool = False
+    """Whether the deletion of a namespace forgets pending timers too."""
     version: int = 0
     status: BulkStatus = BulkStatus.RUNNING
     matched: int = 0
@@ -100,17 +108,48 @@ def firing_of(operation: BulkOperation, key: TimerKey) -> str:
     return str(uuid5(UUID(operation.id), f"{key.namespace}\n{key.id}"))
 
 
+def is_endpoint(text: str) -> bool:
+    """Whether the text is an endpoint that timers can have."""
+    match = _URL.fullmatch(text)
+    place = _place_of(text)
+    return (
+        match is not None
+        and match["rest"] in ("", "/")
+        and "@" not in match["authority"]
+        and place is not None
+        and place[0] in ("", *_DEFAULT_PORTS)
+    )
+
+
 def _is_at(endpoint: str, timer: Timer) -> bool:
     callback = timer.callback
     if not isinstance(callback, HttpCallback):
         return False
-    scheme, host, port = _place_of(callback.url)
-    wanted_scheme, wanted_host, wanted_port = _place_of(endpoint)
-    return host == wanted_host and wanted_scheme in ("", scheme) and wanted_port in (None, port)
+    place, wanted = _place_of(callback.url), _place_of(endpoint)
+    if place is None or wanted is None:
+        return False
+    return place[1] == wanted[1] and wanted[0] in ("", place[0]) and wanted[2] in (None, place[2])
 
 
 @lru_cache(1_024)
-def _place_of(url: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port; an empty scheme and no port where the text has none."""
-    parts = urlsplit(url if "://" in url else f"//{url}")
-    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme)
+def _place_of(url: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port; an empty scheme and no port where the text has none. None if there is
+    no valid host or port."""
+    match = _URL.fullmatch(url)
+    if match is None:
+        return None
+    scheme = (match["scheme"] or "").lower()
+    try:
+        # Names and passwords may have characters in them that are not valid in a host.
+        parts = urlsplit(f"//{match['authority'].rpartition('@')[2]}")
+        host, port = _spelt_as_called(parts.hostname or ""), parts.port
+    except ValueError:
+        return None
+    return (scheme, host, port or _DEFAULT_PORTS.get(scheme)) if host else None
+
+
+def _spelt_as_called(host: str) -> str:
+    """A host has several spellings, and one in which it is called. Raises ValueError."""
+    if ":" in host:
+        return IPv6Address(host).compressed
+    return host if host.isascii() else host.encode("idna").decode().lower()

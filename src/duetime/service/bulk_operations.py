@@ -1,5 +1,6 @@
 """Bulk operations: start, look at and abort them. The runner does their work."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from duetime.domain.bulk import (
     BulkOperation,
     BulkStatus,
     TimerFilter,
+    is_endpoint,
     status_to_change,
 )
 from duetime.domain.errors import (
@@ -20,7 +22,7 @@ from duetime.domain.errors import (
     StoreUnavailable,
     TooManyOperations,
 )
-from duetime.domain.instants import Instant
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 from duetime.domain.keys import ShardNumber
 from duetime.domain.limits import (
     MAX_DELAY_MICROSECONDS,
@@ -55,6 +57,7 @@ class NewOperation(Struct, frozen=True, kw_only=True):
     filter: TimerFilter
     execute_at: Instant | None = None
     move_by_ms: int | None = None
+    force: bool = False
 
 
 class Matched(Struct, frozen=True):
@@ -85,6 +88,7 @@ class BulkOperations:
         self._owned = owned
         self._started = started
         self._new_uuid = new_uuid
+        self._deleting = asyncio.Lock()
 
     async def count(self, new: NewOperation) -> Matched:
         """Raises `InvalidInput`, `NamespaceNotFound`."""
@@ -99,22 +103,37 @@ class BulkOperations:
 
     async def delete_namespace(self, name: str, *, force: bool) -> BulkOperation:
         """Refuse new timers of the namespace, and start to forget the others. With `force` pending
-        timers are forgotten too. Raises `NamespaceNotFound`, `NamespaceNotEmpty`,
-        `TooManyOperations`."""
+        timers are forgotten too; without it the operation fails if it finds one. Raises
+        `NamespaceNotFound`, `NamespaceNotEmpty`, `TooManyOperations`."""
         if name == DEFAULT_NAMESPACE:
             raise InvalidInput("namespace", f"{DEFAULT_NAMESPACE!r} cannot be deleted")
         await self._namespaces.named(name)
-        for operation in await self._running():
-            if operation.action is BulkAction.DELETE_NAMESPACE and operation.namespace == name:
-                return operation
+        async with self._deleting:
+            for operation in await self._running():
+                if operation.action is BulkAction.DELETE_NAMESPACE and operation.namespace == name:
+                    return operation
+            await self._count_all(name, force=force)
+            await self._namespaces.mark_deleting(name, deleting=True)
+            try:
+                # Timers may have been created since the first count.
+                matched = await self._count_all(name, force=force)
+                new = NewOperation(
+                    namespace=name,
+                    action=BulkAction.DELETE_NAMESPACE,
+                    filter=TimerFilter(),
+                    force=force,
+                )
+                return await self._start(new, matched)
+            except (NamespaceNotEmpty, TooManyOperations):
+                await self._namespaces.mark_deleting(name, deleting=False)
+                raise
+
+    async def _count_all(self, name: str, *, force: bool) -> Matched:
         counts = await self._store.counts(name)
         live = counts[TimerStatus.PENDING] + counts[TimerStatus.EXECUTING]
         if live and not force:
             raise NamespaceNotEmpty(name, live)
-        new = NewOperation(namespace=name, action=BulkAction.DELETE_NAMESPACE, filter=TimerFilter())
-        operation = await self._start(new, Matched(sum(counts.values()), is_minimum=False))
-        await self._namespaces.mark_deleting(name, deleting=True)
-        return operation
+        return Matched(sum(counts.values()), is_minimum=False)
 
     async def get(self, operation_id: str) -> BulkOperation:
         """Raises `OperationNotFound`."""
@@ -164,6 +183,7 @@ class BulkOperations:
             filter=new.filter,
             execute_at=new.execute_at,
             move_by_ms=new.move_by_ms,
+            force=new.force,
             matched=matched.timers,
             matched_is_minimum=matched.is_minimum,
         )
@@ -206,6 +226,10 @@ class BulkOperations:
                 problem = f"must have 1 to {MAX_FILTER_CHARACTERS} characters, or be left out"
                 raise InvalidInput(field, problem)
             check_storable_text(field, text)
+        endpoint = new.filter.endpoint
+        if endpoint is not None and not is_endpoint(endpoint):
+            problem = "must be a host or an origin without a path, such as https://app.example.com"
+            raise InvalidInput("filter.endpoint", problem)
         is_reschedule = new.action is BulkAction.RESCHEDULE
         given = [each is not None for each in (new.execute_at, new.move_by_ms)]
         if is_reschedule and sum(given) != 1:
@@ -220,8 +244,15 @@ class BulkOperations:
             if delay > MAX_DELAY_MICROSECONDS:
                 problem = f"is too far in the future: at most {MAX_DELAY_YEARS} years"
                 raise InvalidInput("execute_at", problem)
-        if new.move_by_ms == 0:
-            raise InvalidInput("move_by", "must not be zero")
+        if new.move_by_ms is not None:
+            _check_move(new.move_by_ms)
+
+
+def _check_move(move_by_ms: int) -> None:
+    if move_by_ms == 0:
+        raise InvalidInput("move_by", "must not be zero")
+    if abs(move_by_ms) * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
+        raise InvalidInput("move_by", f"is too long: at most {MAX_DELAY_YEARS} years")
 
 
 def scan_of(namespace: str, action: BulkAction, matching: TimerFilter) -> ScanQuery:

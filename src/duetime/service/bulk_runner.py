@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from duetime.background import BackgroundLoop
 from duetime.domain.bulk import BulkAction, BulkOperation, BulkStatus, firing_of
-from duetime.domain.errors import TimerUnreadable
+from duetime.domain.errors import TimerUnreadable, Unavailable
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_RUNNING_OPERATIONS
 from duetime.domain.timer import Timer, TimerStatus
@@ -74,9 +74,20 @@ class BulkRunner(BackgroundLoop):
             await self._forget_old()
             await self.wait(LOOK_SECONDS)
             return
-        progressed = [await self._advance(operation) for operation in mine]
+        progressed = [await self._advance_or_fail(operation) for operation in mine]
         if not any(progressed):
             await self.wait(WAITING_SECONDS)
+
+    async def _advance_or_fail(self, operation: BulkOperation) -> bool:
+        """Take one batch. An operation that cannot go on ends, so that it does not hold up the
+        others."""
+        try:
+            return await self._advance(operation)
+        except Unavailable:
+            raise
+        except Exception:
+            _log.exception("operation.failed", operation=operation.id)
+            return await self._fail(operation, "internal error; the log of the service has more")
 
     async def _advance(self, operation: BulkOperation) -> bool:
         """Take one batch. Returns whether the operation went on or ended."""
@@ -163,8 +174,14 @@ class BulkRunner(BackgroundLoop):
         if self._store.capabilities.shared_by_nodes and age_seconds < 2 * REFRESH_SECONDS:
             # Other nodes do not know yet that the namespace takes no more timers.
             return False
-        if not await self._store.find_namespaces([name]):
+        found = await self._store.find_namespaces([name])
+        if not found:
             return await self._write(replace(operation, status=BulkStatus.COMPLETED))
+        if not found[0].options.deleting:
+            return await self._fail(operation, "the namespace takes timers again")
+        if not operation.force and await self._has_pending(name):
+            await self._namespaces.mark_deleting(name, deleting=False)
+            return await self._fail(operation, "timers were created while the deletion began")
         removed = await self._remove_pending(name)
         removed += await self._store.prune(
             finished_before=_END_OF_TIME, limit=BATCH_SIZE, namespace=name
@@ -178,6 +195,10 @@ class BulkRunner(BackgroundLoop):
         await self._namespaces.refresh()
         return await self._write(replace(operation, status=BulkStatus.COMPLETED))
 
+    async def _has_pending(self, namespace: str) -> bool:
+        query = ScanQuery(namespace=namespace, status=TimerStatus.PENDING, limit=1)
+        return bool(await self._store.scan(query))
+
     async def _remove_pending(self, namespace: str) -> int:
         query = ScanQuery(namespace=namespace, status=TimerStatus.PENDING, limit=BATCH_SIZE)
         removed = 0
@@ -189,6 +210,9 @@ class BulkRunner(BackgroundLoop):
             )
             removed += sum(result is not None and result.applied for result in results)
         return removed
+
+    async def _fail(self, operation: BulkOperation, error: str) -> bool:
+        return await self._write(replace(operation, status=BulkStatus.FAILED, error=error))
 
     async def _write(self, operation: BulkOperation) -> bool:
         written = replace(operation, version=operation.version + 1, updated_at=self._clock.now())

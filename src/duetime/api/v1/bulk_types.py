@@ -57,7 +57,7 @@ class FilterBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     endpoint: Annotated[
         str | UnsetType,
         Meta(
-            description="Only timers that call this origin or host over HTTP.",
+            description="Only timers that call this origin or host over HTTP. It has no path.",
             examples=["https://app.example.com"],
             extra_json_schema=FILTER_TEXT,
         ),

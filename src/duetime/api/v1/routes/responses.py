@@ -131,8 +131,8 @@ NOT_EMPTY = _failure(
     "409",
     "The namespace has timers that are pending or executing.",
     "NAMESPACE_NOT_EMPTY",
-    "namespace 'orders' has 12 timers that are pending or executing: cancel them first, or delete "
-    "it with force",
+    "namespace 'orders' has timers that are pending or executing (12): cancel them first, or "
+    "delete it with force",
 )
 TOO_MANY_OPERATIONS = _failure(
     "429",

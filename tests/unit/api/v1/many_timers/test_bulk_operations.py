@@ -1,42 +1,16 @@
 """Bulk operations: what they match and change, and what a repeated batch leaves alone."""
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
-from duetime.domain.bulk import BulkOperation, BulkStatus
+from duetime.domain.bulk import BulkOperation, BulkStatus, TimerFilter
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
+from duetime.domain.timer import Timer
 from duetime.service.bulk_operations import BATCH_SIZE
 from duetime.stores.memory import MemoryStore
-from tests.unit.api.asgi_client import Reply
+from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, run, start
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
-
-OPERATIONS = "/api/v1/operations"
-NAMESPACES = "/api/v1/namespaces"
-
-
-async def start(bench: V1Bench, **body: object) -> Reply:
-    return await bench.request("POST", OPERATIONS, body)
-
-
-async def operation(bench: V1Bench, started: Reply) -> Any:
-    return (await bench.request("GET", f"{OPERATIONS}/{started.json['id']}")).json
-
-
-async def finish(bench: V1Bench, started: Reply) -> Any:
-    """Run the operation to its end, and answer it."""
-    assert started.status == 202, started.content
-    assert started.headers["location"] == f"{OPERATIONS}/{started.json['id']}"
-    while (ended := await operation(bench, started))["status"] == "running":
-        await bench.bulk_runner.step()
-    assert ended["finishedAt"] is not None
-    return ended
-
-
-async def run(bench: V1Bench, **body: object) -> Any:
-    return await finish(bench, await start(bench, **body))
 
 
 async def statuses(bench: V1Bench) -> dict[str, str]:
@@ -66,6 +40,7 @@ async def test_timers_are_canceled_by_their_ids(bench: V1Bench) -> None:
         ({"endpoint": "https://example.com"}, {"one", "later"}),
         ({"endpoint": "example.com:443"}, {"one", "later"}),
         ({"endpoint": "EXAMPLE.com", "idPrefix": "l"}, {"later"}),
+        ({"endpoint": "https://example.com/"}, {"one", "later"}),
         ({"endpoint": "http://example.com"}, set()),
         ({"endpoint": "other.example.com:8080"}, {"other"}),
         ({"errorContains": "HTTP"}, set()),
@@ -245,6 +220,8 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
             'moveBy must be a duration such as "500ms", "30s", "10m" or "1h30m", or one after a',
         ),
         ({"action": "reschedule", "all": True, "moveBy": "0s"}, "moveBy must not be zero"),
+        ({"action": "reschedule", "all": True, "moveBy": "40000d"}, "moveBy is too long: at most"),
+        ({"action": "reschedule", "all": True, "moveBy": "-40000d"}, "moveBy is too long: at most"),
         (
             {"action": "reschedule", "all": True, "executeAt": "2029-01-01T00:00:00Z"},
             "executeAt must be in the future",
@@ -260,57 +237,72 @@ async def test_a_wrong_request_is_refused_and_changes_nothing(
     assert not await bench.store.operations(running=False, limit=1)
 
 
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://[",
+        "example.com:99999",
+        "example.com:x",
+        "http://\u2100.example",
+        "ftp://example.com",
+        "//",
+        "https://example.com/due",
+        "https://example.com?x",
+        "me@example.com",
+        "::1",
+    ],
+)
+async def test_an_endpoint_that_no_timer_can_have_is_refused(bench: V1Bench, endpoint: str) -> None:
+    await bench.create_v1("one")
+    reply = await start(bench, action="cancel", filter={"endpoint": endpoint})
+    assert error_of(reply) == (
+        400,
+        "INVALID_INPUT",
+        "filter.endpoint must be a host or an origin without a path, such as "
+        "https://app.example.com",
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("https://us[er:\u2100@example.com/", "example.com"),
+        ("http://[0:0::1]:80/", "http://[::1]"),
+        ("http://b\u00fccher.example/", "xn--bcher-kva.example:80"),
+        ("http://xn--bcher-kva.example/", "B\u00dcCHER.example"),
+        ("HTTP://example.com?to=https://other.example", "http://example.com"),
+    ],
+)
+async def test_an_endpoint_matches_however_it_is_spelt(
+    bench: V1Bench, url: str, endpoint: str
+) -> None:
+    await bench.create_v1("one", callbackUrl=url)
+    await bench.create_v1("two")
+    ended = await run(bench, action="cancel", filter={"endpoint": endpoint, "idPrefix": "one"})
+    assert (ended["changed"], ended["skipped"]) == (1, 0)
+
+
+async def test_an_operation_that_cannot_go_on_fails_and_the_others_end(
+    bench: V1Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.create_v1("one")
+    other = await start(bench, action="cancel", filter={"idPrefix": "o"})
+    broken = await start(bench, action="cancel", filter={"idPrefix": "x"})
+    matches = TimerFilter.matches
+
+    def fails_for_x(self: TimerFilter, timer: Timer) -> bool:
+        assert self.id_prefix != "x"
+        return matches(self, timer)
+
+    monkeypatch.setattr(TimerFilter, "matches", fails_for_x)
+    ended = await finish(bench, broken)
+    assert (ended["status"], ended["error"]) == (
+        "failed",
+        "internal error; the log of the service has more",
+    )
+    assert (await finish(bench, other))["changed"] == 1
+
+
 async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:
     reply = await start(bench, action="cancel", all=True, namespace="unknown")
     assert error_of(reply)[1] == "NAMESPACE_NOT_FOUND"
-
-
-async def test_a_namespace_is_deleted_with_its_finished_timers(bench: V1Bench) -> None:
-    await bench.create_v1("one", namespace="notifications")
-    refused = await bench.request("DELETE", f"{NAMESPACES}/notifications")
-    assert error_of(refused)[:2] == (409, "NAMESPACE_NOT_EMPTY")
-    await start(bench, action="cancel", all=True, namespace="notifications")
-    await bench.bulk_runner.step()
-    started = await bench.request("DELETE", f"{NAMESPACES}/notifications")
-    again = await bench.request("DELETE", f"{NAMESPACES}/notifications")
-    assert again.json["id"] == started.json["id"]
-    ended = await finish(bench, started)
-    assert (ended["action"], ended["changed"]) == ("delete-namespace", 1)
-    assert "notifications" not in [each.name for each in await bench.store.namespaces()]
-    gone = await bench.create_v1("two", namespace="notifications")
-    assert error_of(gone)[1] == "NAMESPACE_NOT_FOUND"
-
-
-async def test_pending_timers_of_a_namespace_are_deleted_by_force(bench: V1Bench) -> None:
-    await bench.create_v1("one", namespace="notifications")
-    started = await bench.request("DELETE", f"{NAMESPACES}/notifications?force=true")
-    late = await bench.create_v1("two", namespace="notifications")
-    assert error_of(late) == (
-        400,
-        "NAMESPACE_NOT_FOUND",
-        "namespace 'notifications' is being deleted",
-    )
-    assert (await finish(bench, started))["changed"] == 1
-
-
-async def test_a_namespace_is_deleted_once_its_timers_have_been_delivered(bench: V1Bench) -> None:
-    await bench.create_v1("one", namespace="notifications")
-    bench.clock.advance(10)
-    await bench.claim_all()
-    started = await bench.request("DELETE", f"{NAMESPACES}/notifications?force=true")
-    bench.bulk_runner.wake()
-    await bench.bulk_runner.step()
-    assert (await operation(bench, started))["status"] == "running"
-    aborted = await bench.request("DELETE", f"{OPERATIONS}/{started.json['id']}")
-    assert aborted.json["status"] == "aborted"
-    later = create_body("two", namespace="notifications", executeAt="2031-01-01T00:00:00Z")
-    assert (await bench.post("", later)).status == 200
-
-
-async def test_the_default_namespace_stays(bench: V1Bench) -> None:
-    reply = await bench.request("DELETE", f"{NAMESPACES}/default?force=true")
-    assert error_of(reply)[1:] == ("INVALID_INPUT", "namespace 'default' cannot be deleted")
-    reply = await bench.request("DELETE", f"{NAMESPACES}/unknown")
-    assert error_of(reply)[:2] == (404, "NAMESPACE_NOT_FOUND")
-    reply = await bench.request("DELETE", f"{NAMESPACES}/small?force=yes")
-    assert error_of(reply)[2] == "force must be one of true, false"
