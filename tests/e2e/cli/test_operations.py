@@ -108,7 +108,8 @@ async def test_a_file_from_before_the_first_release_is_refused(
         connection.execute("CREATE TABLE timers (row_id INTEGER PRIMARY KEY)")
         connection.pragma("user_version", 2)
     before = (tmp_path / "timers.db").read_bytes()
-    finished = await run_command(*command.split(), directory=tmp_path, API_KEY="k" * 32, **store)
+    given = {**store, "API_KEY": "k" * 32, "PORT": "0"}
+    finished = await run_command(*command.split(), directory=tmp_path, **given)
     assert finished.status == 1
     assert "from before the first release" in finished.errors + finished.output
     assert "start with a new file" in finished.errors + finished.output
