@@ -44,6 +44,7 @@ _KEY = {
 
 _PLATFORM: Mapping[str, Members] = {
     "TimerSummary": _PLATFORM_TIMER,
+    "ListedTimer": _PLATFORM_TIMER,
     "ChangedTimer": _PLATFORM_TIMER,
     "CanceledTimer": _PLATFORM_TIMER,
     "TimerDetail": _PLATFORM_TIMER,

@@ -16,6 +16,7 @@ from duetime.api.platform.types import (
     CallbackConfig,
     ChangedTimer,
     HttpCallbackConfig,
+    ListedTimer,
     NatsCallbackConfig,
     RetryPolicyAnswer,
     TimerDetail,
@@ -40,6 +41,20 @@ def summary_of(timer: Timer) -> TimerSummary:
         _TYPES[type(timer.callback)],
         STATUS_LABELS[timer.status],
         instant_or_none(timer.executed_at),
+    )
+
+
+def listed_timer_of(timer: Timer) -> ListedTimer:
+    return ListedTimer(
+        id=timer.key.id,
+        created_at=format_instant(timer.created_at),
+        execute_at=format_instant(timer.execute_at),
+        callback_type=_TYPES[type(timer.callback)],
+        callback_target=_target_of(timer.callback),
+        status=STATUS_LABELS[timer.status],
+        due_at=format_instant(timer.due_at),
+        executed_at=instant_or_none(timer.executed_at),
+        last_error=timer.last_error,
     )
 
 
@@ -98,5 +113,17 @@ def callback_config_of(callback: Callback) -> CallbackConfig:
             )
         case BusCallback():
             return BusCallbackConfig(payload=callback.payload)
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _target_of(callback: Callback) -> str | None:
+    match callback:
+        case HttpCallback():
+            return callback.url
+        case NatsCallback():
+            return callback.subject
+        case BusCallback():
+            return None
         case _ as unreachable:
             assert_never(unreachable)

@@ -66,10 +66,17 @@ CANCELED = {
     "data": {"id": TIMER_ID, "status": "canceled"},
 }
 
+LISTED = {
+    **SUMMARY,
+    "callback_target": CALLBACK["url"],
+    "due_at": SUMMARY["execute_at"],
+    "last_error": None,
+}
+
 LIST = {
     "code": 0,
     "message": "success",
-    "data": {"timers": [SUMMARY], "total": 1, "limit": 50, "offset": 0},
+    "data": {"timers": [LISTED], "total": 1, "limit": 50, "offset": 0},
 }
 
 DETAIL = {

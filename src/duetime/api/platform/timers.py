@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
 from duetime.api.http.values import changed_due_of, metadata_of, retry_policy_of
-from duetime.api.platform.answers import changed_timer_of, detail_of, summary_of
+from duetime.api.platform.answers import changed_timer_of, detail_of, listed_timer_of, summary_of
 from duetime.api.platform.envelope import Code, answer
 from duetime.api.platform.query import parse_query
 from duetime.api.platform.requests import callback_of, decode_create, decode_update, new_timer_of
@@ -48,7 +48,7 @@ class PlatformTimers:
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         query = parse_query(scope["query_string"])
         page = await self._service.page(query)
-        timers = [summary_of(timer) for timer in page.timers]
+        timers = [listed_timer_of(timer) for timer in page.timers]
         data = TimerList(
             timers,
             page.total,

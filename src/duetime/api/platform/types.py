@@ -167,6 +167,26 @@ class TimerSummary(Struct, frozen=True, gc=False):
     executed_at: InstantText | None
 
 
+class ListedTimer(Struct, frozen=True, gc=False):
+    """A timer in a list."""
+
+    id: str
+    created_at: InstantText
+    execute_at: InstantText
+    callback_type: CallbackType
+    callback_target: Annotated[
+        str | None,
+        Meta(
+            description="The URL of an HTTP callback, or the subject of a NATS callback.",
+            examples=["https://api.example.com/webhook"],
+        ),
+    ]
+    status: StatusText
+    due_at: InstantText
+    executed_at: InstantText | None
+    last_error: str | None
+
+
 class ChangedTimer(Struct, frozen=True):
     """A timer in short, after a change."""
 
@@ -187,7 +207,7 @@ class CanceledTimer(Struct, frozen=True):
 class TimerList(Struct, frozen=True):
     """A page of timers."""
 
-    timers: list[TimerSummary]
+    timers: list[ListedTimer]
     total: int
     limit: int
     offset: int

@@ -203,7 +203,9 @@ class TestList:
     async def test_pages_sorts_and_filters(self, api: ApiBench) -> None:
         created = []
         for second in (30, 20, 40):
-            created.append((await api.create(execute_at=f"2030-01-01T00:00:{second}Z")).data)
+            timer = (await api.create(execute_at=f"2030-01-01T00:00:{second}Z")).data
+            shown = {"callback_target": "https://example.com/due", "last_error": None}
+            created.append({**timer, **shown, "due_at": timer["execute_at"]})
             api.clock.advance(0.001)
         first, second_, third = created
         reply = await api.request("GET", "/timers")
