@@ -12,8 +12,8 @@ import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.harness.child import Child, answer_parent
+from duetime.listener import bind
 from duetime.logs import configure_logs
-from duetime.server.listener import bind
 from duetime.server.server import serve_until
 from duetime.settings.values import LogFormat
 

@@ -1,1 +1,1 @@
-"""The HTTP server: listener, protocol, workers and their supervisor."""
+"""The HTTP server: protocol, workers and their supervisor."""

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 from duetime import __version__
 from duetime.clock import SystemClock
 from duetime.descriptors import descriptor_budget
+from duetime.listener import take_connections, url_of
 from duetime.server.connection_limits import ConnectionLimits, Door, GuardedProtocol
-from duetime.server.listener import take_connections, url_of
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75

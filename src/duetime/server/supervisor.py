@@ -10,8 +10,8 @@ import structlog
 
 from duetime import __version__
 from duetime.clock import SystemClock
+from duetime.listener import AddressUnavailable, bind, reserve, url_of
 from duetime.ports.clock import Clock
-from duetime.server.listener import AddressUnavailable, bind, reserve, url_of
 from duetime.server.worker_process import UnstartedWorker, Worker, WorkerProcess
 from duetime.server.worker_slot import Launch, WorkerFailed, WorkerSlot
 from duetime.settings import Settings

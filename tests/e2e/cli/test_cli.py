@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from duetime.cli.output.dev_welcome import DevAddresses, curl_command
-from duetime.server.listener import bind_next_free
+from duetime.listener import bind_next_free
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.command import Cli, Command, run_command, run_shell
 from tests.real_server.server_process import API_KEY, ServerProcess

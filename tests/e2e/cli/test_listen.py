@@ -21,7 +21,7 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
 from duetime.domain.callback import CallbackProtocol, HttpCallback
 from duetime.domain.outcome import Completed
-from duetime.server.listener import (
+from duetime.listener import (
     AddressUnavailable,
     bind,
     bind_next_free,
@@ -140,7 +140,9 @@ async def test_the_command_prints_callbacks_as_they_arrive(tmp_path: Path) -> No
         url = greeting.split()[2]
         async with httpx.AsyncClient(trust_env=False) as client:
             await client.post(f"{url}/hook", json={"n": 1}, headers={"Timer-Attempt": "3"})
-        assert "POST /hook  -  attempt 3  -  " in await command.line()
+        line = await command.line()
+        assert "POST /hook  -  attempt 3  retry  " in line
+        assert line.endswith('  → 200 {"ok":true}')
         assert await command.end(signal.SIGINT) == 0
         assert command.errors == ""
 
@@ -154,4 +156,5 @@ async def test_the_command_prints_json_and_answers_with_the_given_status(tmp_pat
         assert answer.status_code == 503
         shown = json.loads(await command.line())
         assert (shown["target"], shown["payload"]) == ("/hook", {"n": 1})
+        assert shown["answer"] == {"status": 503, "body": None}
         assert await command.end(signal.SIGTERM) == 0

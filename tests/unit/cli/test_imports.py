@@ -17,6 +17,9 @@ SERVER_SIDE = (
 # `duetime bus` talks to a broker, with the code of the bus and the settings of the server.
 NEEDED_BY_BUS = {"duetime.bus", "duetime.nats", "duetime.service", "duetime.settings"}
 
+# `duetime listen` is an HTTP server of its own, and reads callbacks as delivery writes them.
+NEEDED_BY_LISTEN = {"duetime.delivery", "httptools", "uvloop"}
+
 
 def imported_by(*names: str) -> set[str]:
     """The modules in a fresh process that runs the commands' `--help` as `duetime` would."""
@@ -47,6 +50,12 @@ def test_the_bus_command_imports_nothing_of_the_server_beyond_the_bus() -> None:
     imported = imported_by("bus")
     assert "duetime.bus.messages" in imported
     assert imported.isdisjoint(set(SERVER_SIDE) - NEEDED_BY_BUS)
+
+
+def test_listen_imports_nothing_of_the_service() -> None:
+    imported = imported_by("listen")
+    assert "duetime.listener" in imported
+    assert imported.isdisjoint(set(SERVER_SIDE) - NEEDED_BY_LISTEN)
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate", "bus"])

@@ -1,6 +1,7 @@
 """A received callback, and its output as one line, for people or for programs."""
 
 from functools import cached_property
+from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -35,6 +36,8 @@ class ReceivedCallback:
         self.target = ""
         self.headers: dict[str, str] = {}
         self.body = b""
+        self.answer_status: int = HTTPStatus.OK
+        self.answer_body = b""
 
     @property
     def webhook_id(self) -> str | None:
@@ -42,7 +45,17 @@ class ReceivedCallback:
 
     @property
     def attempt(self) -> str | None:
-        return self.headers.get("timer-attempt")
+        """The header of both APIs' callbacks, else the number in the body; a request made by hand
+        may lack both."""
+        attempt = self.headers.get("timer-attempt")
+        if attempt is None and self.request is not None:
+            return str(self.request.attempt)
+        return attempt
+
+    @property
+    def is_retry(self) -> bool:
+        attempt = self.attempt or ""
+        return attempt.isascii() and attempt.isdigit() and attempt.lstrip("0") not in ("", "1")
 
     @cached_property
     def request(self) -> CallbackRequest | None:
@@ -92,14 +105,15 @@ class ReceivedCallback:
 
     @property
     def lateness_ms(self) -> float | None:
-        if self.due_at is None:
+        """None for a retry too: the callback does not say when that was due."""
+        if self.due_at is None or self.is_retry:
             return None
         return (self.arrived_at - self.due_at) / MICROSECONDS_PER_MS
 
 
 def readable_line(callback: ReceivedCallback) -> Text:
     """Time of arrival, request, timer (or delivery id if the callback does not name the timer),
-    attempt, lateness and payload."""
+    attempt, lateness, payload and answer."""
     late_ms = callback.lateness_ms
     on_time = late_ms is not None and 0 <= late_ms < _ON_TIME_MS
     arrival = datetime_of(callback.arrived_at).strftime("%H:%M:%S.%f")[:-3] + "Z"
@@ -110,11 +124,15 @@ def readable_line(callback: ReceivedCallback) -> Text:
         "  ",
         (_name(callback), "cyan"),
         "  ",
-        f"attempt {printable(_attempt(callback) or '-', 8)}",
+        f"attempt {printable(callback.attempt or '-', 8)}",
         "  ",
-        (lateness(late_ms), "green" if on_time else "yellow"),
+        ("retry", "yellow")
+        if callback.is_retry
+        else (lateness(late_ms), "green" if on_time else "yellow"),
         "  ",
         printable(_payload_text(callback), _MAX_PAYLOAD),
+        "  ",
+        ("→ " + _answer_text(callback), "green" if 200 <= callback.answer_status < 300 else "red"),
     )
 
 
@@ -128,10 +146,14 @@ def json_line(callback: ReceivedCallback) -> str:
             "webhook_id": callback.webhook_id,
             "namespace": None if request is None else request.namespace,
             "id": None if request is None else request.id,
-            "attempt": _attempt(callback),
+            "attempt": callback.attempt,
             "lateness_ms": callback.lateness_ms,
             "headers": callback.headers,
             "payload": callback.payload,
+            "answer": {
+                "status": callback.answer_status,
+                "body": callback.answer_body.decode("utf-8", "replace") or None,
+            },
         }
     ).decode()
 
@@ -141,14 +163,6 @@ def _name(callback: ReceivedCallback) -> str:
     if request is None:
         return _short_id(callback.webhook_id)
     return printable(f"{request.namespace}/{request.id}", _MAX_NAME)
-
-
-def _attempt(callback: ReceivedCallback) -> str | None:
-    """The header of both APIs' callbacks, else the number in the body; a request made by hand may
-    lack both."""
-    if callback.attempt is None and callback.request is not None:
-        return str(callback.request.attempt)
-    return callback.attempt
 
 
 def _short_id(webhook_id: str | None) -> str:
@@ -163,3 +177,8 @@ def _payload_text(callback: ReceivedCallback) -> str:
     if not text:
         return "(no payload)"
     return text[: 4 * _MAX_PAYLOAD].decode("utf-8", "replace")
+
+
+def _answer_text(callback: ReceivedCallback) -> str:
+    body = callback.answer_body.decode("utf-8", "replace")
+    return f"{callback.answer_status} {printable(body, _MAX_PAYLOAD)}".rstrip()

@@ -16,6 +16,7 @@ def received(target: str = "/", body: bytes = b"", **headers: str) -> ReceivedCa
     callback.method = "POST"
     callback.target = target
     callback.body = body
+    callback.answer_body = b'{"ok":true}'
     callback.headers = {name.replace("_", "-"): value for name, value in headers.items()}
     return callback
 
@@ -59,19 +60,20 @@ def test_a_callback_is_shown_on_one_short_line() -> None:
         f"/hook?due={DUE}",
         b'{"text": "' + b"x" * 500 + b'\n"}',
         webhook_id="01980000-0000-7000-8000-00000000abcd",
-        timer_attempt="2",
+        timer_attempt="1",
     )
     line = readable_line(callback).plain
     assert line.startswith(
-        f"00:00:00.001Z  POST /hook?due={DUE}  …0000abcd  attempt 2  1.2 ms late  "
+        f"00:00:00.001Z  POST /hook?due={DUE}  …0000abcd  attempt 1  1.2 ms late  "
     )
+    assert line.endswith('  → 200 {"ok":true}')
     assert len(line) < 220
     assert line.isprintable()
 
 
-def timer_callback(payload: str) -> bytes:
+def timer_callback(payload: str, attempt: int = 1) -> bytes:
     return (
-        f'{{"namespace":"orders","id":"order-42","executeAt":"{DUE}","attempt":2,'
+        f'{{"namespace":"orders","id":"order-42","executeAt":"{DUE}","attempt":{attempt},'
         f'"payload":{payload}}}'
     ).encode()
 
@@ -80,10 +82,24 @@ def timer_callback(payload: str) -> bytes:
     ("payload", "shown"), [('{"a": 1}', '{"a": 1}'), ("null", "(no payload)"), ('"x"', '"x"')]
 )
 def test_a_callback_that_names_its_timer_is_shown_with_that_name(payload: str, shown: str) -> None:
-    callback = received("/hook", timer_callback(payload), webhook_id="w1", timer_attempt="2")
+    callback = received("/hook", timer_callback(payload), webhook_id="w1", timer_attempt="1")
     assert readable_line(callback).plain == (
-        f"00:00:00.001Z  POST /hook  orders/order-42  attempt 2  1.2 ms late  {shown}"
+        f"00:00:00.001Z  POST /hook  orders/order-42  attempt 1  1.2 ms late  {shown}"
+        '  → 200 {"ok":true}'
     )
+
+
+@pytest.mark.parametrize("headers", [{"timer_attempt": "2"}, {}])
+def test_a_planned_retry_is_not_called_late(headers: dict[str, str]) -> None:
+    callback = received("/hook", timer_callback("1", attempt=2), **headers)
+    callback.answer_status, callback.answer_body = 503, b""
+    assert callback.lateness_ms is None
+    assert readable_line(callback).plain == (
+        "00:00:00.001Z  POST /hook  orders/order-42  attempt 2  retry  1  → 503"
+    )
+    line = json.loads(json_line(callback))
+    assert (line["attempt"], line["lateness_ms"]) == ("2", None)
+    assert line["answer"] == {"status": 503, "body": None}
 
 
 def test_the_json_line_of_a_v1_callback_has_only_its_payload() -> None:
@@ -92,7 +108,7 @@ def test_the_json_line_of_a_v1_callback_has_only_its_payload() -> None:
     assert found == {
         "namespace": "orders",
         "id": "order-42",
-        "attempt": "2",
+        "attempt": "1",
         "lateness_ms": 1.2,
         "payload": {"a": [1]},
     }
@@ -126,4 +142,5 @@ def test_a_json_line_has_every_field() -> None:
         "lateness_ms": None,
         "headers": {"webhook-id": "w1", "timer-attempt": "1"},
         "payload": {"a": 1},
+        "answer": {"status": 200, "body": '{"ok":true}'},
     }

@@ -23,7 +23,7 @@ from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
 from duetime.dotenv_file import read_dotenv
 from duetime.event_loop import run, stop_signal
-from duetime.server.listener import bind_next_free, url_of
+from duetime.listener import bind_next_free, url_of
 from duetime.settings import Settings, load_settings
 
 DEMO_PATH = "/demo"

@@ -11,7 +11,7 @@ from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.server.listener import AddressUnavailable, bind, take_connections, url_of
+from duetime.listener import AddressUnavailable, bind, take_connections, url_of
 
 
 def listen(
@@ -26,13 +26,13 @@ def listen(
         bool, typer.Option("--json", help="Print each callback as one JSON line.")
     ] = False,
 ) -> None:
-    """Receive callbacks, and print each one with its lateness.
+    """Receive callbacks, and print each one with its lateness and the answer it got.
 
     The body of a 200 is `{"ok": true}`, which completes timers of both APIs.
 
     Lateness is measured from `?due=<instant>` in the URL, from the `executeAt` of a v1 callback, or
     from a field `due` or `execute_at` in the payload. `duetime create` without a payload sends
-    `execute_at`.
+    `execute_at`. A retry has none, because its callback does not say when it was due.
 
     Examples:
 

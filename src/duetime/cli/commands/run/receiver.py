@@ -29,7 +29,9 @@ class Receiver:
     def __init__(self, clock: Clock, on_callback: OnCallback, status: int = 200) -> None:
         self.clock = clock
         self.on_callback = on_callback
-        self.answer = _answer(status, b'{"ok":true}' if status == 200 else b"")
+        self.answer_status = status
+        self.answer_body = b'{"ok":true}' if status == HTTPStatus.OK else b""
+        self.answer = _answer(status, self.answer_body)
         self.connections: set[asyncio.Transport] = set()
         self._server: asyncio.Server | None = None
 
@@ -109,6 +111,8 @@ class _Connection(asyncio.Protocol):
         callback.method = self._parser.get_method().decode("latin-1")
         callback.target = self._target.decode("latin-1")
         callback.body = b"".join(self._body)
+        callback.answer_status = self._receiver.answer_status
+        callback.answer_body = self._receiver.answer_body
         self._receiver.on_callback(callback)
         self._transport.write(self._receiver.answer)
         if not self._parser.should_keep_alive():

@@ -11,7 +11,7 @@ from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.server.listener import AddressUnavailable, bind, is_loopback
+from duetime.listener import AddressUnavailable, bind, is_loopback
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings
 from duetime.settings.reference import PLACEHOLDER_API_KEY
