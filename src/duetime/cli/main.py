@@ -1,7 +1,8 @@
 """The `duetime` command and its list of subcommands."""
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, NamedTuple
@@ -50,6 +51,10 @@ COMMANDS = {
 }
 
 
+_COMPLETION_VARIABLE = "_DUETIME_COMPLETE"
+"""Set by the shell while a command line is being completed."""
+
+
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The `duetime` command with the named subcommands. No other module is imported: a client
     command starts without the code of the server."""
@@ -58,7 +63,6 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
         help="Durable timers: register a callback for an instant, and Duetime makes it.",
         epilog="Start with: duetime dev",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -95,6 +99,15 @@ def main() -> None:
         # A terminal that cannot show a character gets a question mark, not a traceback.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    name = _named_command(sys.argv, os.environ)
     app = command_line([name]) if name in COMMANDS else command_line()
     app(prog_name="duetime")
+
+
+def _named_command(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The first argument, also of a command line that is being completed beyond that argument."""
+    if _COMPLETION_VARIABLE in environ:
+        line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS") or ""
+        words = f"{line}|".split()
+        return words[1] if len(words) > 2 else ""
+    return arguments[1] if len(arguments) > 1 else ""

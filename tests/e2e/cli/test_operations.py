@@ -71,6 +71,11 @@ async def test_a_store_is_migrated_once(tmp_path: Path, store: Settings) -> None
     missing = finished.output.splitlines()
     assert missing == [f"missing migration {n}" for n in range(1, len(missing) + 1)]
     assert finished.errors == "there is no schema yet: run `duetime migrate`\n"
+    finished = await run_command("migrate", "--check", "--json", directory=tmp_path, **store)
+    assert finished.status == 1
+    checked = json.loads(finished.output)
+    assert (checked["version"], checked["newest"]) == (0, len(missing))
+    assert (checked["applied"], len(checked["missing"])) == ([], len(missing))
     assert not list(tmp_path.iterdir()), "a check changes nothing"
     finished = await run_command("audit", directory=tmp_path, **store)
     assert finished.status == 3

@@ -1,5 +1,6 @@
 """The command line without a server: help, usage and errors."""
 
+import json
 import socket
 import ssl
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_duetime_without_arguments_lists_the_commands() -> None:
     text = invoke().output
     for command in COMMANDS:
         assert f" {command} " in text
-    assert "completion" not in text
+    assert "--install-completion" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -212,6 +213,13 @@ def test_timers_in_memory_cannot_be_audited(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("DATABASE_URL", "memory:")
     assert refused("audit") == (2, "timers are kept in memory: only the server itself can see them")
     assert invoke("migrate").stdout == "timers are kept in memory: there is no schema\n"
+    assert json.loads(invoke("migrate", "--json").stdout) == {
+        "store": "memory",
+        "version": 0,
+        "newest": 0,
+        "applied": [],
+        "missing": [],
+    }
 
 
 @pytest.mark.parametrize("command", ["audit", "migrate", "cluster"])
