@@ -126,7 +126,7 @@ async def test_a_cursor_continues_the_list_of_a_namespace(cli: Cli) -> None:
     await cli.data("import", "-", "--namespace", "paged", stdin="\n".join(lines))
     page = await cli.data("list", "--namespace", "paged", "--limit", "3")
     note = (await cli("list", "--namespace", "paged", "--limit", "3")).output.splitlines()[-1]
-    assert note == f"3 timers; more with --cursor {page['nextCursor']}"
+    assert note == f"3 timers of namespace 'paged'; more with --cursor {page['nextCursor']}"
     rest = await cli.data("list", "--namespace", "paged", "--cursor", str(page["nextCursor"]))
     timers = rest["timers"]
     assert isinstance(timers, list)

@@ -1,5 +1,6 @@
 """The report of an audit, for people and for programs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -7,7 +8,7 @@ from rich.text import Text
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
 from duetime.domain.keys import TimerKey
-from duetime.ports.inspection import AuditReport
+from duetime.ports.inspection import AuditFinding, AuditReport
 
 
 @dataclass(slots=True)
@@ -59,22 +60,33 @@ def print_audit(report: AuditReport, check: AcceptedCheck | None) -> None:
                     Text(f"{words}: {printable(_name(key))}", style="red"), soft_wrap=True
                 )
     if report.findings:
-        console().print()
-        print_table(
-            ["problem", "timers", "for example"],
-            [
-                [
-                    Text(printable(finding.problem), style="red"),
-                    Text(str(finding.count)),
-                    Text(printable(", ".join(finding.examples)) or "-"),
-                ]
-                for finding in report.findings
-            ],
-        )
+        _print_findings(report.findings)
     elif check is None or check.is_clean:
         console().print(
             Text("Every timer that was accepted is in exactly one state.", style="green")
         )
+
+
+def _print_findings(findings: Sequence[AuditFinding]) -> None:
+    """One below the other on a terminal, because problems are sentences; else a table."""
+    headings = ("problem", "timers", "for example")
+    rows = [
+        (
+            Text(printable(finding.problem), style="red"),
+            Text(str(finding.count)),
+            Text(printable(", ".join(finding.examples)) or "-"),
+        )
+        for finding in findings
+    ]
+    output = console()
+    output.print()
+    if not output.is_terminal:
+        print_table(headings, rows)
+        return
+    for number, row in enumerate(rows):
+        if number:
+            output.print()
+        print_fields(list(zip(headings, row, strict=True)))
 
 
 def _name(key: TimerKey) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from duetime.cli.output.layout import Row, print_table
+from duetime.cli.output.columns import Column, Cut, Row
+from duetime.cli.output.layout import Headings, print_table
 from duetime.cli.output.wording import span
 from duetime.cli.terminal import console, printable
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
@@ -19,17 +20,29 @@ MAX_RANGES = 40
 _WORRYING_LAG_MS = 1_000.0
 
 _MEMBER_HEADINGS = (
-    *("node", "beat", "shards", "in flight", "lateness p99", "clock offset"),
-    *("version", "host", "pid", "url"),
+    Column("node", Cut.APART, least=8, enough=16),
+    "beat",
+    "shards",
+    Column("in flight", extra=1),
+    "lateness p99",
+    "clock offset",
+    Column("version", extra=3),
+    Column("host", Cut.MIDDLE, least=12, enough=12, extra=2),
+    Column("pid", extra=4),
+    Column("url", Cut.MIDDLE, least=14, enough=16),
 )
-_SHARD_HEADINGS = ("owner", "shards", "epoch", "lag", "numbers")
+_SHARD_HEADINGS = (
+    Column("owner", Cut.APART, least=8, enough=16),
+    *("shards", "epoch", "lag"),
+    Column("numbers", Cut.WRAP, least=20, enough=20),
+)
 
 BeatText = Callable[[Member], Text]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTable:
-    headings: Sequence[str]
+    headings: Headings
     rows: Sequence[Row]
 
 

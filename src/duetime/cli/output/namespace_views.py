@@ -7,14 +7,21 @@ from msgspec.structs import asdict
 from rich.text import Text
 
 from duetime.cli.client.answers import Namespace, RetryPolicy
+from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
+
+_COLUMNS = (
+    Column("name", Cut.APART, least=12, enough=24),
+    *("shards", Column("retention", extra=1), "concurrency", Column("payload limit", extra=2)),
+    Column("retries", Cut.WRAP, least=20, enough=24),
+)
 
 
 def print_namespaces(namespaces: Sequence[Namespace]) -> None:
     rows = [_fields(each) for each in namespaces]
     if rows:
-        print_table(list(rows[0]), [list(fields.values()) for fields in rows])
+        print_table(_COLUMNS, [list(fields.values()) for fields in rows])
 
 
 def print_namespace(headline: str, namespace: Namespace) -> None:

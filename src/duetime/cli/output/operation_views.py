@@ -8,11 +8,21 @@ from rich.console import Console
 from rich.text import Text
 
 from duetime.cli.client.answers import Operation
+from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.wording import counted
+from duetime.cli.output.wording import counted, relative_text
 from duetime.cli.terminal import printable
+from duetime.clock import SystemClock
 
 _COLOURS = {"running": "yellow", "completed": "green", "aborted": "red", "failed": "red"}
+
+_COLUMNS = (
+    # `show` and `abort` need the whole id.
+    Column("id", Cut.APART, least=13, enough=36),
+    "action",
+    Column("namespace", Cut.MIDDLE, least=9, enough=12),
+    *("status", "changed", Column("started", extra=1), Column("created_at", extra=2)),
+)
 
 Show = Callable[[Operation], None]
 
@@ -21,9 +31,9 @@ def print_operations(operations: Sequence[Operation]) -> None:
     if not operations:
         print("no operations in the last seven days")
         return
-    headings = ["id", "action", "namespace", "status", "changed", "started"]
+    now = SystemClock().now()
     print_table(
-        headings,
+        _COLUMNS,
         [
             [
                 Text(printable(each.id)),
@@ -31,7 +41,8 @@ def print_operations(operations: Sequence[Operation]) -> None:
                 Text(printable(each.namespace)),
                 _status(each),
                 Text(f"{each.changed:,}"),
-                Text(each.created_at),
+                Text(relative_text(each.created_at, now)),
+                Text(printable(each.created_at)),
             ]
             for each in operations
         ],

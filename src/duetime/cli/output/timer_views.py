@@ -1,14 +1,15 @@
 """Timers and health as tables and fields for a person."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import cast
 
 import msgspec
 from rich.text import Text
 
 from duetime.cli.client.field_names import TimerData, in_platform_names
+from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.wording import counted, lateness, relative, span
+from duetime.cli.output.wording import lateness, relative_text, span
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
@@ -20,7 +21,13 @@ _STATUS_STYLES = {
     "failed": "red",
     "canceled": "dim",
 }
-_ATTEMPT_HEADINGS = ("attempt", "due", "lateness", "duration", "outcome")
+_ATTEMPT_COLUMNS = (
+    "attempt",
+    # Without the fraction of a second, which the lateness shows better.
+    Column("due", Cut.END, least=20, enough=20, extra=1),
+    *("lateness", "duration"),
+    Column("outcome", Cut.WRAP, least=20, enough=24),
+)
 
 
 def print_json(data: object) -> None:
@@ -47,7 +54,7 @@ def print_timer(headline: str, data: object) -> None:
     attempts = cast(list[TimerData], timer.get("attempts") or [])
     if attempts:
         console().print()
-        print_table(_ATTEMPT_HEADINGS, [_attempt_row(attempt) for attempt in attempts])
+        print_table(_ATTEMPT_COLUMNS, [_attempt_row(attempt) for attempt in attempts])
         _print_last_answer(attempts[-1])
 
 
@@ -62,43 +69,6 @@ def print_health(headline: str, url: str, data: object) -> None:
             fields += _fields(name, value, now)
     console().print(headline)
     print_fields(fields)
-
-
-def print_timers(timers: Sequence[TimerData], total: object, offset: object) -> None:
-    """A page of a list with a known total."""
-    _print_rows(timers, ("type", "callback_type"))
-    first = int(str(offset)) + 1
-    shown = f"{first} to {first + len(timers) - 1} of " if timers else "0 of "
-    _print_note(f"{shown}{total} timers")
-
-
-def print_v1_timers(timers: Sequence[TimerData], next_cursor: object) -> None:
-    """A page of a list that continues at a cursor."""
-    _print_rows([in_platform_names(timer) for timer in timers], ("last_error", "last_error"))
-    more = "" if next_cursor is None else f"; more with --cursor {printable(str(next_cursor))}"
-    _print_note(counted(len(timers), "timer") + more)
-
-
-def _print_rows(timers: Sequence[TimerData], last: tuple[str, str]) -> None:
-    """A table of timers; `last` is the heading and the field of the last column."""
-    heading, field = last
-    now = SystemClock().now()
-    rows = [
-        [
-            _plain(timer.get("id")),
-            _status(timer.get("status")),
-            _relative(timer.get("execute_at"), now),
-            _plain(timer.get("execute_at")),
-            _plain(timer.get(field)),
-        ]
-        for timer in timers
-    ]
-    if rows:
-        print_table(["id", "status", "due", "execute_at", heading], rows)
-
-
-def _print_note(text: str) -> None:
-    console().print(Text(text, style="dim"), soft_wrap=True)
 
 
 def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]]:
@@ -121,9 +91,9 @@ def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]
         if not value:
             yield name, Text("none")
     elif name == "status":
-        yield name, _status(value)
+        yield name, status_text(value)
     elif name.endswith("_at") and isinstance(value, str):
-        yield name, Text.assemble(_plain(value), "  ", (_relative(value, now).plain, "dim"))
+        yield name, Text.assemble(_plain(value), "  ", (relative_text(value, now), "dim"))
     else:
         yield name, _plain(value)
 
@@ -188,15 +158,8 @@ def _fact(name: str, value: object) -> Text:
     return text
 
 
-def _status(value: object) -> Text:
+def status_text(value: object) -> Text:
     return Text(printable(str(value)), style=_STATUS_STYLES.get(str(value), ""))
-
-
-def _relative(value: object, now: Instant) -> Text:
-    try:
-        return Text(relative(parse_instant(str(value)), now))
-    except ValueError:
-        return Text("-")
 
 
 def _plain(value: object) -> Text:

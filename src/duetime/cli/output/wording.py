@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
 
 _UNITS = (("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000))
 
@@ -35,6 +35,14 @@ def relative(instant: Instant, now: Instant) -> str:
     if distance_ms < 1:
         return "now"
     return f"in {span(distance_ms)}" if instant > now else f"{span(distance_ms)} ago"
+
+
+def relative_text(text: object, now: Instant) -> str:
+    """As `relative`, for an instant in ISO 8601; "-" for anything else."""
+    try:
+        return relative(parse_instant(str(text)), now)
+    except ValueError:
+        return "-"
 
 
 def lateness(lateness_ms: float | None) -> str:

@@ -43,14 +43,18 @@ def tables_of(facts: ClusterFacts) -> ClusterTables:
     return cluster_tables(facts, NOW, skew_limit_ms=500)
 
 
+def headings(table: ClusterTable) -> list[str]:
+    return [each if isinstance(each, str) else each.heading for each in table.headings]
+
+
 def cells(table: ClusterTable) -> list[dict[str, str]]:
     return [
-        dict(zip(table.headings, (cell.plain for cell in row), strict=True)) for row in table.rows
+        dict(zip(headings(table), (cell.plain for cell in row), strict=True)) for row in table.rows
     ]
 
 
 def styles(table: ClusterTable, heading: str) -> list[str]:
-    column = list(table.headings).index(heading)
+    column = headings(table).index(heading)
     return [str(row[column].style) for row in table.rows]
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from duetime.api.platform.examples import DETAIL
 from duetime.cli.output import layout, timer_views
-from duetime.cli.output.timer_views import print_timer, print_timers
+from duetime.cli.output.timer_views import print_timer
 from duetime.domain.outcome import INTERRUPTED
 
 LONG_URL = "https://api.example.com/" + "segment/" * 20
@@ -122,17 +122,7 @@ def test_a_terminal_wraps_between_words_only(on_terminal: Show) -> None:
         "word",
         "end",
     }
-    # Below the fields is the table of attempts, whose columns never wrap.
-    fields = lines[: lines.index("")]
-    assert all(len(line) <= 60 for line in fields if LONG_URL not in line)
-
-
-def test_a_list_in_a_pipe_is_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_timers([timer()], total=1, offset=0)
-    head, row, foot = capsys.readouterr().out.splitlines()
-    assert head == "id\tstatus\tdue\texecute_at\ttype"
-    assert row.split("\t")[1::2] == ["completed", "2030-01-01T12:00:00Z"]
-    assert foot == "1 to 1 of 1 timers"
+    assert all(len(line) <= 60 for line in lines if LONG_URL not in line)
 
 
 def _attempts() -> list[dict[str, object]]:

@@ -9,13 +9,18 @@ from duetime.cli.client.answers import Endpoint, EndpointList
 from duetime.cli.client.platform import PlatformClient
 from duetime.cli.client.v1 import V1Client
 from duetime.cli.commands.options import ApiKeyOption, JsonOption, ServerOption
+from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_table
 from duetime.cli.output.timer_views import print_health, print_json
 from duetime.cli.terminal import ExitCode, console, printable
 
 _STYLES = {"closed": "green", "open": "bold red", "halfOpen": "yellow"}
 _STATES = {"closed": "closed", "open": "open", "halfOpen": "half open"}
-_HEADINGS = ["endpoint", "state", "under way", "waiting", "failures in a row", "last error"]
+_COLUMNS = (
+    Column("endpoint", Cut.APART, least=16, enough=28),
+    *("state", Column("under way", extra=2), "waiting", Column("failures in a row", extra=1)),
+    Column("last error", Cut.WRAP, least=20, enough=24),
+)
 
 
 def health(server: ServerOption = None, as_json: JsonOption = False) -> None:
@@ -49,7 +54,7 @@ def endpoints(
         return
     answer = client.read_as(EndpointList, data)
     if answer.endpoints:
-        print_table(_HEADINGS, _rows(answer.endpoints))
+        print_table(_COLUMNS, _rows(answer.endpoints))
     else:
         console().print("No endpoint is being called, and none failed recently.")
 

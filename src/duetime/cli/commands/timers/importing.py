@@ -14,6 +14,7 @@ from rich.text import Text
 from duetime.cli.client.answers import ImportSummary, LineError
 from duetime.cli.client.v1 import Query, V1Client
 from duetime.cli.commands.options import ApiKeyOption, JsonOption, QuietOption, ServerOption
+from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.output.progress import Progress, progress_on_stderr
 from duetime.cli.output.timer_views import print_json
@@ -26,8 +27,11 @@ STALL_SECONDS = 60.0
 """Time without any progress after which the server is given up."""
 
 SHOWN_ERRORS = 10
-SHOWN_ID_CHARACTERS = 40
-"""Length at which an id is cut, to leave room for the problem."""
+_ERROR_COLUMNS = (
+    "line",
+    Column("id", Cut.APART, least=12, enough=24),
+    Column("problem", Cut.WRAP, least=30, enough=40),
+)
 
 
 def import_timers(
@@ -141,7 +145,7 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
     shown = summary.errors[:SHOWN_ERRORS]
     if shown:
         print()
-        print_table(["line", "id", "problem"], list(map(_row, shown)))
+        print_table(_ERROR_COLUMNS, list(map(_row, shown)))
     refused = summary.conflicts + summary.invalid
     if refused > len(shown):
         listed = len(summary.errors)
@@ -150,5 +154,5 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
 
 
 def _row(error: LineError) -> list[Text]:
-    id = "" if error.id is UNSET else printable(error.id, SHOWN_ID_CHARACTERS)
+    id = "" if error.id is UNSET else printable(error.id)
     return [Text(str(error.line)), Text(id), Text(printable(error.message))]

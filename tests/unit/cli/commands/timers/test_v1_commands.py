@@ -139,9 +139,9 @@ def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
     server.answer("GET", "/api/v1/timers", {"timers": [timer()], "nextCursor": "abc="})
     result = invoke("list", "--namespace", "orders", "--status", "failed", "--cursor", "xyz=")
     heading, row, note = result.stdout.splitlines()
-    assert heading.split("\t") == ["id", "status", "due", "execute_at", "last_error"]
-    assert row.split("\t")[::4] == ["order-17", "HTTP 503"]
-    assert note == "1 timer; more with --cursor abc="
+    assert heading.split("\t") == ["id", "status", "due", "execute_at", "callback", "last_error"]
+    assert row.split("\t")[::5] == ["order-17", "HTTP 503"]
+    assert note == "1 failed timer of namespace 'orders'; more with --cursor abc="
     assert dict(server.requests[0].url.params) == {
         "namespace": "orders",
         "status": "failed",
@@ -153,7 +153,9 @@ def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
 
 def test_list_by_instant_needs_no_namespace(server: ScriptedServer) -> None:
     result = invoke("list", "--due-before", "2030-01-01T00:00:00Z", "--order", "desc")
-    assert result.stdout == "0 timers\n"
+    assert result.stdout == (
+        "0 timers of namespace 'default'; --all-namespaces lists the others too\n"
+    )
     assert dict(server.requests[0].url.params) == {
         "namespace": "default",
         "limit": "50",
@@ -169,7 +171,7 @@ def test_list_takes_the_limit_of_the_api_that_it_uses(server: ScriptedServer) ->
     too_many = str(MAX_PLATFORM_PAGE_TIMERS + 1)
     result = invoke("list", "--limit", too_many)
     assert result.exit_code == 2
-    assert result.stderr == "--limit: at most 200, or 1000 with --namespace\n"
+    assert result.stderr == ("--limit: at most 200, or 1000 with --namespace or --all-namespaces\n")
     assert [request.url.params["limit"] for request in server.requests] == ["1000"]
 
 

@@ -1,0 +1,136 @@
+"""`duetime list` against a scripted server: which namespaces it covers, and how it continues."""
+
+import json
+
+import httpx
+import pytest
+
+from duetime.api.platform.examples import LISTED
+from tests.unit.cli.scripted_server import ScriptedServer, invoke
+
+TIMERS = "/api/v1/timers"
+POLICY = {
+    "maxRetries": 3,
+    "maxRetryAttemptsDuration": "24h",
+    "initialInterval": "30s",
+    "backoffMultiplier": 2.0,
+    "maxInterval": "10m",
+}
+
+
+def platform_page(shown: int, total: int, offset: int = 0, **more: object) -> dict[str, object]:
+    data = {"timers": [LISTED] * shown, "total": total, "limit": 50, "offset": offset, **more}
+    return {"code": 0, "message": "success", "data": data}
+
+
+@pytest.mark.parametrize(
+    ("page", "last"),
+    [
+        (platform_page(1, 1), "1 timer of namespace 'default'"),
+        (platform_page(3, 3), "3 timers of namespace 'default'"),
+        (
+            platform_page(2, 1_234, 10),
+            "11 to 12 of 1,234 timers of namespace 'default'; more with --offset 12",
+        ),
+        (platform_page(1, 3, 2), "3 to 3 of 3 timers of namespace 'default'"),
+        (
+            platform_page(1, 9_000_000, total_is_estimated=True),
+            "1 to 1 of about 9,000,000 timers of namespace 'default'; more with --offset 1",
+        ),
+        (
+            platform_page(0, 0),
+            "0 timers of namespace 'default'; --all-namespaces lists the others too",
+        ),
+    ],
+)
+def test_the_last_line_says_which_namespace_is_covered(
+    server: ScriptedServer, page: dict[str, object], last: str
+) -> None:
+    server.answer("GET", "/timers", page)
+    assert invoke("list").stdout.splitlines()[-1] == last
+
+
+class TestAllNamespaces:
+    @pytest.fixture(autouse=True)
+    def _namespaces(self, server: ScriptedServer) -> None:
+        """Three namespaces with 3, 0 and 2 timers, in pages of the requested limit."""
+        unset = dict.fromkeys(("retention", "concurrency", "maxPayloadBytes"))
+        names = ("orders", "a/b", "default")
+        namespaces = [
+            {"name": name, "numShards": 16, "retryPolicy": POLICY, **unset} for name in names
+        ]
+        server.answer("GET", "/api/v1/namespaces", {"namespaces": namespaces})
+        ids = {"a/b": ["1", "2", "3"], "default": [], "orders": ["4", "5"]}
+
+        def page(request: httpx.Request) -> httpx.Response:
+            query = request.url.params
+            start = int(query.get("cursor", "0"))
+            end = start + int(query["limit"])
+            rest = ids[query["namespace"]]
+            timers = [
+                {"namespace": query["namespace"], "id": id, "callbackUrl": "http://x"}
+                for id in rest[start:end]
+            ]
+            cursor = str(end) if end < len(rest) else None
+            return httpx.Response(200, json={"timers": timers, "nextCursor": cursor})
+
+        server.react("GET", TIMERS, page)
+
+    def test_one_namespace_is_listed_after_the_other(self, server: ScriptedServer) -> None:
+        heading, *rows, last = invoke("list", "--all-namespaces").stdout.splitlines()
+        assert heading.split("\t")[:2] == ["namespace", "id"]
+        assert [tuple(row.split("\t")[:2]) for row in rows] == [
+            *(("a/b", id) for id in "123"),
+            *(("orders", id) for id in "45"),
+        ]
+        assert last == "5 timers of all 3 namespaces"
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
+    def test_pages_continue_with_a_cursor(self, server: ScriptedServer, limit: int) -> None:
+        ids: list[str] = []
+        cursor: str | None = None
+        for _ in range(10):
+            more = () if cursor is None else ("--cursor", cursor)
+            arguments = ("list", "--all-namespaces", "--limit", str(limit), *more)
+            document = json.loads(invoke(*arguments, "--json").stdout)
+            assert len(document["timers"]) <= limit
+            ids += [timer["id"] for timer in document["timers"]]
+            cursor = document["nextCursor"]
+            if cursor is None:
+                break
+            assert f"; more with --cursor {cursor}" in invoke(*arguments).stdout
+        assert ids == list("12345")
+
+    def test_filters_apply_to_every_namespace(self, server: ScriptedServer) -> None:
+        instant = "2030-01-01T00:00:00Z"
+        options = ("--status", "failed", "--due-before", instant, "--order", "desc")
+        result = invoke("list", "--all-namespaces", *options)
+        assert result.stdout.splitlines()[-1] == "5 failed timers of all 3 namespaces"
+        requests = server.of("GET", TIMERS)
+        assert [request.url.params["namespace"] for request in requests] == [
+            *("a/b", "default", "orders")
+        ]
+        for request in requests:
+            query = request.url.params
+            assert (query["status"], query["dueBefore"], query["order"]) == (
+                "failed",
+                instant,
+                "desc",
+            )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--namespace", "a"], "--namespace / --all-namespaces: give one of them, not both"),
+        (["--cursor", "abc="], "--cursor: is not from a page of --all-namespaces"),
+        (["--offset", "1"], "--offset / --sort: a namespace is listed by execute_at and"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    server: ScriptedServer, arguments: list[str], line: str
+) -> None:
+    result = invoke("list", "--all-namespaces", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(line)
+    assert not server.requests
