@@ -22,7 +22,7 @@ from duetime.api.platform.errors import (
 )
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
-from duetime.api.platform.probes import Probes
+from duetime.api.platform.probes import ALIVE, Probes
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
@@ -150,6 +150,13 @@ class App:
         if _is_v1(_path_of(target)):
             return self._v1.refusal(status, message)
         return refusal_answer(status, message)
+
+    def overload(self, target: bytes, message: str) -> Answer:
+        """The answer to a request on a connection that is one too many. A busy process is alive:
+        the probe must not have it restarted."""
+        if target.partition(b"?")[0] == b"/livez":
+            return ALIVE
+        return self.refusal(target, 503, message)
 
 
 def _is_v1(path: str) -> bool:

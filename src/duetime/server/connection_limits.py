@@ -171,7 +171,7 @@ class SurplusProtocol(asyncio.Protocol):
             return
         self.is_answered = True
         target = [*data.split(b" ", 2), b""][1]
-        answer = self._app.refusal(target, HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
+        answer = self._app.overload(target, _FULL)
         self._transport.write(answer_bytes(answer, (), keep_alive=False))
         self._transport.write_eof()
         self._timer.cancel()

@@ -56,6 +56,10 @@ class Refusing(Protocol):
         far as it is known."""
         ...
 
+    def overload(self, target: bytes, message: str) -> Answer:
+        """The answer to a request on a connection that is one too many."""
+        ...
+
 
 class BoundedHttpProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, bounded.

@@ -18,6 +18,8 @@ ASK_SECONDS = 1.0
 """Time for which an answer of the store holds. Probes need no key, so a flood of them must not
 become a flood of questions to the store."""
 
+ALIVE = answer(200, Code.SUCCESS, "alive", None)
+
 _log = structlog.get_logger()
 
 
@@ -42,7 +44,7 @@ class Probes:
         self._asked_at = 0.0
 
     async def alive(self, scope: Scope, receive: Receive) -> Answer:
-        return answer(200, Code.SUCCESS, "alive", None)
+        return ALIVE
 
     async def ready(self, scope: Scope, receive: Receive) -> Answer:
         problem = await self._problem()

@@ -70,7 +70,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     if status >= 500 and error.kind is not ErrorKind.STORAGE_FULL:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
     item = item_error(error)
-    headers = RETRY_LATER if status in (503, 507) else ()
+    headers = RETRY_LATER if status in (429, 503, 507) else ()
     return refusal(status, item.error, item.message, now, item.details, headers)
 
 

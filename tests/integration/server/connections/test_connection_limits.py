@@ -201,6 +201,9 @@ async def test_connections_in_use_leave_no_place_and_others_are_told_to_come_bac
             assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
             assert b"\r\nretry-after: " in answer
             assert code in answer
+        reader, writer = await clients.connect()
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: test\r\n\r\n")
+        assert (await received(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
         for streams in used:
             assert await ask(streams, b"0\r\n\r\n") == b"HTTP/1.1 200 OK"
 

@@ -85,9 +85,10 @@ ANSWERS = {
     },
     ("/api/v1/operations", "post"): {"200", "202", "400", "401", "413", "429", "500", "503", "507"},
     ("/api/v1/operations", "get"): {"200", "400", "401", "500", "503"},
-    ("/api/v1/operations/{operationId}", "get"): {"200", "401", "404", "500", "503"},
+    ("/api/v1/operations/{operationId}", "get"): {"200", "400", "401", "404", "500", "503"},
     ("/api/v1/operations/{operationId}", "delete"): {
         "200",
+        "400",
         "401",
         "404",
         "409",

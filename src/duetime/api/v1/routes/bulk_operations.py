@@ -91,6 +91,7 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
         parameters=(_ID,),
         responses=with_failures(
             ok("The operation.", OperationAnswer, {"Ended": examples.ENDED_OPERATION}),
+            failures.UNREADABLE_OPERATION,
             failures.NO_OPERATION,
         ),
     ),
@@ -109,6 +110,7 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
                 OperationAnswer,
                 {"Aborted": {**examples.OPERATION, "status": "aborted"}},
             ),
+            failures.UNREADABLE_OPERATION,
             failures.NO_OPERATION,
             failures.OPERATION_ENDED,
             failures.NO_ROOM,

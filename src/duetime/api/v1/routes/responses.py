@@ -113,6 +113,11 @@ TOO_LARGE = _failure(
 INVALID_BULK_FILTER = _invalid(
     _UNACCEPTABLE, "filter", "must have a condition; for all timers say all: true"
 )
+UNREADABLE_OPERATION = _invalid(
+    "The id cannot be read, or the request has a query.",
+    "operationId",
+    "must be UTF-8, percent-encoded",
+)
 NO_OPERATION = _failure(
     "404", "There is no such operation.", "OPERATION_NOT_FOUND", "operation not found"
 )
@@ -134,11 +139,14 @@ NOT_EMPTY = _failure(
     "namespace 'orders' has timers that are pending or executing (12): cancel them first, or "
     "delete it with force",
 )
-TOO_MANY_OPERATIONS = _failure(
-    "429",
-    "Too many operations are running.",
-    "TOO_MANY_OPERATIONS",
-    f"{MAX_RUNNING_OPERATIONS} operations are running: wait until one has ended, or abort one",
+TOO_MANY_OPERATIONS = replace(
+    _failure(
+        "429",
+        "Too many operations are running.",
+        "TOO_MANY_OPERATIONS",
+        f"{MAX_RUNNING_OPERATIONS} operations are running: wait until one has ended, or abort one",
+    ),
+    headers=RETRY_HEADER,
 )
 _INTERNAL = _failure("500", "An unexpected error.", "INTERNAL_ERROR", "internal error")
 _UNAVAILABLE = replace(

@@ -188,6 +188,7 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
         assert (await start(bench, action="cancel", all=True)).status == 202
     reply = await start(bench, action="cancel", all=True)
     assert error_of(reply)[:2] == (429, "TOO_MANY_OPERATIONS")
+    assert int(reply.headers["retry-after"]) > 0
 
 
 @pytest.mark.parametrize(
