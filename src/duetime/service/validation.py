@@ -158,9 +158,6 @@ def check_typeable(name: str) -> None:
     Tenants of the bus are not typed, and have any name."""
     if name.startswith("-"):
         raise InvalidInput("namespace", "must not start with a hyphen")
-    if name in (".", ".."):
-        # Clients remove such a segment from a path before they send it, even if it is encoded.
-        raise InvalidInput("namespace", "must not be '.' or '..': it cannot be part of a URL")
     for character in name:
         if not character.isprintable() or character in SHELL_CHARACTERS:
             shown = repr(character) if character.isprintable() else f"U+{ord(character):04X}"

@@ -155,14 +155,6 @@ async def test_put_refuses_other_shards_and_bad_options_and_changes_nothing() ->
     assert await store.namespaces() == [Namespace("a", 4, ONE_AT_A_TIME)]
 
 
-@pytest.mark.parametrize("name", [".", ".."])
-async def test_a_name_that_disappears_from_a_url_is_refused(name: str) -> None:
-    store = MemoryStore()
-    with pytest.raises(InvalidInput, match="cannot be part of a URL"):
-        await Namespaces(store).put(name, None, lambda options: options)
-    assert not await store.namespaces()
-
-
 async def test_put_changes_a_namespace_that_another_node_added_just_before() -> None:
     store = OvertakenStore(Namespace("a", 4, NamespaceOptions(retention_seconds=60)))
     both = Namespace("a", 4, NamespaceOptions(retention_seconds=60, concurrency=1))

@@ -251,8 +251,8 @@ _PROBES: tuple[Operation[Probes], ...] = (
         needs_key=False,
         tag=SERVICE,
         summary="Whether the process works",
-        description="Needs no key, and does not ask the store: a process whose store is away, or that "
-        "has too many connections, need not be restarted.",
+        description="Needs no key, and does not ask the store: a process whose store is away, or "
+        "that has too many connections, need not be restarted.",
         responses=(_success("200", "The process works.", ProbeEnvelope, examples.ALIVE),),
     ),
     Operation(
