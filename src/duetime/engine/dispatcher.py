@@ -101,6 +101,10 @@ class Dispatcher:
 
     def accept(self, claims: Sequence[Claim]) -> None:
         now = self._clock.now()
+        if self._stopping:
+            # Found only now, by a search for lost claims. Nobody would wait for their attempts.
+            self._hand_back_unsent(claims, now)
+            return
         due = []
         for claim in claims:
             if claim.due_at <= now:

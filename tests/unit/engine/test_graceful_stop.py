@@ -115,6 +115,29 @@ async def test_unsent_claims_are_sent_by_the_others_as_first_attempts() -> None:
 
 
 @on_virtual_time
+async def test_claims_that_turn_up_while_a_node_stops_are_left_to_the_others() -> None:
+    """The node would not wait for the end of an attempt that began then."""
+    bench = ClusterBench()
+    bench.destination.script(GOOD, Succeed(1.2))
+    bench.destination.script(SLOW, Succeed(2))
+    one, _ = await bench.start_spread("one", "two")
+    usual_id, lost_id = await bench.ids_of(one, 2)
+    await bench.create(usual_id, 0, through=one)
+    await bench.run(0.1)
+    one.store.loses.add("claim_due")
+    await bench.create(lost_id, 0, url=SLOW, through=one)
+    await bench.run(0.001)
+    assert not one.store.loses
+    one.store.heartbeat_answer_seconds = 0.05
+    await one.engine.stop(30)
+    assert one.engine.in_flight == 0
+    await bench.run(5)
+    assert bench.senders == {usual_id: ["one"], lost_id: ["two"]}
+    assert await bench.count(TimerStatus.COMPLETED) == 2
+    assert {attempt.claim.attempt for attempt in bench.destination.attempts} == {1}
+
+
+@on_virtual_time
 async def test_the_last_node_leaves_everything_free_and_the_next_goes_on() -> None:
     bench = ClusterBench()
     one, two = await bench.start_spread("one", "two")
