@@ -193,8 +193,9 @@ class Resolver:
         try:
             thread.start()
         except RuntimeError:
-            # The system allows no more threads.
-            self._finish(loop, lookup, LacksResource(LOOKUP_THREADS))
+            # The system allows no more threads. Not finished here, because that starts the next
+            # lookup: with many of them waiting, the calls would nest too deeply.
+            loop.call_soon(self._finish, loop, lookup, LacksResource(LOOKUP_THREADS))
 
     def _run(self, loop: asyncio.AbstractEventLoop, lookup: _Lookup) -> None:
         """In the thread of the lookup."""

@@ -19,6 +19,7 @@ from duetime.delivery.http_client import (
     Resolver,
 )
 from duetime.delivery.http_client.resolver import Standing
+from duetime.event_loop import next_turn
 from tests.integration.delivery.http_client.servers import OK, answer_each_with, post, serve
 from tests.polling import PATIENCE_SECONDS, poll
 
@@ -231,6 +232,27 @@ CONNECT_BY_NAME = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+async def test_the_end_of_threads_is_nobodys_failure_however_many_names_wait(
+    monkeypatch: pytest.MonkeyPatch, servers: NameServers
+) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    resolver = Resolver(servers.look_up, turn_seconds=PATIENCE_SECONDS)
+    first = [asyncio.create_task(resolve(resolver, f"silent{n}.test")) for n in range(24)]
+    await servers.wait_until_asked(24)
+    names = [f"host{number}.test" for number in range(1_000)]
+    waiting = [asyncio.create_task(resolve(resolver, name)) for name in names]
+    await next_turn()
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", refuse)
+        servers.release()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(result) for result in results} == {LacksResource}
+    assert await asyncio.gather(*first) == [[LOOPBACK]] * 24
+    assert await resolve(resolver, "host0.test") == [LOOPBACK]
+
+
 async def test_connecting_leaves_the_threads_of_the_loop_alone() -> None:
     # Databases and brokers resolve names in them. libuv starts all of them with the first lookup.
     async with serve(answer_each_with(OK)) as server:
