@@ -109,9 +109,9 @@ class BulkOperations:
             raise InvalidInput("namespace", f"{DEFAULT_NAMESPACE!r} cannot be deleted")
         await self._namespaces.named(name)
         async with self._deleting:
-            for operation in await self._running():
-                if operation.action is BulkAction.DELETE_NAMESPACE and operation.namespace == name:
-                    return operation
+            running = await self._deletion_of(name)
+            if running is not None:
+                return running
             await self._count_all(name, force=force)
             await self._namespaces.mark_deleting(name, deleting=True)
             try:
@@ -153,6 +153,8 @@ class BulkOperations:
         for _ in range(MAX_TRIES):
             operation = await self.get(operation_id)
             if operation.status is BulkStatus.ABORTED:
+                # The process may have ended before the namespace was open again.
+                await self._reopen(operation)
                 return operation
             if not operation.is_running:
                 raise OperationNotRunning(operation.status)
@@ -163,10 +165,23 @@ class BulkOperations:
                 updated_at=self._clock.now(),
             )
             if await self._operations.replace_operation(aborted):
-                if operation.action is BulkAction.DELETE_NAMESPACE:
-                    await self._namespaces.mark_deleting(operation.namespace, deleting=False)
+                await self._reopen(aborted)
                 return aborted
         raise StoreUnavailable("the operation changes too fast to be aborted: try again")
+
+    async def _reopen(self, aborted: BulkOperation) -> None:
+        """Accept timers of a namespace again whose deletion was aborted."""
+        if aborted.action is BulkAction.DELETE_NAMESPACE:
+            async with self._deleting:
+                if await self._deletion_of(aborted.namespace) is None:
+                    await self._namespaces.mark_deleting(aborted.namespace, deleting=False)
+
+    async def _deletion_of(self, name: str) -> BulkOperation | None:
+        """The running deletion of the namespace."""
+        for operation in await self._running():
+            if operation.action is BulkAction.DELETE_NAMESPACE and operation.namespace == name:
+                return operation
+        return None
 
     async def _start(self, new: NewOperation, matched: Matched) -> BulkOperation:
         if len(await self._running()) >= MAX_RUNNING_OPERATIONS:

@@ -74,8 +74,17 @@ class BulkRunner(BackgroundLoop):
             await self._forget_old()
             await self.wait(LOOK_SECONDS)
             return
-        progressed = [await self._advance_or_fail(operation) for operation in mine]
-        if not any(progressed):
+        progressed = False
+        unavailable: Unavailable | None = None
+        for operation in mine:
+            try:
+                progressed |= await self._advance_or_fail(operation)
+            except Unavailable as error:
+                # Others may go on: a disk that is nearly full refuses some changes only.
+                unavailable = error
+        if unavailable is not None and not progressed:
+            raise unavailable
+        if not progressed:
             await self.wait(WAITING_SECONDS)
 
     async def _advance_or_fail(self, operation: BulkOperation) -> bool:
@@ -180,7 +189,6 @@ class BulkRunner(BackgroundLoop):
         if not found[0].options.deleting:
             return await self._fail(operation, "the namespace takes timers again")
         if not operation.force and await self._has_pending(name):
-            await self._namespaces.mark_deleting(name, deleting=False)
             return await self._fail(operation, "timers were created while the deletion began")
         removed = await self._remove_pending(name)
         removed += await self._store.prune(
@@ -212,6 +220,8 @@ class BulkRunner(BackgroundLoop):
         return removed
 
     async def _fail(self, operation: BulkOperation, error: str) -> bool:
+        if operation.action is BulkAction.DELETE_NAMESPACE:
+            await self._namespaces.mark_deleting(operation.namespace, deleting=False)
         return await self._write(replace(operation, status=BulkStatus.FAILED, error=error))
 
     async def _write(self, operation: BulkOperation) -> bool:

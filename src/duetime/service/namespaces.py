@@ -200,7 +200,7 @@ class Namespaces:
         `REFRESH_SECONDS`."""
         async with self._reading:
             namespace = await self._reread(name)
-            if namespace is not None:
+            if namespace is not None and namespace.options.deleting is not deleting:
                 options = replace(namespace.options, deleting=deleting)
                 await self._store.change_namespace(name, options)
                 self._known.add(Namespace(name, namespace.num_shards, options))
@@ -229,8 +229,11 @@ class Namespaces:
             _check_shards(stored, configured.num_shards)
         except InvalidInput as error:
             return _line(configured, error)
-        if configured.options is not None and stored.options != configured.options:
-            await self._store.change_namespace(configured.name, configured.options)
+        if configured.options is not None:
+            # A deletion goes on after the restart.
+            options = replace(configured.options, deleting=stored.options.deleting)
+            if options != stored.options:
+                await self._store.change_namespace(configured.name, options)
         return None
 
     async def _read(self) -> None:

@@ -92,6 +92,16 @@ async def test_configured_options_win_and_absent_ones_keep_the_options_of_the_st
     assert list(namespaces) == [Namespace("a", 2, ONE_AT_A_TIME), Namespace("b", 2, two)]
 
 
+async def test_a_restart_does_not_open_a_namespace_that_is_being_deleted() -> None:
+    store = MemoryStore()
+    configured = [ConfiguredNamespace("a", 2, ONE_AT_A_TIME)]
+    await Namespaces(store).add_all(configured)
+    await Namespaces(store).mark_deleting("a", deleting=True)
+    namespaces = Namespaces(store)
+    await namespaces.add_all(configured)
+    assert list(namespaces) == [Namespace("a", 2, replace(ONE_AT_A_TIME, deleting=True))]
+
+
 async def test_another_number_of_shards_is_refused_and_the_existing_one_named() -> None:
     store = MemoryStore()
     await Namespaces(store).add_all(

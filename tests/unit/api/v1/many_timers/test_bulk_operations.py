@@ -1,12 +1,16 @@
 """Bulk operations: what they match and change, and what a repeated batch leaves alone."""
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
 from duetime.domain.bulk import BulkOperation, BulkStatus, TimerFilter
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import StorageFull, StoreUnavailable
+from duetime.domain.instants import Instant
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
 from duetime.domain.timer import Timer
+from duetime.domain.transitions import Redrive
 from duetime.service.bulk_operations import BATCH_SIZE
 from duetime.stores.memory import MemoryStore
 from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, run, start
@@ -302,6 +306,30 @@ async def test_an_operation_that_cannot_go_on_fails_and_the_others_end(
         "internal error; the log of the service has more",
     )
     assert (await finish(bench, other))["changed"] == 1
+
+
+class FullStore(MemoryStore):
+    """A store that has no room for redriven timers."""
+
+    async def redrive_if_failed(
+        self, redrives: Sequence[Redrive], now: Instant
+    ) -> list[Timer | None]:
+        raise StorageFull("the disk is nearly full")
+
+
+async def test_an_operation_that_has_to_wait_does_not_hold_up_another() -> None:
+    bench = await V1Bench(FullStore()).open()
+    await bench.create_v1("good")
+    await bench.create_v1("bad")
+    await bench.fail("bad")
+    cancel = await start(bench, action="cancel", all=True)
+    bench.clock.advance(1)
+    redrive = await start(bench, action="redrive", all=True)
+    await bench.bulk_runner.step()
+    assert (await operation(bench, cancel))["status"] == "completed"
+    with pytest.raises(StorageFull):
+        await bench.bulk_runner.step()
+    assert (await operation(bench, redrive))["status"] == "running"
 
 
 async def test_an_unknown_namespace_is_refused(bench: V1Bench) -> None:

@@ -1,6 +1,9 @@
 """The deletion of namespaces, which loses no timer unless it is forced to."""
 
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.ports.store import CreateRequest, OnExisting
+from duetime.stores.memory import MemoryStore
 from duetime.testing import make_timer
 from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, start
 from tests.unit.api.v1.v1_bench import V1Bench, create_body, error_of
@@ -72,6 +75,40 @@ async def test_a_namespace_is_deleted_once_its_timers_have_been_delivered(bench:
     assert aborted.json["status"] == "aborted"
     later = create_body("two", namespace="notifications", executeAt="2031-01-01T00:00:00Z")
     assert (await bench.post("", later)).status == 200
+
+
+class StubbornStore(MemoryStore):
+    """A store that takes no changes of options while it is away."""
+
+    is_away = False
+
+    async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
+        if self.is_away:
+            raise StoreUnavailable("away")
+        return await super().change_namespace(name, options)
+
+
+async def test_an_abort_that_is_repeated_opens_the_namespace_again() -> None:
+    store = StubbornStore()
+    bench = await V1Bench(store).open()
+    started = await bench.request("DELETE", f"{NAMESPACES}/notifications")
+    path = f"{OPERATIONS}/{started.json['id']}"
+    store.is_away = True
+    assert (await bench.request("DELETE", path)).status == 503
+    store.is_away = False
+    assert (await bench.request("DELETE", path)).json["status"] == "aborted"
+    assert (await bench.create_v1("one", namespace="notifications")).status == 200
+
+
+async def test_a_deletion_that_is_aborted_again_does_not_open_the_next_one(
+    bench: V1Bench,
+) -> None:
+    first = await bench.request("DELETE", f"{NAMESPACES}/notifications")
+    await bench.request("DELETE", f"{OPERATIONS}/{first.json['id']}")
+    second = await bench.request("DELETE", f"{NAMESPACES}/notifications")
+    await bench.request("DELETE", f"{OPERATIONS}/{first.json['id']}")
+    assert (await bench.create_v1("one", namespace="notifications")).status == 400
+    assert (await finish(bench, second))["status"] == "completed"
 
 
 async def test_the_default_namespace_stays(bench: V1Bench) -> None:
