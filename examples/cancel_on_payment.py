@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 def call(method: str, path: str, body: object = None) -> Any:
-    """Send a request; returns the `data` of the answer."""
+    """Send a request; returns the answer."""
     request = urllib.request.Request(
         DUETIME_URL + path,
         method=method,
@@ -41,7 +41,7 @@ def call(method: str, path: str, body: object = None) -> Any:
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)["data"]
+            return json.load(answer)
     except urllib.error.HTTPError as error:
         raise Refused(json.load(error)["message"]) from None
     except urllib.error.URLError as error:
@@ -56,38 +56,42 @@ class ExpiryReceiver(BaseHTTPRequestHandler):
     changed = threading.Condition()
 
     def do_POST(self) -> None:
-        order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["order"]
+        timer = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.changed:
-            self.expired.add(order)
+            self.expired.add(timer["payload"]["order"])
             self.changed.notify_all()
-        self.send_response(204)
+        answer = b'{"ok": true}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
+        self.wfile.write(answer)
 
     def log_message(self, format: str, *values: object) -> None:  # noqa: A002
         pass
 
 
 def place_order(order: str, seconds: float, receiver_url: str) -> str:
-    """Create the timer that expires the order; returns its id. It is safe to repeat the call if the
-    answer is lost: with the same idempotency key and the same duration it finds the same timer."""
+    """Create the timer that expires the order; returns its instant. It is safe to repeat the call
+    if the answer is lost: with the same id and the same duration it finds the same timer."""
     timer = call(
         "POST",
-        "/timers",
+        "/api/v1/timers",
         {
-            "execute_in": f"{round(seconds * 1000)}ms",
-            "callback": {"type": "http", "url": receiver_url, "payload": {"order": order}},
-            "retry_policy": {"max_retries": 10, "initial_interval": "1s"},
-            "idempotency_key": f"expire-{order}",
+            "id": f"{order}-expiry",
+            "executeIn": f"{round(seconds * 1000)}ms",
+            "callbackUrl": receiver_url,
+            "payload": {"order": order},
+            "retryPolicy": {"maxRetries": 10, "initialInterval": "1s"},
         },
     )
     print(f"{order}: placed, expires in {seconds:g} s", flush=True)
-    timer_id: str = timer["id"]
-    return timer_id
+    execute_at: str = timer["executeAt"]
+    return execute_at
 
 
-def pay(order: str, timer_id: str) -> None:
+def pay(order: str) -> None:
     try:
-        call("DELETE", f"/timers/{timer_id}")
+        call("POST", f"/api/v1/timers/default/{order}-expiry/cancel")
     except Refused as refusal:
         print(f"{order}: payment comes too late ({refusal})", flush=True)
     else:
@@ -106,15 +110,15 @@ def main() -> None:
     run = uuid.uuid4().hex[:6]
     paid, unpaid = f"order-{run}-a", f"order-{run}-b"
     try:
-        paid_timer = place_order(paid, options.seconds, receiver_url)
-        unpaid_timer = place_order(unpaid, options.seconds, receiver_url)
+        place_order(paid, options.seconds, receiver_url)
+        expires_at = place_order(unpaid, options.seconds, receiver_url)
         # An order that is placed once more, as after a lost answer, keeps its timer.
-        assert place_order(unpaid, options.seconds, receiver_url) == unpaid_timer
-        pay(paid, paid_timer)
+        assert place_order(unpaid, options.seconds, receiver_url) == expires_at
+        pay(paid)
         with ExpiryReceiver.changed:
             ExpiryReceiver.changed.wait_for(lambda: unpaid in ExpiryReceiver.expired)
         print(f"{unpaid}: expired", flush=True)
-        pay(unpaid, unpaid_timer)
+        pay(unpaid)
     except Refused as refusal:
         sys.exit(f"refused: {refusal}")
     if paid in ExpiryReceiver.expired:

@@ -14,9 +14,11 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+import uuid
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
 DEV_KEY = Path(".duetime-dev-key")
@@ -32,14 +34,17 @@ class Inbox:
         self._lock = threading.Lock()
         self.reminded = threading.Event()
 
-    def handle(self, webhook_id: str, attempt: str, payload: dict[str, str]) -> None:
+    def handle(self, webhook_id: str, timer: Any) -> None:
         with self._lock:
             if webhook_id in self._handled:
-                print(f"(attempt {attempt} of a firing that was handled before)")
+                print(f"(attempt {timer['attempt']} of a firing that was handled before)")
                 return
             self._handled.add(webhook_id)
-        late = datetime.now(UTC) - datetime.fromisoformat(payload["due"])
-        print(f"{payload['text']}  ({late / timedelta(milliseconds=1):.1f} ms late)", flush=True)
+        late = datetime.now(UTC) - datetime.fromisoformat(timer["executeAt"])
+        print(
+            f"{timer['payload']['text']}  ({late / timedelta(milliseconds=1):.1f} ms late)",
+            flush=True,
+        )
         self.reminded.set()
 
 
@@ -48,31 +53,35 @@ class Receiver(BaseHTTPRequestHandler):
     inbox: Inbox
 
     def do_POST(self) -> None:
-        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.inbox.handle(self.headers["webhook-id"], self.headers["Timer-Attempt"], payload)
-        # A 2xx ends the deliveries of this firing, so send it after the work.
-        self.send_response(204)
+        timer = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.inbox.handle(self.headers["webhook-id"], timer)
+        # This answer ends the deliveries of the firing, so send it after the work.
+        answer = b'{"ok": true}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
+        self.wfile.write(answer)
 
     def log_message(self, format: str, *values: object) -> None:  # noqa: A002
         pass
 
 
-def create_timer(execute_at: datetime, url: str, payload: dict[str, str]) -> str:
+def create_timer(timer_id: str, seconds: float, url: str, text: str) -> None:
+    """It is safe to repeat the call if the answer is lost: the id makes it the same timer."""
     body = {
-        "execute_at": execute_at.isoformat(),
-        "callback": {"type": "http", "url": url, "payload": payload},
-        "retry_policy": {"max_retries": 5, "initial_interval": "1s"},
+        "id": timer_id,
+        "executeIn": f"{round(seconds * 1000)}ms",
+        "callbackUrl": url,
+        "payload": {"text": text},
+        "retryPolicy": {"maxRetries": 5, "initialInterval": "1s"},
     }
     request = urllib.request.Request(
-        f"{DUETIME_URL}/timers",
+        f"{DUETIME_URL}/api/v1/timers",
         data=json.dumps(body).encode(),
         headers={"X-API-Key": API_KEY, "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            timer_id: str = json.load(answer)["data"]["id"]
-            return timer_id
+        urllib.request.urlopen(request, timeout=30).close()
     except urllib.error.HTTPError as error:
         sys.exit(f"refused: {json.load(error)['message']}")
     except urllib.error.URLError as error:
@@ -89,9 +98,9 @@ def main() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    due = datetime.now(UTC) + timedelta(seconds=options.seconds)
+    timer_id = f"reminder-{uuid.uuid4()}"
     url = f"http://127.0.0.1:{server.server_port}/reminder"
-    timer_id = create_timer(due, url, {"text": options.text, "due": due.isoformat()})
+    create_timer(timer_id, options.seconds, url, options.text)
     print(f"Timer {timer_id} is due in {options.seconds:g} s.", flush=True)
     Receiver.inbox.reminded.wait()
     server.shutdown()

@@ -53,7 +53,7 @@ async def test_remind_me_receives_its_callback(server: ServerProcess, tmp_path: 
         API_KEY=API_KEY,
     )
     assert (status, errors) == (0, "")
-    assert re.search(r"^Timer [0-9a-f-]{36} is due in 1 s\.$", output, re.MULTILINE)
+    assert re.search(r"^Timer reminder-[0-9a-f-]{36} is due in 1 s\.$", output, re.MULTILINE)
     assert re.search(r"^Tea is ready  \(\d+\.\d ms late\)$", output, re.MULTILINE)
 
 

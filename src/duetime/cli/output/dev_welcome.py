@@ -47,19 +47,21 @@ def print_welcome(output: Console, dev: DevAddresses) -> None:
 
 
 def curl_command(dev: DevAddresses) -> str:
-    """A command for the `date` of both Linux and macOS."""
+    """A create of the v1 API, whose timers are retried. Each paste has an id of its own, because
+    a repeated id would be answered with the first timer."""
     return f"""\
-DUE=$(date -u -d "+10 seconds" +%FT%TZ 2>/dev/null || date -u -v+10S +%FT%TZ)
-curl -sS {dev.api_url}/timers \\
-  -H "X-API-Key: {dev.api_key}" -H "Content-Type: application/json" \\
-  -d '{{"execute_at": "'$DUE'", "callback": {{"type": "http", "url": "{dev.receiver_url}/hello",
-       "payload": {{"hello": "world", "due": "'$DUE'"}}}}}}'"""
+curl -sS {dev.api_url}/api/v1/timers -H "X-API-Key: {dev.api_key}" -d '{{
+  "id": "hello-'$(date +%s)'", "executeIn": "10s",
+  "callbackUrl": "{dev.receiver_url}/hello", "payload": {{"hello": "world"}}}}'"""
 
 
 def create_command(dev: DevAddresses) -> str:
     usual_url = os.environ.get("DUETIME_URL") or find_url(client_dotenv())
     server = "" if dev.api_url == usual_url else f" --server {dev.api_url}"
-    return f"{_this_command()} create --in 10s --url {dev.receiver_url}/hello{server}"
+    return (
+        f"{_this_command()} create --id hello-$(date +%s) --in 10s "
+        f"--url {dev.receiver_url}/hello{server}"
+    )
 
 
 def _this_command() -> str:

@@ -95,6 +95,7 @@ def create(
 
     Examples:
 
+    * `duetime create --id order-17 --url https://example.com/hook --in 1h`
     * `duetime create --url http://127.0.0.1:9000/hello --in 10s`
     * `duetime create --url https://example.com/hook --at 2030-01-31T12:00:00Z --payload @body.json`
     * `duetime create --url http://127.0.0.1:9000 --in 1h30m --max-retries 5 --initial-interval 1s`
