@@ -1,0 +1,92 @@
+"""The other tables and reports on a terminal of 80 columns."""
+
+from collections.abc import Callable
+from types import ModuleType
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from duetime.cli.client.answers import Namespace, Operation
+from duetime.cli.output import audit_views, cluster_views, layout, namespace_views, operation_views
+from duetime.domain.timer import TimerStatus
+from duetime.ports.inspection import AuditFinding, AuditReport
+from tests.unit.cli.output.test_cluster_views import cluster, member, shard, tables_of
+from tests.unit.cli.scripted_server import OPERATION_ID, operation
+
+WIDTH = 80
+LONG_NAME = "orders-of-the-european-warehouse-{}-in-the-north"
+
+Lines = Callable[[], list[str]]
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lines:
+    def terminal() -> Console:
+        return Console(force_terminal=True, color_system=None, width=WIDTH)
+
+    modules: list[ModuleType] = [layout, audit_views, cluster_views, namespace_views]
+    for module in modules:
+        monkeypatch.setattr(module, "console", terminal)
+
+    def read() -> list[str]:
+        shown = capsys.readouterr().out.splitlines()
+        assert max(map(len, shown)) <= WIDTH
+        return shown
+
+    return read
+
+
+def test_namespaces_can_be_told_apart(lines: Lines) -> None:
+    policy = {
+        "maxRetries": 3,
+        "maxRetryAttemptsDuration": "24h",
+        "initialInterval": "30s",
+        "backoffMultiplier": 2.0,
+        "maxInterval": "10m",
+    }
+    options = {"retention": None, "concurrency": None, "maxPayloadBytes": None}
+    namespace_views.print_namespaces(
+        [
+            msgspec.convert(
+                {"name": LONG_NAME.format(n), "numShards": 16, "retryPolicy": policy, **options},
+                Namespace,
+            )
+            for n in range(3)
+        ]
+    )
+    names = {line.split()[0] for line in lines()[1:] if not line.startswith(" ")}
+    assert len(names) == 3
+
+
+def test_the_id_of_an_operation_is_whole(lines: Lines) -> None:
+    shown = msgspec.convert(operation(namespace=LONG_NAME.format(1)), Operation)
+    operation_views.print_operations([shown])
+    assert lines()[1].startswith(f"{OPERATION_ID}  redrive  ")
+
+
+def test_members_and_their_clocks_are_shown(lines: Lines) -> None:
+    nodes = [f"duetime-7c9f8d6b5-x{n}k2p:1:a8f3" for n in range(3)]
+    members = [
+        member(node, clock_offset_ms=700.0, lateness_ms=1.2, host=node, url=f"http://{node}:8080")
+        for node in nodes
+    ]
+    shards = [shard(number, nodes[number % 3]) for number in range(256)]
+    cluster_views.print_cluster(tables_of(cluster(members, shards)))
+    shown = lines()
+    assert sum("+700.0 ms" in line for line in shown) == 3
+
+
+def test_findings_of_an_audit_are_shown_in_full(lines: Lines) -> None:
+    problem = "executing timers whose owner is gone and that its successor did not take over"
+    examples = [f"orders/order-2030-{n}" for n in range(9)]
+    report = AuditReport(
+        accepted=9,
+        forgotten=0,
+        counts=dict.fromkeys(TimerStatus, 0),
+        overdue=0,
+        findings=[AuditFinding(problem, 9, examples)],
+    )
+    audit_views.print_audit(report, None)
+    words = " ".join(" ".join(lines()).split())
+    assert f"problem {problem} timers 9 for example {', '.join(examples)}" in words
