@@ -58,7 +58,7 @@ _MAX_TRIES = 10
 """Attempts to create a timer that exists when it is written and is gone when it is read."""
 
 _EXISTING_AT_ONCE = 50
-"""Existing timers in one read, so that other lists get their turn."""
+"""Existing timers in one read, so that other reads get their turn."""
 
 _CREATE = BatchOperation(create_timers, is_one_statement)
 _SETTLE = BatchOperation(settle)
@@ -136,13 +136,13 @@ class SqliteStore:
     async def _with_existing(
         self, requests: Sequence[CreateRequest], results: list[CreateResult | None]
     ) -> list[CreateResult]:
-        """The results, completed with timers that exist. Reads them outside of the writer."""
+        """The results, completed with timers that exist. All creates wait for these reads."""
         for _ in range(_MAX_TRIES):
             missing = [index for index, result in enumerate(results) if result is None]
             for start in range(0, len(missing), _EXISTING_AT_ONCE):
                 some = missing[start : start + _EXISTING_AT_ONCE]
                 read = partial(read_existing, requests=[requests[index] for index in some])
-                for index, existing in zip(some, await self._lists.run(read), strict=True):
+                for index, existing in zip(some, await self._quick.run(read), strict=True):
                     results[index] = existing
             # A timer that existed and is gone by now can be created after all.
             gone = [index for index in missing if results[index] is None]
