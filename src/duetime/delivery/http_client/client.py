@@ -134,7 +134,8 @@ class HttpClient:
         now = asyncio.get_running_loop().time()
         self._pool.refuse()
         for opening in self._opening:
-            opening.reschedule(now)
+            if not opening.expired():
+                opening.reschedule(now)
         await self._pool.close()
 
     async def _open(
