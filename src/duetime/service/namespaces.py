@@ -29,6 +29,10 @@ ADDED_AT_ONCE = 32
 REFRESH_SECONDS = 5.0
 """Time for which a change of options on one node may go unnoticed on the others."""
 
+LONGEST_GAP_SECONDS = 1.5 * REFRESH_SECONDS
+"""Time between two looks after which a namespace may be gone that was never seen to be deleted.
+Deletions leave twice the usual time between the mark and the first change."""
+
 
 class KnownNamespaces:
     """Implements the namespace view port. `Namespaces` fills it."""
@@ -124,12 +128,15 @@ class Namespaces:
                 if self.known(namespace.name) is None:
                     self._known.add(namespace)
 
-    async def refresh(self) -> None:
-        """Learn what other nodes added and changed."""
+    async def refresh(self, *, may_have_missed: bool = False) -> None:
+        """Learn what other nodes added and changed. A removal shows only if the mark before it was
+        seen; with `may_have_missed` all namespaces are read."""
         begun_before = self._reads_begun
         async with self._reading:
             # A read that began after this call, while it waited, has answered it too.
-            if self._last_read <= begun_before:
+            if may_have_missed:
+                self._mark = None
+            if self._last_read <= begun_before or may_have_missed:
                 await self._read()
 
     async def put(
@@ -276,10 +283,14 @@ class NamespaceRefresher(BackgroundLoop):
     def __init__(self, namespaces: Namespaces, clock: Clock) -> None:
         super().__init__(clock)
         self._namespaces = namespaces
+        self._looked_seconds = clock.monotonic()
 
     async def step(self) -> None:
         await self.wait(REFRESH_SECONDS)
-        await self._namespaces.refresh()
+        now_seconds = self._clock.monotonic()
+        was_away = now_seconds - self._looked_seconds >= LONGEST_GAP_SECONDS
+        await self._namespaces.refresh(may_have_missed=was_away)
+        self._looked_seconds = now_seconds
 
 
 def _namespace_of(configured: ConfiguredNamespace) -> Namespace:

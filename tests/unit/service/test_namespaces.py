@@ -15,6 +15,7 @@ from duetime.domain.errors import (
 )
 from duetime.domain.namespace import ConfiguredNamespace, Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
+from duetime.ports.store import NamespaceChanges
 from duetime.service.namespaces import REFRESH_SECONDS, NamespaceRefresher, Namespaces
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, VirtualClock, on_virtual_time
@@ -59,6 +60,15 @@ class CountedStore(MemoryStore):
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
+
+
+class SharedStore(CountedStore):
+    """Answers changes, among which there are no namespaces that are gone."""
+
+    async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
+        await self._answer()
+        everything = await super().namespaces_changed(None)
+        return replace(everything, are_all=since is None)
 
 
 class OvertakenStore(MemoryStore):
@@ -320,6 +330,25 @@ class TestRefresher:
             ("store.available", "namespace-refresher"),
         ]
         assert namespaces.known("a") == Namespace("a", options=ONE_AT_A_TIME)
+        await refresher.abandon()
+
+    @on_virtual_time
+    async def test_a_node_that_could_not_look_learns_which_namespaces_are_gone(self) -> None:
+        """It may have missed that a namespace was marked, which is read, and then removed."""
+        store, clock = SharedStore(), LoopClock()
+        here, there = Namespaces(store), Namespaces(store)
+        await here.add_all([ConfiguredNamespace("a"), ConfiguredNamespace("b")])
+        refresher = NamespaceRefresher(here, clock)
+        refresher.start()
+        await clock.sleep(REFRESH_SECONDS + 1)
+        store.gate.clear()
+        await clock.sleep(3 * REFRESH_SECONDS)
+        await MemoryStore.remove_namespace(store, "a")
+        store.gate.set()
+        await clock.sleep(2 * REFRESH_SECONDS + 1)
+        assert [each.name for each in here] == ["b"]
+        with pytest.raises(NamespaceNotFound):
+            await there.named("a")
         await refresher.abandon()
 
 
