@@ -70,6 +70,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
       after the requests before it. Then the connection ends.
     - The bodies of all connections share one budget of memory. A body that would exceed it is
       refused, and the connection ends.
+    - Trailers behind a chunked body are ignored.
     - An offer to upgrade the protocol is ignored, and the request is served as HTTP/1.1.
     - While requests are queued, nothing more is read. Neither is anything from a client that does
       not read its answers.
@@ -154,6 +155,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             # Such a client does not know about interim answers.
             self.expect_100_continue = False
         super().on_headers_complete()
+        # The parser reports trailers as headers. No key may hide there: gateways look at heads.
+        self.headers = []
         cycle: Any = self.cycle
         cycle.transport = self._cycle_transport
         cycle.body_share = BodyShare(self.bodies)

@@ -113,6 +113,21 @@ async def test_a_body_is_never_taken_for_a_request(
     assert (await count_timers(api))["pending"] == before
 
 
+@pytest.mark.parametrize(
+    ("headers", "trailers", "expected"),
+    [(b"", KEY, 401), (KEY, b"X-API-Key: other\r\n", 400), (KEY, b"Host: y\r\n", 400)],
+    ids=["key", "second key", "host"],
+)
+@pytest.mark.parametrize("path", [b"/timers", b"/api/v1/timers"])
+async def test_trailers_are_no_headers(
+    server: ServerProcess, path: bytes, headers: bytes, trailers: bytes, expected: int
+) -> None:
+    head = b"POST %b HTTP/1.1\r\n%b%bTransfer-Encoding: chunked\r\n\r\n" % (path, HOST, headers)
+    async with connected(server) as (reader, writer):
+        writer.write(head + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
+        assert (await read_answer(reader))[0] == expected
+
+
 async def test_http_1_0_is_answered_and_closed(server: ServerProcess) -> None:
     async with connected(server) as (reader, writer):
         writer.write(create_request(b"Connection: keep-alive", version=b"1.0"))
