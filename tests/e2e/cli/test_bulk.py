@@ -46,7 +46,7 @@ async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
 
         refused = await cli("namespaces", "delete", NAMESPACE, "--yes")
         assert refused.status == 1
-        assert "300 timers that are pending" in refused.errors
+        assert "timers that are pending or executing (300)" in refused.errors
         started = await cli("namespaces", "delete", NAMESPACE, "--force", "--yes")
         assert started.status == 0
         listed = await poll(
