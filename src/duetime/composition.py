@@ -41,6 +41,7 @@ from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.redriving import Redriving
+from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
@@ -248,6 +249,7 @@ class _Timers(NamedTuple):
             platform=self._service(platform),
             v1=self._service(v1),
             imports=self._service(replace(v1, past_is_due=True)),
+            restoring=Restoring(*self[:5], replace(v1, past_is_due=True), turns=self.turns),
             redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
             operations=BulkOperations(
                 self.store,

@@ -1,15 +1,12 @@
 """Random histories: every store gives the answers of the model."""
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import ClassVar, TypeVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -20,26 +17,21 @@ from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
 from duetime.domain.callback import BusCallback, HttpCallback
-from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.keys import Epoch, ShardNumber, TimerKey, timer_uuid_of
+from duetime.domain.instants import Instant
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Change, Redrive, Settlement
+from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import Change, Redrive, restored
 from duetime.ports.store import (
     CreateRequest,
-    Leases,
     OnExisting,
     PageQuery,
-    Position,
     ScanQuery,
     SortField,
 )
 from duetime.stores.sqlite import creating
-from duetime.testing.store_contract import Store
-from duetime.testing.store_model import StoreModel
 from duetime.testing.timers import make_timer
-from duetime.testing.virtual_clock import START_AT
 from tests.contract.histories import (
     CALLBACKS,
     CLAIMS_REMEMBERED,
@@ -54,47 +46,21 @@ from tests.contract.histories import (
     guards,
     keys,
     lease_kinds,
-    leases_of,
     limits,
     namespaces,
     outcome_kinds,
     seconds,
-    settlement_of,
     statuses,
 )
-from tests.contract.stores import STORES, Site, site_of
+from tests.contract.history_machine import HistoryMachine
+from tests.contract.stores import STORES, site_of
 from tests.effort import scaled
 
-T = TypeVar("T")
 EXAMPLES = {"memory": 50, "sqlite": 50, "sqlite large batches": 10, "postgresql": 20}
 
 
-class StoreMachine(RuleBasedStateMachine):
-    """Applies one random history to a store and to the model.
-
-    Its clock only moves on, so timers finish in the order of their instants.
-    """
-
-    runner: ClassVar[asyncio.Runner]
-    site: ClassVar[Site]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.storage = self.run(self.site.open_empty())
-        self.model = StoreModel()
-        self.now = START_AT
-        self.claims: list[Claim] = []
-        self.deliveries = 0
-
-    def run(self, coroutine: Coroutine[object, object, T]) -> T:
-        return self.runner.run(coroutine)
-
-    @property
-    def store(self) -> Store:
-        return self.storage.store
-
-    def teardown(self) -> None:
-        self.run(self.site.put_back(self.storage))
+class StoreMachine(HistoryMachine):
+    """The operations of the store, with random values."""
 
     @initialize()
     def add_namespaces(self) -> None:
@@ -225,6 +191,14 @@ class StoreMachine(RuleBasedStateMachine):
         redrives = [Redrive(key=key, delivery_id=self.new_delivery_id()) for key in chosen]
         answer = self.run(self.store.redrive_if_failed(redrives, self.now))
         assert answer == self.model.redrive_if_failed(redrives, self.now)
+
+    @rule(chosen=st.lists(keys, max_size=6, unique=True))
+    def restore(self, chosen: list[TimerKey]) -> None:
+        """Restore timers from the last copy; if it has none of them, make another copy."""
+        timers = [self.copied[key] for key in chosen if key in self.copied]
+        assert self.run(self.store.restore(timers)) == self.model.restore(timers)
+        if not timers:
+            self.copied = {key: restored(timer) for key, timer in self.model.timers.items()}
 
     @rule(
         name=st.sampled_from(["default", "small", "later", "Later"]),
@@ -357,26 +331,6 @@ class StoreMachine(RuleBasedStateMachine):
         if self.model.known_namespaces:
             assert self.run(self.store.counts()) == self.model.counts()
             assert list(self.run(self.store.namespaces())) == self.model.namespaces()
-
-    def after(self, delay_seconds: int) -> Instant:
-        return Instant(self.now + delay_seconds * MICROSECONDS_PER_SECOND)
-
-    def place(self, delay: int, key: TimerKey, at_a_timer: bool) -> Position:
-        timer = self.model.get(key) if at_a_timer else None
-        execute_at = self.after(delay) if timer is None else timer.execute_at
-        return Position(execute_at, timer_uuid_of(key))
-
-    def new_delivery_id(self) -> str:
-        self.deliveries += 1
-        return f"delivery-{self.deliveries}"
-
-    def leases(self, kind: LeaseKind) -> Leases:
-        return leases_of(kind, self.model.epochs)
-
-    def settlement(self, claim: Claim, kind: OutcomeKind, delay: int) -> Settlement:
-        return settlement_of(
-            claim, kind, now=self.now, then=self.after(delay), new_delivery_id=self.new_delivery_id
-        )
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name.split()[0] in STORES])

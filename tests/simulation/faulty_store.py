@@ -131,6 +131,9 @@ class FaultyStore:
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._call(lambda: self._truth.create(requests))
 
+    async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        return await self._call(lambda: self._truth.restore(timers))
+
     async def get(self, key: TimerKey) -> Timer | None:
         return await self._call(lambda: self._truth.get(key))
 

@@ -36,16 +36,18 @@ from duetime.ports.store import TimerStore
 from duetime.service.bulk_operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
+from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
 
 
 class Services(Struct, frozen=True, kw_only=True):
     """The services behind the APIs. Each API has a timer service with its own rules; `imports` is
-    v1's for timers that another system accepted before."""
+    v1's for timers that another system accepted before, and `restoring` for those of a copy."""
 
     platform: TimerService
     v1: TimerService
     imports: TimerService
+    restoring: Restoring
     redriving: Redriving
     operations: BulkOperations
     namespaces: Namespaces
@@ -79,6 +81,7 @@ def create_app(
     timers = TimersV1(
         services.v1,
         services.imports,
+        services.restoring,
         services.redriving,
         services.namespaces,
         max_body_bytes=max_body_bytes,

@@ -20,6 +20,7 @@ class ErrorKind(Enum):
     TIMER_NOT_FAILED = "timer not failed"
     TIMER_CONFLICT = "timer conflict"
     NAMESPACE_NOT_EMPTY = "namespace not empty"
+    NAMESPACE_CONFLICT = "namespace conflict"
     OPERATION_NOT_FOUND = "operation not found"
     OPERATION_NOT_RUNNING = "operation not running"
     TOO_MANY_OPERATIONS = "too many operations"
@@ -90,6 +91,18 @@ class NamespaceNotEmpty(DuetimeError):
             f"namespace '{namespace}' has timers that are pending or executing ({timers}): cancel"
             " them first, or delete it with force"
         )
+
+
+class NamespaceDiffers(DuetimeError):
+    """The namespace exists, and differs from the one of a copy."""
+
+    kind = ErrorKind.NAMESPACE_CONFLICT
+
+    def __init__(self, namespace: str, fields: Sequence[str]) -> None:
+        super().__init__(
+            f"namespace '{namespace}' exists, was left as it is, and differs in {', '.join(fields)}"
+        )
+        self.fields = fields
 
 
 class OperationNotFound(DuetimeError):

@@ -23,6 +23,8 @@ class TimerStatus(IntEnum):
         pending -> pending              changed, replaced
         pending -> canceled             canceled
         failed -> pending               redriven
+
+    `restored` brings a timer of a copy into a store, in any status but executing.
     """
 
     PENDING = 0

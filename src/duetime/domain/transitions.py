@@ -202,6 +202,14 @@ def recovered(timer: Timer) -> Timer:
     )
 
 
+def restored(timer: Timer) -> Timer:
+    """A timer of a copy, as another store takes it over. Claims end with the store that made them:
+    an executing timer becomes `recovered`, and its attempt may be made twice."""
+    if timer.status is TimerStatus.EXECUTING:
+        timer = recovered(timer)
+    return replace(timer, epoch=Epoch(0))
+
+
 def applies(change: Change, timer: Timer) -> bool:
     """Whether the change applies to the timer in its current state."""
     return (

@@ -229,6 +229,17 @@ class TimerStore(Protocol):
         """
         ...
 
+    async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        """Write timers with the state that they had elsewhere, all in one durable write; one result
+        per timer, in order.
+
+        The timers are `transitions.restored`, and their keys are distinct. As in `create`, a key
+        counts as existing whether its timer is live or finished; an existing timer is left alone. A
+        finished timer goes to the history at the instant it finished, however long ago that is, and
+        may be pruned at once. A pending one is due at its `due_at`.
+        """
+        ...
+
     async def get(self, key: TimerKey) -> Timer | None:
         """Like every method that answers a single timer, raises `TimerUnreadable` if this release
         cannot read it. A write may have taken place then."""

@@ -1,7 +1,7 @@
 """The namespaces this service accepts timers for, and how a node keeps up with the others'."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -9,6 +9,7 @@ from duetime.background import BackgroundLoop
 from duetime.domain.errors import (
     InvalidInput,
     NamespaceDeleting,
+    NamespaceDiffers,
     NamespaceNotFound,
     SettingsError,
     StoreUnavailable,
@@ -32,6 +33,12 @@ REFRESH_SECONDS = 5.0
 LONGEST_GAP_SECONDS = 1.5 * REFRESH_SECONDS
 """Time between two looks after which a namespace may be gone that was never seen to be deleted.
 Deletions leave twice the usual time between the mark and the first change."""
+
+
+RestoredNamespace = Namespace | InvalidInput | NamespaceDeleting | NamespaceDiffers
+"""A namespace of a copy as it is now, or the reason why it was refused."""
+
+_REFUSALS = (InvalidInput, NamespaceDeleting, NamespaceDiffers)
 
 
 class KnownNamespaces:
@@ -201,6 +208,57 @@ class Namespaces:
                 raise each
             await self._own_shards_of([each])
             self._known.add(each)
+
+    async def restore(self, namespaces: Sequence[Namespace]) -> list[RestoredNamespace]:
+        """Create the namespaces of a copy; one outcome for each, in order.
+
+        An existing namespace without options of its own gets those of the copy. Any other stays as
+        it is, and the outcome is `NamespaceDiffers` unless it is equal. Names need not be typeable:
+        tenants of the bus have any name.
+        """
+        async with self._reading:
+            found = await self._store.find_namespaces({each.name for each in namespaces})
+            await self._own_shards_of(found)
+            for namespace in found:
+                self._known.add(namespace)
+            existing = {namespace.name: namespace for namespace in found}
+            outcomes: list[RestoredNamespace] = []
+            for start in range(0, len(namespaces), ADDED_AT_ONCE):
+                # Side by side, because each is a commit of its own.
+                some = await asyncio.gather(
+                    *(
+                        self._restored(each, existing.get(each.name))
+                        for each in namespaces[start : start + ADDED_AT_ONCE]
+                    ),
+                    return_exceptions=True,
+                )
+                for outcome in some:
+                    if isinstance(outcome, BaseException) and not isinstance(outcome, _REFUSALS):
+                        raise outcome
+                    outcomes.append(outcome)
+            return outcomes
+
+    async def _restored(self, namespace: Namespace, existing: Namespace | None) -> Namespace:
+        check_namespace(namespace)
+        if existing is None:
+            existing = await self._store.add_namespace(namespace)
+            await self._own_shards_of([existing])
+            self._known.add(existing)
+        if existing.options.deleting:
+            raise NamespaceDeleting(namespace.name)
+        fields = [] if existing.num_shards == namespace.num_shards else ["num_shards"]
+        if existing.options == NamespaceOptions() and existing.options != namespace.options:
+            existing = replace(existing, options=namespace.options)
+            await self._store.change_namespace(namespace.name, namespace.options)
+            self._known.add(existing)
+        fields += [
+            field.removesuffix("_seconds")
+            for field in namespace.options.__struct_fields__
+            if getattr(namespace.options, field) != getattr(existing.options, field)
+        ]
+        if fields:
+            raise NamespaceDiffers(namespace.name, fields)
+        return existing
 
     async def mark_deleting(self, name: str, *, deleting: bool) -> None:
         """Refuse new timers of the namespace, or accept them again. Other nodes follow within

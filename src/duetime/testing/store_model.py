@@ -75,6 +75,9 @@ class StoreModel:
             results.append(CreateResult(existence, self.timers[key]))
         return results
 
+    def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        return self.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])
+
     def get(self, key: TimerKey) -> Timer | None:
         return self.timers.get(key)
 

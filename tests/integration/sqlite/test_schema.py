@@ -11,8 +11,8 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.stores.migrations import Migration
 from duetime.stores.sqlite import SqliteStore
-from duetime.stores.sqlite import store as store_module
 from duetime.stores.sqlite.connections import connect
+from duetime.stores.sqlite.disk import opening
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.stores.sqlite.schema import migrate, migrations, schema_version
 from duetime.testing.store_contract.steps import at, brought_to, own_shards
@@ -183,8 +183,8 @@ async def test_a_store_that_fails_to_open_lets_go_of_the_file(
     await fill(path)
     threads = set(threading.enumerate())
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "connect", recording_connect)
-        patch.setattr(store_module, failing, fail)
+        patch.setattr(opening, "connect", recording_connect)
+        patch.setattr(opening, failing, fail)
         with pytest.raises(StoreUnavailable, match=r"cannot open .* disk I/O error"):
             await SqliteStore(path).open()
     (connection,) = opened

@@ -14,8 +14,8 @@ from duetime.domain.namespace import Namespace
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite import schema as schema_module
-from duetime.stores.sqlite import store as store_module
 from duetime.stores.sqlite.connections import connect
+from duetime.stores.sqlite.disk import opening
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.stores.sqlite.schema import migrations, schema_version
 from duetime.testing.timers import make_timer
@@ -176,7 +176,7 @@ async def test_a_first_start_that_failed_is_repeated(
         raise apsw.FullError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "migrate", fail)
+        patch.setattr(opening, "migrate", fail)
         with pytest.raises(StoreUnavailable, match=r"full"):
             await SqliteStore(path).open()
     assert await count(path) == 0

@@ -126,6 +126,7 @@ class ApiBench(ServiceBench):
                 platform=self.service,
                 v1=self.service_with(v1_rules),
                 imports=self.service_with(replace(v1_rules, past_is_due=True)),
+                restoring=self.restoring,
                 redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
                 operations=BulkOperations(
                     self.store,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
-from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
     DEFAULT_MAX_PAYLOAD_BYTES,
@@ -21,6 +21,7 @@ from duetime.domain.namespace import ConfiguredNamespace
 from duetime.domain.timer import Timer
 from duetime.ports.store import CreateRequest, CreateResult, Existence
 from duetime.service.namespaces import Namespaces
+from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
@@ -116,9 +117,18 @@ class ServiceBench:
         self.wakeups = RecordingWakeUps()
         self.namespaces = Namespaces(self.store)
         http = HttpDestination(_UNUSED_CLIENT, self.clock, DEFAULT_CALLBACK_TIMEOUT_MS)
-        missing: dict[type[Callback], str] = {NatsCallback: "'nats' needs a NATS server"}
+        missing: dict[type[Callback], str] = {
+            NatsCallback: "'nats' needs a NATS server",
+            BusCallback: "'bus' needs a broker",
+        }
         self._destination = DestinationRouter({HttpCallback: http}, missing, self.clock)
         self.service = self.service_with(rules or timer_rules())
+
+    @property
+    def restoring(self) -> Restoring:
+        rules = timer_rules(min_delay_ms=0, past_is_due=True)
+        parts = (self.store, self.clock, self.wakeups, self._destination, self.namespaces)
+        return Restoring(*parts, rules, turns=self.service.turns)
 
     def service_with(self, rules: TimerRules) -> TimerService:
         return TimerService(

@@ -98,6 +98,14 @@ _V1: Mapping[str, Members] = {
     },
     "AttemptAnswer": _ATTEMPT,
     "TimerPage": {"next_cursor": "Null on the last page."},
+    "FullTimerPage": {"next_cursor": "Null on the last page."},
+    "FullAttempt": _ATTEMPT,
+    "FullTimer": {
+        **_TIMER,
+        "delivery_id": "The `webhook-id` of the current firing. Its retries share it.",
+        "attempts": "The latest attempts, oldest first.",
+        "correlation_id": "The trace id of the command on the bus.",
+    },
     "ErrorAnswer": {**_ERROR, "timestamp": "When the answer was made."},
     "ItemError": _ERROR,
     "LineError": {**_ERROR, **_KEY},
@@ -110,7 +118,8 @@ _V1: Mapping[str, Members] = {
         "lines": "All lines, blank ones included.",
         "created": "Timers that are new.",
         "existing": "Timers that an equal line or request created before.",
-        "conflicts": "Lines whose id belongs to a different timer.",
+        "conflicts": "Lines whose id belongs to a different timer, or whose namespace has other "
+        "options.",
         "invalid": "Lines that were refused.",
     },
     "NamespaceAnswer": {

@@ -108,6 +108,27 @@ class LineError(ItemError, frozen=True):
     id: str | UnsetType = UNSET
 
 
+class CountsAnswer(Struct, frozen=True, kw_only=True, gc=False):
+    """Timers by status."""
+
+    pending: int
+    executing: int
+    completed: int
+    failed: int
+    canceled: int
+
+
+class RestoredAnswer(Struct, frozen=True):
+    """The full lines of an import that were restored."""
+
+    namespaces: Annotated[
+        int, Meta(description="Namespaces that were created, or existed with the same options.")
+    ]
+    timers: Annotated[
+        CountsAnswer, Meta(description="Timers that were restored, by their new status.")
+    ]
+
+
 class ImportAnswer(Struct, frozen=True, kw_only=True):
     """The result of an import."""
 
@@ -120,6 +141,9 @@ class ImportAnswer(Struct, frozen=True, kw_only=True):
         list[LineError],
         Meta(description=f"The first {MAX_IMPORT_ERRORS} lines that were not imported."),
     ]
+    restored: Annotated[
+        RestoredAnswer | UnsetType, Meta(description="Present if the stream had full lines.")
+    ] = UNSET
 
 
 class RedriveAnswer(Struct, frozen=True):
@@ -127,16 +151,6 @@ class RedriveAnswer(Struct, frozen=True):
 
     matched: int
     redriven: int
-
-
-class CountsAnswer(Struct, frozen=True, kw_only=True, gc=False):
-    """Timers by status."""
-
-    pending: int
-    executing: int
-    completed: int
-    failed: int
-    canceled: int
 
 
 class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -53,7 +53,9 @@ def entry_key(entry: BatchEntry, default_namespace: str = DEFAULT_NAMESPACE) -> 
     """The parts of the key that can be read beyond doubt, even if the entry is unreadable."""
     if isinstance(entry, CreateBody):
         named = entry.group_id if entry.namespace is UNSET else entry.namespace
-        return EntryKey(_short(default_namespace if named is UNSET else named), _short(entry.id))
+        return EntryKey(
+            short_text(default_namespace if named is UNSET else named), short_text(entry.id)
+        )
     try:
         members = _decode_members(entry.text)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -69,11 +71,11 @@ def _text_in(member: Raw | UnsetType) -> TextIfKnown:
     if member is UNSET:
         return UNSET
     try:
-        return _short(_decode_text(member))
+        return short_text(_decode_text(member))
     except (DecodeError, UnicodeDecodeError):
         return UNSET
 
 
-def _short(text: str) -> TextIfKnown:
+def short_text(text: str) -> TextIfKnown:
     """A longer text is no part of a key, and would make the answer to an import grow."""
     return text if len(text) <= MAX_KEY_CHARACTERS else UNSET

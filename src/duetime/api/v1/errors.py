@@ -14,6 +14,7 @@ from duetime.domain.errors import (
     DuetimeError,
     ErrorKind,
     InvalidInput,
+    NamespaceDiffers,
     NamespaceNotFound,
     StoreUnavailable,
     TimerDiffers,
@@ -31,6 +32,7 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.TIMER_NOT_FAILED: (409, "TIMER_NOT_FAILED"),
     ErrorKind.TIMER_CONFLICT: (409, "TIMER_CONFLICT"),
     ErrorKind.NAMESPACE_NOT_EMPTY: (409, "NAMESPACE_NOT_EMPTY"),
+    ErrorKind.NAMESPACE_CONFLICT: (409, "NAMESPACE_CONFLICT"),
     ErrorKind.OPERATION_NOT_FOUND: (404, "OPERATION_NOT_FOUND"),
     ErrorKind.OPERATION_NOT_RUNNING: (409, "OPERATION_NOT_RUNNING"),
     ErrorKind.TOO_MANY_OPERATIONS: (429, "TOO_MANY_OPERATIONS"),
@@ -103,8 +105,11 @@ def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
         return f"{field} {problem}", {"field": field}
     if isinstance(error, NamespaceNotFound):
         return error.message, {"field": "namespace"}
+    if isinstance(error, NamespaceDiffers):
+        fields = list(map(in_camel_case, error.fields))
+        return in_camel_case(error.message), {"fields": fields}
     if isinstance(error, TimerDiffers):
-        fields = [_renamed(field) or _in_camel_case(field) for field in error.fields]
+        fields = [_renamed(field) or in_camel_case(field) for field in error.fields]
         return TimerDiffers(fields).message, {"fields": fields}
     status = getattr(error, "status", None)
     if status is not None:
@@ -127,7 +132,7 @@ def _field_and_problem(error: InvalidInput) -> tuple[str, str]:
     renamed = _renamed(error.field)
     if renamed is not None:
         return renamed, error.problem
-    return _in_camel_case(error.field), _in_camel_case(error.problem)
+    return in_camel_case(error.field), in_camel_case(error.problem)
 
 
 def _renamed(field: str) -> str | None:
@@ -137,7 +142,7 @@ def _renamed(field: str) -> str | None:
     return None
 
 
-def _in_camel_case(text: str) -> str:
+def in_camel_case(text: str) -> str:
     return _SNAKE.sub(_camel, text)
 
 

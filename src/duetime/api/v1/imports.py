@@ -1,24 +1,32 @@
-"""Imports: streams of timers of any length, one JSON object per line."""
+"""Imports: streams of any length, with one JSON object per line.
+
+A line is a create, or a full line: a timer or a namespace with its whole state.
+"""
 
 import asyncio
 from bisect import insort
 from codecs import BOM_UTF8
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import repeat
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from math import ceil
+from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, json
 from msgspec.structs import replace
 
-from duetime.api.v1.answer_types import ImportAnswer, LineError
+from duetime.api.http.values import STATUSES
+from duetime.api.v1.answer_types import CountsAnswer, ImportAnswer, LineError, RestoredAnswer
 from duetime.api.v1.batch_entries import BatchEntry, UnreadableEntry, decode_entry, entry_key
 from duetime.api.v1.batches import BatchCreation, Outcome, decode_faultless
 from duetime.api.v1.errors import item_error
+from duetime.api.v1.full.reading import decode_full, full_key, is_full
+from duetime.api.v1.full.restoration import FullRestoration
+from duetime.api.v1.full.types import FullNamespace, FullTimer
 from duetime.api.v1.request_types import CreateBody
-from duetime.domain.errors import DuetimeError, TimerConflict, TooLarge
+from duetime.domain.errors import DuetimeError, NamespaceDiffers, TimerConflict, TooLarge
 from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_IMPORT_ERRORS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateResult, Existence
 
 BLOCK_BYTES = 400 * 1024
@@ -27,6 +35,15 @@ small payloads a block is as many timers as the store writes at once."""
 
 WRITES_AT_ONCE = 5
 """Blocks that the store writes at the same time, while others are decoded and read."""
+
+FULL_LINE_FACTOR = 4
+"""Size of a full line, as a multiple of the size allowed for others: it has the attempts, and a
+payload with line breaks takes up to twice its size."""
+
+FULL_LINE_START = b'{"full":'
+
+Entry = BatchEntry | FullTimer | FullNamespace
+E = TypeVar("E")
 
 _decode_lines = json.Decoder(CreateBody).decode_lines
 
@@ -68,12 +85,18 @@ class LineBlocks:
             self._complete += chunk[:end]
             self._tail = bytearray()
         self._tail += chunk[end:]
-        if len(self._tail) > self._max_line_bytes:
+        if len(self._tail) > self._max_line_bytes and not self._may_be_long():
             self._close_block()
             self._ready.append(self._numbered(None))
             self._dropped_bytes += len(self._tail)
             self._tail = bytearray()
             self._is_skipping = True
+
+    def _may_be_long(self) -> bool:
+        """Whether the last line is a full one, and not longer than such lines may be."""
+        return self._tail.startswith(FULL_LINE_START) and (
+            len(self._tail) <= FULL_LINE_FACTOR * self._max_line_bytes
+        )
 
     def take_dropped_bytes(self) -> int:
         """Size of what was dropped since the last call."""
@@ -106,12 +129,28 @@ class LineBlocks:
         return Block(first_line, lines, content)
 
 
+class _Numbered(Struct, Generic[E], frozen=True):
+    """Entries with the numbers of their lines."""
+
+    numbers: Sequence[int] = ()
+    entries: Sequence[E] = ()
+
+
+class _Lines(Struct, frozen=True):
+    """The lines of a block, by what happens to them."""
+
+    creates: _Numbered[BatchEntry]
+    timers: _Numbered[FullTimer] = _Numbered()
+    namespaces: _Numbered[FullNamespace] = _Numbered()
+
+
 class Import:
     """One stream on its way into the store."""
 
     def __init__(
         self,
         batches: BatchCreation,
+        full: FullRestoration,
         default_namespace: str | None,
         max_line_bytes: int,
         *,
@@ -119,6 +158,7 @@ class Import:
     ) -> None:
         """`give_back` is told the size of what is no longer in memory."""
         self._batches = batches
+        self._full = full
         self._max_line_bytes = max_line_bytes
         self._give_back = give_back
         self._under_way: set[asyncio.Task[None]] = set()
@@ -129,6 +169,9 @@ class Import:
         self._conflicts = 0
         self._invalid = 0
         self._errors: list[LineError] = []
+        self._has_full_lines = False
+        self._restored: Counter[TimerStatus] = Counter()
+        self._restored_namespaces = 0
 
     async def run(self, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """Create the timers of all lines. Raises what the store raises; then earlier lines may
@@ -158,7 +201,14 @@ class Import:
         self._lines += block.lines
         if len(self._under_way) >= WRITES_AT_ONCE:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-        write = writes.create_task(self._create(block))
+        if block.content is None:
+            error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
+            self._count_refused(block.first_line, UnreadableEntry(b"", error), error)
+            return True
+        lines = await self._decode(block, block.content)
+        # Before the next block, which may have timers of these namespaces.
+        await self._restore_namespaces(lines.namespaces)
+        write = writes.create_task(self._write(lines, len(block.content)))
         self._under_way.add(write)
         write.add_done_callback(self._under_way.discard)
         return True
@@ -171,43 +221,65 @@ class Import:
             conflicts=self._conflicts,
             invalid=self._invalid,
             errors=self._errors,
+            restored=self._restored_answer() if self._has_full_lines else UNSET,
         )
 
-    async def _create(self, block: Block) -> None:
-        if block.content is None:
-            error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
-            self._count_refused(block.first_line, UnreadableEntry(b"", error), error)
-            return
-        entries, numbers = await self._decode(block, block.content)
-        # Parts have the same size: a small remainder would cost as much to write as a large part.
-        parts = ceil(len(entries) / MAX_BATCH_TIMERS)
-        for part in range(parts):
-            among = slice(len(entries) * part // parts, len(entries) * (part + 1) // parts)
-            outcomes = await self._batches.create(entries[among])
-            self._count(numbers[among], entries[among], outcomes)
-        self._give_back(len(block.content))
+    def _restored_answer(self) -> RestoredAnswer:
+        counts = {label: self._restored[status] for label, status in STATUSES.items()}
+        return RestoredAnswer(self._restored_namespaces, CountsAnswer(**counts))
 
-    async def _decode(
-        self, block: Block, content: bytes
-    ) -> tuple[Sequence[BatchEntry], Sequence[int]]:
-        """The entries of a block and their line numbers. Blocks without a fault are decoded in one
+    async def _write(self, lines: _Lines, size_bytes: int) -> None:
+        for numbers, entries in _parts(lines.creates):
+            self._count(numbers, entries, await self._batches.create(entries))
+        for numbers, timers in _parts(lines.timers):
+            outcomes = await self._full.restore_timers(timers)
+            self._count(numbers, timers, outcomes)
+            self._restored.update(
+                outcome.timer.status
+                for outcome in outcomes
+                if isinstance(outcome, CreateResult) and outcome.existence is Existence.CREATED
+            )
+        self._give_back(size_bytes)
+
+    async def _restore_namespaces(self, lines: _Numbered[FullNamespace]) -> None:
+        if not lines.entries:
+            return
+        outcomes = await self._full.restore_namespaces(lines.entries)
+        for number, full, outcome in zip(lines.numbers, lines.entries, outcomes, strict=True):
+            if isinstance(outcome, DuetimeError):
+                self._count_refused(number, full, outcome)
+            else:
+                self._restored_namespaces += 1
+
+    async def _decode(self, block: Block, content: bytes) -> _Lines:
+        """The lines of a block. Blocks without a fault, and without full lines, are decoded in one
         go."""
         if block.first_line == 1:
             content = content.removeprefix(BOM_UTF8)
-        numbers: Sequence[int] = range(block.first_line, block.first_line + block.lines)
-        entries: Sequence[BatchEntry] | None = decode_faultless(_decode_lines, content)
-        if entries is None or len(entries) != block.lines:
-            lines = [
-                (number, line)
-                for number, line in enumerate(content.split(b"\n"), block.first_line)
-                if line.strip()
-            ]
-            numbers = [number for number, _ in lines]
-            texts = [line for _, line in lines]
-            entries = await self._batches.turns.map(decode_entry, texts, repeat("line"))
-        if self._default_namespace is not None:
-            entries = [self._with_namespace(entry) for entry in entries]
-        return entries, numbers
+        creates: Sequence[BatchEntry] | None = decode_faultless(_decode_lines, content)
+        if creates is not None and len(creates) == block.lines:
+            numbers = range(block.first_line, block.first_line + block.lines)
+            return _Lines(_Numbered(numbers, self._with_namespaces(creates)))
+        texts = [
+            (number, line)
+            for number, line in enumerate(content.split(b"\n"), block.first_line)
+            if line.strip()
+        ]
+        entries = await self._batches.turns.map(_decode_line, (line for _, line in texts))
+        numbered = list(zip((number for number, _ in texts), entries, strict=True))
+        lines = _Lines(
+            _chosen(numbered, CreateBody, UnreadableEntry),
+            _chosen(numbered, FullTimer),
+            _chosen(numbered, FullNamespace),
+        )
+        self._has_full_lines |= bool(lines.timers.entries or lines.namespaces.entries)
+        creates = self._with_namespaces(lines.creates.entries)
+        return replace(lines, creates=_Numbered(lines.creates.numbers, creates))
+
+    def _with_namespaces(self, entries: Sequence[BatchEntry]) -> Sequence[BatchEntry]:
+        if self._default_namespace is None:
+            return entries
+        return [self._with_namespace(entry) for entry in entries]
 
     def _with_namespace(self, entry: BatchEntry) -> BatchEntry:
         if isinstance(entry, CreateBody) and entry.namespace is UNSET and entry.group_id is UNSET:
@@ -215,7 +287,7 @@ class Import:
         return entry
 
     def _count(
-        self, lines: Sequence[int], entries: Sequence[BatchEntry], outcomes: Sequence[Outcome]
+        self, lines: Sequence[int], entries: Sequence[Entry], outcomes: Sequence[Outcome]
     ) -> None:
         created = existing = 0
         new = Existence.CREATED
@@ -229,8 +301,8 @@ class Import:
         self._created += created
         self._existing += existing
 
-    def _count_refused(self, line: int, entry: BatchEntry, error: DuetimeError) -> None:
-        if isinstance(error, TimerConflict):
+    def _count_refused(self, line: int, entry: Entry, error: DuetimeError) -> None:
+        if isinstance(error, TimerConflict | NamespaceDiffers):
             self._conflicts += 1
         else:
             self._invalid += 1
@@ -241,9 +313,32 @@ class Import:
             del self._errors[-1]
         insort(self._errors, self._line_error(line, entry, error), key=lambda each: each.line)
 
-    def _line_error(self, line: int, entry: BatchEntry, error: DuetimeError) -> LineError:
-        namespace, id = entry_key(entry, self._default_namespace or DEFAULT_NAMESPACE)
+    def _line_error(self, line: int, entry: Entry, error: DuetimeError) -> LineError:
+        if isinstance(entry, FullTimer | FullNamespace):
+            namespace, id = full_key(entry)
+        else:
+            namespace, id = entry_key(entry, self._default_namespace or DEFAULT_NAMESPACE)
         item = item_error(error)
         return LineError(
             line, namespace, id, error=item.error, message=item.message, details=item.details
         )
+
+
+def _decode_line(line: bytes) -> Entry:
+    return decode_full(line) if is_full(line) else decode_entry(line, "line")
+
+
+def _chosen(numbered: Iterable[tuple[int, Entry]], *kinds: type[E]) -> _Numbered[E]:
+    """The entries of these kinds."""
+    chosen = [(number, entry) for number, entry in numbered if isinstance(entry, kinds)]
+    return _Numbered([number for number, _ in chosen], [entry for _, entry in chosen])
+
+
+def _parts(lines: _Numbered[E]) -> Iterator[tuple[Sequence[int], Sequence[E]]]:
+    """The lines in parts that can be written at once. They have the same size: a small remainder
+    would cost as much to write as a large part."""
+    numbers, entries = lines.numbers, lines.entries
+    parts = ceil(len(entries) / MAX_BATCH_TIMERS)
+    for part in range(parts):
+        among = slice(len(entries) * part // parts, len(entries) * (part + 1) // parts)
+        yield numbers[among], entries[among]

@@ -14,6 +14,9 @@ from duetime.api.http.values import changed_due_of, parse_instant
 from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
+from duetime.api.v1.full.restoration import FullRestoration
+from duetime.api.v1.full.types import FullTimerPage
+from duetime.api.v1.full.writing import full_timer
 from duetime.api.v1.imports import Import
 from duetime.api.v1.listing import cursor_of, parse_import, parse_listing
 from duetime.api.v1.request_types import ChangeMembers, RedriveBody
@@ -42,6 +45,7 @@ from duetime.domain.timer import Timer
 from duetime.ports.store import Existence, OnExisting, Position, ScanQuery
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import RedriveFilter, Redriving
+from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
 
 _CREATE_HEADERS: dict[Existence, Headers] = {
@@ -57,6 +61,7 @@ class TimersV1:
         self,
         service: TimerService,
         imports: TimerService,
+        restoring: Restoring,
         redriving: Redriving,
         namespaces: Namespaces,
         *,
@@ -65,6 +70,7 @@ class TimersV1:
     ) -> None:
         self._service = service
         self._imports = imports
+        self._restoring = restoring
         self._redriving = redriving
         self._namespaces = namespaces
         self._max_body_bytes = max_body_bytes
@@ -109,16 +115,13 @@ class TimersV1:
         return NO_CONTENT
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        query = parse_listing(scope["query_string"])
-        # The timer after the page shows whether there is another page.
-        timers = await self._service.scan(replace(query, limit=query.limit + 1))
-        shown = timers[: query.limit]
-        next_cursor = None
-        if len(timers) > len(shown):
-            last = shown[-1]
-            next_cursor = cursor_of(Position(last.execute_at, last.timer_uuid), query)
-        answers = [timer_answer(timer, self._default_timeout_ms) for timer in shown]
+        timers, next_cursor = await self._page(scope)
+        answers = [timer_answer(timer, self._default_timeout_ms) for timer in timers]
         return ok(TimerPage(answers, next_cursor))
+
+    async def page_full(self, scope: Scope, receive: Receive) -> Answer:
+        timers, next_cursor = await self._page(scope)
+        return ok(FullTimerPage(await self._service.turns.map(full_timer, timers), next_cursor))
 
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
         turns = self._service.turns
@@ -130,9 +133,12 @@ class TimersV1:
         namespace = parse_import(scope["query_string"])
         if namespace is not None:
             await self._namespaces.named(namespace)
-        batches = BatchCreation(self._imports, self._namespaces)
         imported = Import(
-            batches, namespace, self._max_body_bytes, give_back=share_of(scope).give_back
+            BatchCreation(self._imports, self._namespaces),
+            FullRestoration(self._restoring, self._namespaces),
+            namespace,
+            self._max_body_bytes,
+            give_back=share_of(scope).give_back,
         )
         try:
             return ok(await imported.run(_chunks(receive)))
@@ -150,6 +156,17 @@ class TimersV1:
             return ok(RedriveAnswer(await self._redriving.count(matching), 0))
         redriven = await self._redriving.redrive_all(matching)
         return ok(RedriveAnswer(redriven, redriven))
+
+    async def _page(self, scope: Scope) -> tuple[list[Timer], str | None]:
+        """The timers of a page, and the cursor of the next one."""
+        query = parse_listing(scope["query_string"])
+        # The timer after the page shows whether there is another page.
+        timers = await self._service.scan(replace(query, limit=query.limit + 1))
+        shown = timers[: query.limit]
+        if len(timers) == len(shown):
+            return shown, None
+        last = shown[-1]
+        return shown, cursor_of(Position(last.execute_at, last.timer_uuid), query)
 
     async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
         filters = (body.due_after, body.due_before, body.error_contains)

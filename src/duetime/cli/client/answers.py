@@ -62,8 +62,16 @@ class LineError(Struct, frozen=True):
     id: str | UnsetType = UNSET
 
 
+class Restored(Struct, frozen=True):
+    """Full lines that were restored; the timers by their new status."""
+
+    namespaces: int
+    timers: TimerCounts
+
+
 class ImportSummary(Struct, frozen=True):
-    """`errors` holds the first `MAX_IMPORT_ERRORS` lines that were not imported."""
+    """`errors` holds the first `MAX_IMPORT_ERRORS` lines that were not imported. `restored` is
+    present if there were full lines."""
 
     lines: int
     created: int
@@ -71,6 +79,7 @@ class ImportSummary(Struct, frozen=True):
     conflicts: int
     invalid: int
     errors: list[LineError]
+    restored: Restored | UnsetType = UNSET
 
 
 class MatchedTimers(Struct, frozen=True, kw_only=True, rename="camel"):

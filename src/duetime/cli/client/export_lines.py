@@ -1,7 +1,12 @@
 """Timers as lines of an export. Numbers and texts in the payload stay as they were written."""
 
+from collections.abc import Mapping
+
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
+
+FULL_VERSION = 1
+"""Version of full lines."""
 
 _NULL = b"null"
 _NO_RETRIES = Raw(b'{"maxRetries":0}')
@@ -29,9 +34,21 @@ class Page(Struct, frozen=True, rename="camel"):
     next_cursor: str | None
 
 
+class NamespaceMembers(Struct, frozen=True):
+    """The namespaces, each with its members."""
+
+    namespaces: list[dict[str, Raw]]
+
+
 def full_line(timer: Raw) -> bytes:
-    """The timer as it was answered."""
-    return _on_one_line(bytes(timer))
+    """The line that restores the timer. The server has written it without line breaks."""
+    return b'{"full":%d,"timer":%s}\n' % (FULL_VERSION, bytes(timer))
+
+
+def full_namespace_line(members: Mapping[str, Raw]) -> bytes:
+    """The line that restores the namespace. The counts are not a part of it."""
+    kept = {name: value for name, value in members.items() if name != "counts"}
+    return b'{"full":%d,"namespace":%s}\n' % (FULL_VERSION, json.encode(kept))
 
 
 def create_line(timer: Raw) -> bytes | None:

@@ -93,6 +93,9 @@ class MemoryStore:
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return [self._create(request) for request in requests]
 
+    async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        return await self.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])
+
     async def get(self, key: TimerKey) -> Timer | None:
         return self._timers.get(key)
 

@@ -1,6 +1,6 @@
 """Creating timers in batches."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -71,7 +71,10 @@ class Creating:
         distinct = _one_for_each_key(requests)
         if len(distinct) == len(requests) and await self._created_as_new(distinct):
             return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-        return await self._create_or_find(requests, distinct)
+        values = create_values(distinct)
+        return await create_or_find(
+            requests, distinct, lambda: self._connections.fetch(CREATE, *values)
+        )
 
     async def _created_as_new(self, requests: Sequence[CreateRequest]) -> bool:
         """Create the timers if all of them are new; otherwise do nothing and answer False."""
@@ -98,26 +101,29 @@ class Creating:
         self._cautious_batches -= 1
         return True
 
-    async def _create_or_find(
-        self, requests: Sequence[CreateRequest], distinct: Sequence[CreateRequest]
-    ) -> list[CreateResult]:
-        """Create the `distinct` requests, one for each key, and answer all `requests`.
 
-        The write fails, and is repeated, if a timer exists when the new one is inserted and is
-        gone when it is read.
-        """
-        values = create_values(distinct)
-        for _ in range(_MAX_TRIES):
-            try:
-                rows = await self._connections.fetch(CREATE, *values)
-            except StoreUnavailable as error:
-                if not isinstance(error.__cause__, asyncpg.SerializationError):
-                    raise
-            else:
-                if not rows and len(distinct) == len(requests):
-                    return [CreateResult(Existence.CREATED, request.timer) for request in requests]
-                return _answers(requests, await _existing_in_turns(rows))
-        raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
+async def create_or_find(
+    requests: Sequence[CreateRequest],
+    distinct: Sequence[CreateRequest],
+    write: Callable[[], Awaitable[list[Row]]],
+) -> list[CreateResult]:
+    """Create the `distinct` requests, one for each key, by `write`, which answers the timers that
+    existed before. Returns the results of all `requests`.
+
+    The write fails, and is repeated, if a timer exists when the new one is inserted and is gone
+    when it is read.
+    """
+    for _ in range(_MAX_TRIES):
+        try:
+            rows = await write()
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, asyncpg.SerializationError):
+                raise
+        else:
+            if not rows and len(distinct) == len(requests):
+                return [CreateResult(Existence.CREATED, request.timer) for request in requests]
+            return _answers(requests, await _existing_in_turns(rows))
+    raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
 
 
 async def _existing_in_turns(rows: Sequence[Row]) -> dict[TimerKey, tuple[Timer, bool]]:

@@ -33,6 +33,7 @@ from duetime.stores.postgres import (
     history,
     lists,
     namespaces,
+    restoring,
     schema,
     settling,
 )
@@ -101,6 +102,9 @@ class PostgresStore:
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return await self._pools.creating.create(requests)
+
+    async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        return await restoring.restore(self._pools.creates, timers, self._options.history_step)
 
     async def get(self, key: TimerKey) -> Timer | None:
         return await changing.get_timer(self._pools.reads, key)

@@ -1,15 +1,11 @@
 """The methods of the store ports, each handed to the writer or to a reader."""
 
 import asyncio
-import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
-import apsw
-import structlog
 from msgspec import UNSET
 
 from duetime.domain.bulk import BulkOperation
@@ -29,12 +25,13 @@ from duetime.ports.store import (
     CreateResult,
     Leases,
     NamespaceChanges,
+    OnExisting,
     Page,
     PageQuery,
     ScanQuery,
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
-from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
+from duetime.stores.sqlite.connections import Reader
 from duetime.stores.sqlite.creating import (
     NewTimer,
     all_exist,
@@ -42,23 +39,22 @@ from duetime.stores.sqlite.creating import (
     is_one_statement,
     read_existing,
 )
-from duetime.stores.sqlite.disk.checkpointer import Checkpointer
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
-from duetime.stores.sqlite.disk.space import DiskSpace, DiskStatus
-from duetime.stores.sqlite.file_lock import FileLock
+from duetime.stores.sqlite.disk.opening import OpenFile, open_file
+from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.pruning import prune
-from duetime.stores.sqlite.schema import finish_interrupted_write, migrate, schema_version
+from duetime.stores.sqlite.restoring import restore_timers
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
-
-_log = structlog.get_logger()
 
 _MAX_TRIES = 10
 """Attempts to create a timer that exists when it is written and is gone when it is read."""
 
 _EXISTING_AT_ONCE = 50
 """Existing timers in one read, so that other reads get their turn."""
+
+_Write = Callable[[Sequence[CreateRequest]], Awaitable[list[CreateResult | None]]]
 
 _CREATE = BatchOperation(create_timers, is_one_statement)
 _SETTLE = BatchOperation(settle)
@@ -82,7 +78,7 @@ class SqliteStore:
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
         file = await loop.run_in_executor(
-            None, _open_file, self._path, self._reserve_bytes, self._on_failure
+            None, open_file, self._path, self._reserve_bytes, self._on_failure
         )
         self._opened = _Opened(file, self._on_failure)
 
@@ -127,16 +123,27 @@ class SqliteStore:
         results = await self._write_new(requests)
         if None not in results:
             return cast(list[CreateResult], results)
-        return await self._with_existing(requests, results)
+        return await self._with_existing(requests, results, self._write_new)
 
     async def _write_new(self, requests: Sequence[CreateRequest]) -> list[CreateResult | None]:
         new = [NewTimer.of(request) for request in requests]
         return list(await self._writer.submit_batch(_CREATE, new))
 
+    async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
+        self._refuse_new()
+        requests = [CreateRequest(timer, OnExisting.KEEP) for timer in timers]
+        results = await self._write_restored(requests)
+        return await self._with_existing(requests, results, self._write_restored)
+
+    async def _write_restored(self, requests: Sequence[CreateRequest]) -> list[CreateResult | None]:
+        new = [NewTimer.of(request) for request in requests]
+        return await self._writer.submit(partial(restore_timers, new=new))
+
     async def _with_existing(
-        self, requests: Sequence[CreateRequest], results: list[CreateResult | None]
+        self, requests: Sequence[CreateRequest], results: list[CreateResult | None], write: _Write
     ) -> list[CreateResult]:
-        """The results, completed with timers that exist. All creates wait for these reads."""
+        """The results, completed with timers that exist. All creates wait for these reads. `write`
+        is called again for timers that are gone by then."""
         for _ in range(_MAX_TRIES):
             missing = [index for index, result in enumerate(results) if result is None]
             for start in range(0, len(missing), _EXISTING_AT_ONCE):
@@ -148,7 +155,7 @@ class SqliteStore:
             gone = [index for index in missing if results[index] is None]
             if not gone:
                 return cast(list[CreateResult], results)
-            written = await self._write_new([requests[index] for index in gone])
+            written = await write([requests[index] for index in gone])
             for index, result in zip(gone, written, strict=True):
                 results[index] = result
         raise StoreUnavailable("timers were forgotten as fast as they were created: try again")
@@ -308,7 +315,7 @@ class SqliteStore:
 class _Opened:
     """Everything that exists only while the file is open. Made on the event loop's thread."""
 
-    def __init__(self, file: "_File", on_failure: OnFailure) -> None:
+    def __init__(self, file: OpenFile, on_failure: OnFailure) -> None:
         self.quick_reader = file.quick_reader
         self.list_reader = file.list_reader
         self.space = file.space
@@ -318,83 +325,3 @@ class _Opened:
     async def close(self) -> None:
         await self.writer.close()
         await asyncio.to_thread(self._closing.close)
-
-
-class _File(NamedTuple):
-    connection: apsw.Connection
-    checkpointer: Checkpointer
-    quick_reader: Reader
-    list_reader: Reader
-    space: DiskSpace
-    closing: ExitStack
-
-
-def _create_private(path: Path) -> None:
-    """Make a new file readable by its owner only: callbacks carry credentials.
-
-    SQLite gives its log the same mode. An existing file keeps its mode.
-    """
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-
-
-def _warn_of_empty_file(path: Path) -> None:
-    """A file without a byte is a new store: some installations make it beforehand. It may also be
-    what SQLite leaves of an unfinished copy."""
-    if path.exists() and not path.stat().st_size:
-        _log.warning(
-            "store.empty_file",
-            database=str(path),
-            advice="the file was empty, so this is a new store: if it was meant to be a copy,"
-            " stop and restore a backup with `duetime restore`",
-        )
-
-
-def _empty_again(path: Path, kind: type[BaseException] | None) -> None:
-    """Take back a new file that could not be opened, for instance on a full disk. The next start
-    would refuse a page without a schema as part of a copy."""
-    if kind is not None:
-        os.truncate(path, 0)
-
-
-def _open_file(path: Path, reserve_bytes: int, on_failure: OnFailure) -> _File:
-    if not path.parent.is_dir():
-        # Creating it would hide a mistyped path or a volume that is not mounted.
-        raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
-    if path.is_dir():
-        raise StoreUnavailable(f"cannot open {path}: it is a directory")
-    try:
-        with ExitStack() as closing:
-            return _open_all(path, closing, DiskSpace(path, reserve_bytes), on_failure)
-    except OSError as error:
-        raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
-    except apsw.Error as error:
-        raise not_opened(path, error) from error
-
-
-def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFailure) -> _File:
-    """Open the file for every use. `closing` closes, in reverse order, all that was opened before
-    an error."""
-    lock = FileLock(path)
-    closing.callback(lock.release)
-    _warn_of_empty_file(path)
-    _create_private(path)
-    finish_interrupted_write(path)
-    # Before anything is written: the file may be of another program, or part of a copy.
-    if not schema_version(path, after_crash=lock.follows_crash):
-        closing.push(lambda kind, *_: _empty_again(path, kind))
-    # Closed after all connections: closing any descriptor of a file releases all locks that the
-    # process has on it, also SQLite's.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    closing.callback(os.close, descriptor)
-    # The last connection to close copies the log and removes it.
-    connection = connect(path, WRITER_CACHE_KIB)
-    closing.callback(connection.close)
-    migrate(connection)
-    # A list that skips far takes long; quick reads should not wait behind it.
-    quick_reader = Reader(path)
-    closing.callback(quick_reader.close)
-    list_reader = Reader(path)
-    closing.callback(list_reader.close)
-    checkpointer = Checkpointer(path, descriptor, connection, on_failure, space)
-    closing.callback(checkpointer.close)
-    return _File(connection, checkpointer, quick_reader, list_reader, space, closing.pop_all())

@@ -14,7 +14,7 @@ from duetime.testing.store_contract.changing import ChangingContract  # noqa: E4
 from duetime.testing.store_contract.claiming import ClaimingContract  # noqa: E402
 from duetime.testing.store_contract.content import ContentContract  # noqa: E402
 from duetime.testing.store_contract.creating import CreatingContract  # noqa: E402
-from duetime.testing.store_contract.durability import DurabilityContract  # noqa: E402
+from duetime.testing.store_contract.durability import DurabilityContract, RestoringContract  # noqa: E402
 from duetime.testing.store_contract.leasing import LeasingContract, NamespacesContract  # noqa: E402
 from duetime.testing.store_contract.lists_from_a_position import ListsFromAPositionContract  # noqa: E402
 from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
@@ -45,6 +45,7 @@ class StoreContract(
     LeasingContract,
     OperationsContract,
     DurabilityContract,
+    RestoringContract,
 ):
     """Everything that the docstrings of the ports promise.
 

@@ -51,6 +51,7 @@ from duetime.stores.postgres.lists import (
     scan_statement,
     scan_values,
 )
+from duetime.stores.postgres.restoring import MOVE_FINISHED, SET_STATE, state_values
 from duetime.stores.postgres.settling import LEFT_BEHIND, SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
 from duetime.testing.timers import make_timer
@@ -118,6 +119,8 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "settle": (SETTLE, settlements(100)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT, [])),
     "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
+    "restore pending": (SET_STATE, state_values([make_timer("t1")])),
+    "restore finished": (MOVE_FINISHED, state_values([make_timer("t1")])),
 }
 PAGES: dict[str, tuple[str, Sequence[Any]]] = {
     f"page of {_label(status)} by {sort.value} {descending=}": (

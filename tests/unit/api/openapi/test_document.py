@@ -71,6 +71,7 @@ ANSWERS = {
         "507",
     },
     ("/api/v1/timers/batch", "post"): {"200", "400", "401", "413", "500", "503", "507"},
+    ("/api/v1/timers/export", "get"): {"200", "400", "401", "500", "503"},
     ("/api/v1/timers/import", "post"): {"200", "400", "401", "500", "503", "507"},
     ("/api/v1/timers/redrive", "post"): {
         "200",

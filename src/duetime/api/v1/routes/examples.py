@@ -1,5 +1,7 @@
 """Examples of the v1 API for the OpenAPI document and the docs page."""
 
+from msgspec import json
+
 NAMESPACE = "default"
 OTHER_NAMESPACE = "notifications"
 TIMER_ID = "order-1042-expiry"
@@ -133,6 +135,51 @@ IMPORTED = {
             "details": {"field": "executeAt"},
         }
     ],
+}
+
+FULL_TIMER = {
+    "namespace": NAMESPACE,
+    "id": TIMER_ID,
+    "status": "failed",
+    "executeAt": EXECUTE_AT,
+    "dueAt": EXECUTE_AT,
+    "createdAt": "2029-12-31T08:00:00.125Z",
+    "updatedAt": "2030-01-01T12:00:00.204Z",
+    "executedAt": "2030-01-01T12:00:00.204Z",
+    "deliveryId": "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c12",
+    "callback": {"type": "http", "url": URL, "payload": PAYLOAD, "protocol": "answer"},
+    "attempt": 1,
+    "failures": 1,
+    "claimNumber": 1,
+    "attempts": [
+        {
+            "number": 1,
+            "dueAt": EXECUTE_AT,
+            "claimedAt": "2030-01-01T11:59:59.950Z",
+            "sentAt": "2030-01-01T12:00:00.001Z",
+            "answeredAt": "2030-01-01T12:00:00.204Z",
+            "outcome": "failed",
+            "error": "HTTP 503",
+        }
+    ],
+    "lastError": "HTTP 503",
+}
+FULL_PAGE = {"timers": [FULL_TIMER], "nextCursor": None}
+FULL_IMPORT = (
+    f'{{"full": 1, "namespace": {{"name": "{NAMESPACE}", "numShards": 16}}}}\n'
+    f'{{"full": 1, "timer": {json.encode(FULL_TIMER).decode()}}}\n'
+)
+RESTORED = {
+    "lines": 2,
+    "created": 1,
+    "existing": 0,
+    "conflicts": 0,
+    "invalid": 0,
+    "errors": [],
+    "restored": {
+        "namespaces": 1,
+        "timers": {"pending": 0, "executing": 0, "completed": 0, "failed": 1, "canceled": 0},
+    },
 }
 
 PAGE = {"timers": [TIMER], "nextCursor": CURSOR}

@@ -5,12 +5,11 @@ from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
 from duetime.api.v1.answer_types import (
     EXISTENCE_HEADER,
     BatchAnswer,
-    ImportAnswer,
     RedriveAnswer,
     TimerAnswer,
     TimerPage,
 )
-from duetime.api.v1.listing import IMPORT_PARAMETERS, LIST_PARAMETERS
+from duetime.api.v1.listing import LIST_PARAMETERS
 from duetime.api.v1.request_types import (
     BatchBody,
     CreateBody,
@@ -321,37 +320,6 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
             ok("One result for each timer.", BatchAnswer, {"One is wrong": examples.BATCH_RESULTS}),
             failures.INVALID,
             failures.TOO_LARGE,
-            failures.NO_ROOM,
-        ),
-    ),
-    Operation(
-        id="importTimersV1",
-        method="POST",
-        path="/api/v1/timers/import",
-        handler=TimersV1.create_stream,
-        tag=TIMERS,
-        summary="Create any number of timers",
-        description="A stream of any length, one JSON object per line. Blank lines are skipped. "
-        "Timers whose instant has passed are accepted, and due at once. Sending the same stream "
-        "again is safe.",
-        parameters=IMPORT_PARAMETERS,
-        body=Body(
-            {
-                "type": "string",
-                "format": "binary",
-                "description": "One JSON object per line, each like the body of a create "
-                "(`V1CreateBody`), without line breaks in it.",
-            },
-            {"Two lines": examples.IMPORT},
-            media=("application/x-ndjson", "application/octet-stream"),
-        ),
-        responses=with_failures(
-            ok(
-                "The counts, and the lines that were refused.",
-                ImportAnswer,
-                {"One is wrong": examples.IMPORTED},
-            ),
-            failures.NO_NAMESPACE,
             failures.NO_ROOM,
         ),
     ),

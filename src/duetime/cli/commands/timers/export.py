@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from duetime.cli.client.answers import NamespaceList
-from duetime.cli.client.export_lines import Page, create_line, full_line
-from duetime.cli.client.v1 import Query, V1Client
+from duetime.cli.client.export_lines import (
+    NamespaceMembers,
+    Page,
+    create_line,
+    full_line,
+    full_namespace_line,
+)
+from duetime.cli.client.v1 import Query, V1Client, path_segment
 from duetime.cli.commands.options import (
     ApiKeyOption,
     DueAfterOption,
@@ -54,8 +59,9 @@ def export(
     ] = None,
     all_namespaces: AllNamespacesOption = False,
     status: Annotated[
-        ExportedStatus, typer.Option(help="Only timers with this status.")
-    ] = ExportedStatus.PENDING,
+        ExportedStatus | None,
+        typer.Option(help="Only timers with this status [pending; all with `--full`]."),
+    ] = None,
     due_after: DueAfterOption = None,
     due_before: DueBeforeOption = None,
     output: Annotated[
@@ -63,7 +69,8 @@ def export(
         typer.Option(metavar="FILE", help="Write to this file, all or nothing [stdout]."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Write every member of each timer; not for import.")
+        bool,
+        typer.Option("--full", help="Write timers with their whole state, and their namespaces."),
     ] = False,
     quiet: QuietOption = False,
     server: ServerOption = None,
@@ -74,19 +81,25 @@ def export(
     The command covers one namespace, `default` if none is given, or all of them one after the other
     with `--all-namespaces`. Standard error says which.
 
-    `duetime import` accepts the lines. Timers whose callbacks are not made over HTTP cannot be
-    imported: they are left out and counted on standard error, and the exit status is 1. With
-    `--full` each line is the timer as the API shows it.
+    `duetime import` accepts the lines, and creates the timers as new ones. Timers whose callbacks
+    are not made over HTTP cannot be created so: they are left out and counted on standard error,
+    and the exit status is 1.
+
+    With `--full` the lines have the whole state: status, attempts, errors and what recognises
+    repeats, of timers of every kind, and the namespaces with their options. `duetime import`
+    restores all of that. The file holds the headers of callbacks; keep it as secret as these are.
 
     Examples:
 
     * `duetime export --namespace orders --output orders.ndjson`
-    * `duetime export --all-namespaces | gzip > timers.ndjson.gz`
+    * `duetime export --all-namespaces --full --output copy.ndjson`
     """
     if all_namespaces and namespace is not None:
         refuse("--namespace / --all-namespaces", "give one of them, not both")
     query: dict[str, str | int] = {"limit": MAX_V1_PAGE_TIMERS}
     query |= read_due_range(due_after, due_before)
+    if status is None:
+        status = ExportedStatus.ALL if full else ExportedStatus.PENDING
     if status is not ExportedStatus.ALL:
         query["status"] = status.value
     client = V1Client(server, api_key)
@@ -95,7 +108,8 @@ def export(
         progress_on_stderr("exported", total_bytes=None, quiet=quiet) as progress,
         client.kept_open(),
     ):
-        names = _all_names(client) if all_namespaces else [namespace or DEFAULT_NAMESPACE]
+        names, lines = _namespaces(client, namespace, all_namespaces, full)
+        write(lines)
         exported = Exported()
         for name in names:
             _export(client, {"namespace": name, **query}, write, progress, exported, full=full)
@@ -109,14 +123,24 @@ def export(
     if exported.left_out:
         fail(
             f"left out {counted(exported.left_out, 'timer')} whose callbacks are not made over "
-            "HTTP: they cannot be imported (--full writes them as well)",
+            "HTTP: only an export with --full has them",
             ExitCode.FAILED,
         )
 
 
-def _all_names(client: V1Client) -> Sequence[str]:
-    listed = client.read_as(NamespaceList, client.fetch("/namespaces"))
-    return [namespace.name for namespace in listed.namespaces]
+def _namespaces(
+    client: V1Client, namespace: str | None, all_namespaces: bool, full: bool
+) -> tuple[Sequence[str], bytes]:
+    """The names of the namespaces to export, and the lines that restore these namespaces."""
+    if all_namespaces:
+        found = client.read_as(NamespaceMembers, client.fetch("/namespaces")).namespaces
+    elif full:
+        path = "/namespaces/" + path_segment("--namespace", namespace or DEFAULT_NAMESPACE)
+        found = [client.read_as(dict[str, Raw], client.fetch(path))]
+    else:
+        return [namespace or DEFAULT_NAMESPACE], b""
+    names = [client.read_as(str, bytes(members["name"])) for members in found]
+    return names, b"".join(map(full_namespace_line, found)) if full else b""
 
 
 def _export(
@@ -128,11 +152,11 @@ def _export(
     *,
     full: bool,
 ) -> None:
-    to_line = full_line if full else create_line
+    path, to_line = ("/timers/export", full_line) if full else ("/timers", create_line)
     cursor: str | None = ""
     while cursor is not None:
         page_query = {**query, "cursor": cursor} if cursor else query
-        page = client.read_as(Page, client.fetch("/timers", query=page_query))
+        page = client.read_as(Page, client.fetch(path, query=page_query))
         lines = [line for timer in page.timers if (line := to_line(timer)) is not None]
         written = b"".join(lines)
         write(written)

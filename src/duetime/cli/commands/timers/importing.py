@@ -9,9 +9,10 @@ from typing import Annotated, cast
 
 import typer
 from msgspec import UNSET
+from msgspec.structs import asdict
 from rich.text import Text
 
-from duetime.cli.client.answers import ImportSummary, LineError
+from duetime.cli.client.answers import ImportSummary, LineError, Restored
 from duetime.cli.client.v1 import Query, V1Client
 from duetime.cli.commands.options import ApiKeyOption, JsonOption, QuietOption, ServerOption
 from duetime.cli.output.columns import Column, Cut
@@ -46,12 +47,15 @@ def import_timers(
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create the timers in a file of any length.
+    """Create or restore the timers in a file of any length.
 
     Each line is the body of a `POST /api/v1/timers`, as `duetime export` writes it. Timers whose
     instants have passed are due at once. An import may be repeated: timers that already exist are
     recognised by their ids. The exit status is 1 if a line was invalid or in conflict with an
     existing timer.
+
+    The lines of `duetime export --full` restore namespaces, and timers with their status and
+    attempts. A timer that was executing becomes pending, so its attempt may be made twice.
 
     Examples:
 
@@ -141,7 +145,10 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
         "conflicts": summary.conflicts,
         "invalid": summary.invalid,
     }
-    print_fields([(name, Text(f"{count:,}")) for name, count in counts.items()])
+    fields = [(name, Text(f"{count:,}")) for name, count in counts.items()]
+    if summary.restored is not UNSET:
+        fields.append(("restored", Text(_in_words(summary.restored))))
+    print_fields(fields)
     shown = summary.errors[:SHOWN_ERRORS]
     if shown:
         print()
@@ -151,6 +158,15 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
         listed = len(summary.errors)
         which = "all of them" if listed == refused else f"the first {listed:,}"
         print(f"and {refused - len(shown):,} more; --json shows {which}")
+
+
+def _in_words(restored: Restored) -> str:
+    """Such as "2 namespaces, 10 pending and 3 failed timers"."""
+    by_status = asdict(restored.timers).items()
+    counts = [f"{count:,} {status}" for status, count in by_status if count]
+    *others, last = counts or ["no"]
+    timers = f"{', '.join(others)} and {last}" if others else last
+    return f"{counted(restored.namespaces, 'namespace')}, {timers} timers"
 
 
 def _row(error: LineError) -> list[Text]:

@@ -8,6 +8,7 @@ from msgspec import json
 
 from duetime.api.v1.batch_entries import BatchEntry
 from duetime.api.v1.batches import BatchCreation, Outcome
+from duetime.api.v1.full.restoration import FullRestoration
 from duetime.api.v1.imports import BLOCK_BYTES, Import
 from duetime.api.v1.request_types import CreateBody
 from duetime.domain.timer import TimerStatus
@@ -19,6 +20,11 @@ from tests.unit.service.service_bench import timer_rules
 async def send(bench: V1Bench, chunks: Iterable[bytes], query: str = "") -> Reply:
     headers = [(b"x-api-key", API_KEY.encode())]
     return await call(bench.app, "POST", f"{BASE}/import{query}", chunks, headers)
+
+
+def importing(bench: V1Bench, batches: BatchCreation) -> Import:
+    full = FullRestoration(bench.restoring, bench.namespaces)
+    return Import(batches, full, None, max_line_bytes=1_000)
 
 
 def lines(*bodies: object) -> bytes:
@@ -174,7 +180,7 @@ async def test_the_first_errors_are_listed_when_a_later_block_is_written_first(
         yield (b"x" * 900 + b"\n") * (BLOCK_BYTES // 900)
 
     batches = FirstBlockLast(bench.service_with(timer_rules(min_delay_ms=0)), bench.namespaces)
-    answer = await Import(batches, None, max_line_bytes=1_000).run(in_two_blocks())
+    answer = await importing(bench, batches).run(in_two_blocks())
     assert [error.line for error in answer.errors] == list(range(2, 102))
 
 
@@ -234,7 +240,7 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
         yield lines(create_body("second"))
 
     batches = Watched(bench.service_with(timer_rules(min_delay_ms=0)), bench.namespaces)
-    answer = await Import(batches, None, max_line_bytes=1_000).run(slowly())
+    answer = await importing(bench, batches).run(slowly())
     assert (answer.lines, answer.created) == (2, 2)
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from msgspec import Raw
 
 from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
 
 TIMERS = "/api/v1/timers"
+EXPORT = "/api/v1/timers/export"
 NAMESPACES = "/api/v1/namespaces"
 POLICY = {"maxRetries": 3, "initialInterval": "30s"}
 NAMESPACE_POLICY = {
@@ -44,7 +46,7 @@ def created(id: str, **changes: object) -> dict[str, object]:
     return line
 
 
-def page(*timers: dict[str, object], cursor: str | None = None) -> dict[str, object]:
+def page(*timers: object, cursor: str | None = None) -> dict[str, object]:
     return {"timers": timers, "nextCursor": cursor}
 
 
@@ -108,9 +110,8 @@ def test_a_payload_is_exported_as_written_but_on_one_line(server: ScriptedServer
     payload = b'{"big": 1180591620717411303424,\n "float": 1.10, "text": "a\\nb"}'
     content = msgspec.json.encode(page(timer("a", payload=msgspec.Raw(payload))))
     server.react("GET", TIMERS, lambda request: httpx.Response(200, content=content))
-    for options in ([], ["--full"]):
-        (line,) = invoke("export", "--quiet", *options).stdout.splitlines()
-        assert '"payload":{"big":1180591620717411303424,"float":1.10,"text":"a\\nb"}' in line
+    (line,) = invoke("export", "--quiet").stdout.splitlines()
+    assert '"payload":{"big":1180591620717411303424,"float":1.10,"text":"a\\nb"}' in line
 
 
 def test_a_missing_payload_and_missing_retries_are_exported_as_such(server: ScriptedServer) -> None:
@@ -136,9 +137,38 @@ def test_timers_that_cannot_be_imported_are_counted_and_reported(server: Scripte
     assert decoded(result.stdout) == [created("a")]
     assert result.stderr.splitlines()[-1].startswith("left out 1 timer whose callbacks are")
     assert "status" not in server.requests[0].url.params
-    full = invoke("export", "--full")
-    assert full.exit_code == 0
-    assert decoded(full.stdout) == [timer("a"), other]
+
+
+def test_a_full_export_has_the_namespaces_first_and_timers_as_the_server_wrote_them(
+    server: ScriptedServer,
+) -> None:
+    server.answer("GET", NAMESPACES, namespaces("default", "orders"))
+    server.answer("GET", EXPORT, page(Raw(b'{"id":"a","n":1.10}'), cursor="next="))
+    server.answer("GET", EXPORT, page())
+    server.answer("GET", EXPORT, page(Raw(b'{"id":"b"}')))
+    result = invoke("export", "--all-namespaces", "--full")
+    assert result.exit_code == 0, result.stderr
+    *first, third, fourth = result.stdout.splitlines()
+    listed = namespaces("default", "orders")["namespaces"]
+    assert isinstance(listed, list)
+    assert decoded("\n".join(first)) == [{"full": 1, "namespace": each} for each in listed]
+    assert third == '{"full":1,"timer":{"id":"a","n":1.10}}'
+    assert fourth == '{"full":1,"timer":{"id":"b"}}'
+    queries = [dict(request.url.params) for request in server.of("GET", EXPORT)]
+    assert [query["namespace"] for query in queries] == ["default", "default", "orders"]
+    assert not any("status" in query for query in queries)
+    assert result.stderr == "exported 2 timers of all 2 namespaces\n"
+
+
+def test_a_full_export_of_one_namespace_has_its_options(server: ScriptedServer) -> None:
+    counts = dict.fromkeys(("pending", "executing", "completed", "failed", "canceled"), 0)
+    server.answer("GET", f"{NAMESPACES}/orders", {"name": "orders", "counts": counts})
+    server.answer("GET", EXPORT, page(Raw(b'{"id":"a"}')))
+    result = invoke("export", "--namespace", "orders", "--full", "--status", "failed")
+    assert result.stdout == (
+        '{"full":1,"namespace":{"name":"orders"}}\n{"full":1,"timer":{"id":"a"}}\n'
+    )
+    assert server.of("GET", EXPORT)[0].url.params["status"] == "failed"
 
 
 def test_only_a_complete_export_replaces_a_file(server: ScriptedServer, tmp_path: Path) -> None:

@@ -44,6 +44,24 @@ def test_a_file_is_sent_unchanged(server: ScriptedServer, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("timers", "words"),
+    [
+        ({"pending": 1_200, "failed": 3, "canceled": 1}, "1,200 pending, 3 failed and 1 canceled"),
+        ({"completed": 2}, "2 completed"),
+        ({}, "no"),
+    ],
+)
+def test_restored_timers_are_counted_by_status(
+    server: ScriptedServer, timers: dict[str, int], words: str
+) -> None:
+    none = dict.fromkeys(("pending", "executing", "completed", "failed", "canceled"), 0)
+    restored = {"namespaces": 2, "timers": none | timers}
+    server.answer("POST", IMPORT, summary(sum(timers.values()), restored=restored))
+    result = invoke("import", "-", stdin=LINE)
+    assert result.stdout.splitlines()[-1] == f"restored: 2 namespaces, {words} timers"
+
+
 def test_memory_does_not_grow_with_the_file(server: ScriptedServer, tmp_path: Path) -> None:
     path = tmp_path / "large.ndjson"
     path.write_bytes(LINE * 100_000)

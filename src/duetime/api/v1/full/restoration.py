@@ -1,0 +1,65 @@
+"""Restores the timers and namespaces of full lines."""
+
+from collections.abc import Sequence
+
+from duetime.api.http.decoding import InvalidRequest
+from duetime.api.v1.errors import in_camel_case
+from duetime.api.v1.full.reading import namespace_of, timer_of
+from duetime.api.v1.full.types import FullNamespace, FullTimer
+from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound
+from duetime.domain.keys import NamespaceKeys
+from duetime.domain.namespace import Namespace
+from duetime.domain.timer import Timer
+from duetime.ports.store import CreateResult
+from duetime.service.namespaces import Namespaces
+from duetime.service.restoring import Restoring
+
+
+class FullRestoration:
+    """Each line is restored or refused by itself."""
+
+    def __init__(self, restoring: Restoring, namespaces: Namespaces) -> None:
+        self._restoring = restoring
+        self._namespaces = namespaces
+
+    async def restore_timers(self, fulls: Sequence[FullTimer]) -> list[CreateResult | DuetimeError]:
+        """One outcome for each timer, in order. Raises `StoreUnavailable`."""
+        await self._namespaces.look_up({full.namespace for full in fulls})
+        keys: dict[str, NamespaceKeys] = {}
+
+        def timer_or_error(full: FullTimer) -> Timer | DuetimeError:
+            namespace = self._namespaces.known(full.namespace)
+            if namespace is None:
+                return NamespaceNotFound(full.namespace)
+            if namespace.name not in keys:
+                keys[namespace.name] = NamespaceKeys(namespace.name, namespace.num_shards)
+            try:
+                return timer_of(full, keys[namespace.name])
+            except InvalidInput as error:
+                return error
+
+        timers = await self._restoring.turns.map(timer_or_error, fulls)
+        outcomes = await self._restoring.restore(timers)
+        return [_in_timer(each) if type(each) is InvalidInput else each for each in outcomes]
+
+    async def restore_namespaces(
+        self, fulls: Sequence[FullNamespace]
+    ) -> list[Namespace | DuetimeError]:
+        """The namespace of each line as it is now, or the reason why the line was refused. Raises
+        `StoreUnavailable`."""
+        wanted = list(map(_namespace_or_error, fulls))
+        valid = [each for each in wanted if isinstance(each, Namespace)]
+        stored = iter(await self._namespaces.restore(valid))
+        return [next(stored) if isinstance(each, Namespace) else each for each in wanted]
+
+
+def _namespace_or_error(full: FullNamespace) -> Namespace | DuetimeError:
+    try:
+        return namespace_of(full)
+    except InvalidInput as error:
+        return error
+
+
+def _in_timer(error: InvalidInput) -> InvalidRequest:
+    """The service's error, with the member's place in the line."""
+    return InvalidRequest(f"timer.{in_camel_case(error.field)}", in_camel_case(error.problem))
