@@ -1,4 +1,4 @@
-"""Standard output, and the end of a command."""
+"""Standard input and output, and the end of a command."""
 
 import sys
 from enum import IntEnum
@@ -48,6 +48,17 @@ def fail(message: str, code: int) -> NoReturn:
 def refuse(option: str, problem: str) -> NoReturn:
     """End the command because an option is wrong."""
     fail(f"{option}: {problem}", ExitCode.USAGE)
+
+
+def can_ask() -> bool:
+    """Whether standard input is a terminal, on which a person can answer."""
+    return sys.stdin.isatty()
+
+
+def require_consent(*, given: bool) -> None:
+    """End the command if consent was neither given by `--yes` nor can be asked for."""
+    if not (given or can_ask()):
+        refuse("--yes", "is needed because there is no terminal to ask on")
 
 
 def printable(text: str, max_characters: int | None = None) -> str:

@@ -314,7 +314,7 @@ class _PipelineFlow(FlowControl):
         self._protocol = protocol
 
     def resume_reading(self) -> None:
-        if not self._protocol.has_requests_waiting:
+        if self.read_paused and not self._protocol.has_requests_waiting:
             super().resume_reading()
 
 

@@ -1,7 +1,6 @@
 """A client that a standard generator makes from the OpenAPI document, against a real server."""
 
 import importlib
-import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from duetime.api.openapi.document import openapi_document
+from duetime.api.openapi.document import openapi_json
 from tests.real_server.server_process import API_KEY, ServerProcess
 
 pytestmark = pytest.mark.e2e
@@ -52,7 +51,7 @@ class GeneratedClient:
 def package_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory with the generated package."""
     directory = tmp_path_factory.mktemp("generated")
-    (directory / "openapi.json").write_text(json.dumps(openapi_document()))
+    (directory / "openapi.json").write_bytes(openapi_json())
     (directory / "generator.json").write_text('{"post_hooks": []}')
     arguments = ("--path", "openapi.json", "--config", "generator.json", "--meta", "none")
     generator = subprocess.run(
@@ -77,7 +76,7 @@ async def generated(
     server: ServerProcess, package_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[GeneratedClient]:
     async with server.client() as api:
-        assert (await api.get("/openapi.json")).json() == openapi_document()
+        assert (await api.get("/openapi.json")).content == openapi_json()
     monkeypatch.syspath_prepend(package_directory)
     client = GeneratedClient(server.url)
     async with client.client:

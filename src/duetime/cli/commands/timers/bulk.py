@@ -22,7 +22,7 @@ from duetime.cli.commands.options import (
 from duetime.cli.commands.timers.selected_timers import Action, Body, BulkAction, Selection
 from duetime.cli.commands.timers.single_timer import SingleTimer
 from duetime.cli.output.timer_views import print_json, show_timer
-from duetime.cli.terminal import ExitCode, printable, refuse
+from duetime.cli.terminal import ExitCode, printable, refuse, require_consent
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of timers.")]
@@ -187,11 +187,6 @@ def reschedule(
     )
 
 
-def can_ask() -> bool:
-    """Whether standard input is a terminal, on which a person can answer."""
-    return sys.stdin.isatty()
-
-
 def _filter(
     due_after: str | None,
     due_before: str | None,
@@ -219,8 +214,7 @@ def _check_selection(
         return
     if not matching and not every:
         refuse(f"ID / {_FILTERS}", "say which timers")
-    if not (yes or dry_run or can_ask()):
-        refuse("--yes", "is needed because there is no terminal to ask on")
+    require_consent(given=yes or dry_run)
 
 
 def _cancel_each(

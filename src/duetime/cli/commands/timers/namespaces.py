@@ -22,12 +22,12 @@ from duetime.cli.commands.options import (
     read_retry_policy,
     refuse_options_before,
 )
-from duetime.cli.commands.timers.bulk import YesOption, can_ask
+from duetime.cli.commands.timers.bulk import YesOption
 from duetime.cli.output.namespace_views import print_namespace, print_namespaces
 from duetime.cli.output.operation_views import print_operation
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
-from duetime.cli.terminal import ExitCode, fail, printable, refuse
+from duetime.cli.terminal import ExitCode, fail, printable, refuse, require_consent
 from duetime.domain.limits import MAX_SHARDS
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
@@ -168,9 +168,8 @@ def delete(
     path = _path(name)
     client = V1Client(server, api_key)
     counts = client.read_as(Namespace, client.request("GET", path)).counts
+    require_consent(given=yes)
     if not yes:
-        if not can_ask():
-            refuse("--yes", "is needed because there is no terminal to ask on")
         timers = 0 if counts is UNSET else sum(astuple(counts))
         question = f"Delete namespace {printable(repr(name))} with {counted(timers, 'timer')}?"
         if not typer.confirm(question):

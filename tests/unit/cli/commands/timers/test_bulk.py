@@ -25,7 +25,7 @@ def script(server: ScriptedServer, *operations: dict[str, object], matched: int 
 
 @pytest.fixture
 def _asked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duetime.cli.commands.timers.bulk.can_ask", lambda: True)
+    monkeypatch.setattr("duetime.cli.terminal.can_ask", lambda: True)
 
 
 def test_each_id_is_redriven_and_reported(server: ScriptedServer) -> None:

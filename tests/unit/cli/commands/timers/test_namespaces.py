@@ -136,7 +136,7 @@ def test_a_refusal_is_reported_in_one_line(server: ScriptedServer) -> None:
 def test_a_namespace_is_deleted_after_confirmation(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duetime.cli.commands.timers.namespaces.can_ask", lambda: True)
+    monkeypatch.setattr("duetime.cli.terminal.can_ask", lambda: True)
     server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
     server.answer("DELETE", f"{PATH}/orders", operation(action="delete-namespace"), status=202)
     kept = invoke("namespaces", "delete", "orders", stdin=b"n\n")
