@@ -60,9 +60,10 @@ def claim_id_of(claim: Claim | Settlement) -> ClaimId:
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A client's change of a timer. A field left unset stays as it is.
+    """A change of a pending timer. A field left unset stays as it is.
 
-    `delivery_id` is the name of the new firing, used if the change makes one. With `only_firing`
+    `delivery_id` is the name of the new firing, used if the change makes one. `due_at` moves the
+    next attempt of the same firing; a new `execute_at` prevails over it. With `only_firing`
     the change applies only while that is the timer's firing: a change of a part of the callback
     depends on the other parts. With `only_updated_at` it applies only while the timer was not
     changed since.
@@ -73,6 +74,7 @@ class Change(Struct, frozen=True, kw_only=True):
     only_firing: str | None = None
     only_updated_at: Instant | None = None
     execute_at: Instant | UnsetType = UNSET
+    due_at: Instant | UnsetType = UNSET
     callback: Callback | UnsetType = UNSET
     metadata: Raw | UnsetType | None = UNSET
     retry_policy: RetryPolicy | UnsetType | None = UNSET
@@ -234,13 +236,15 @@ def changed(timer: Timer, change: Change) -> Timer:
         result = replace(result, correlation_id=change.correlation_id)
     if change.command_order is not UNSET:
         result = replace(result, command_order=change.command_order)
+    if change.due_at is not UNSET:
+        result = replace(result, due_at=change.due_at)
     if change.execute_at is UNSET and change.callback is UNSET:
         return result
     execute_at = timer.execute_at if change.execute_at is UNSET else change.execute_at
     return replace(
         result,
         execute_at=execute_at,
-        due_at=timer.due_at if change.execute_at is UNSET else execute_at,
+        due_at=result.due_at if change.execute_at is UNSET else execute_at,
         callback=timer.callback if change.callback is UNSET else change.callback,
         delivery_id=change.delivery_id,
         attempt=0,
@@ -290,6 +294,12 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
         error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
         answer=outcome.answer if isinstance(outcome, Failed) else None,
     )
+
+
+def not_before(claim: Claim) -> Instant:
+    """The instant before which the attempt must not be sent. A deferral does not count: it is our
+    own, and may have been planned by a clock that was ahead."""
+    return max(was_due_at(claim), claim.execute_at)
 
 
 def was_due_at(executing: Claim | Timer) -> Instant:

@@ -12,7 +12,13 @@ from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.outcome import Failed, NotSent, Outcome
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.domain.transitions import Settlement, hand_back, settlement_of, was_due_at
+from duetime.domain.transitions import (
+    Settlement,
+    hand_back,
+    not_before,
+    settlement_of,
+    was_due_at,
+)
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lane import Lane
 from duetime.engine.lanes.shortages import Shortages
@@ -55,6 +61,8 @@ class Deliveries:
         self.shortages = Shortages(clock)
         self.has_dropped = False
         """Claims were dropped since this was last set to False."""
+        self.abandoned: list[Claim] = []
+        """Claims whose attempts a stop cut off. They may have arrived."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -79,6 +87,7 @@ class Deliveries:
             return
         _, abandoned = await asyncio.wait(set(self._tasks), timeout=grace_seconds)
         for task in abandoned:
+            self.abandoned.append(self._tasks[task])
             task.cancel()
         if abandoned:
             _log.warning("engine.deliveries_abandoned", count=len(abandoned))
@@ -106,10 +115,9 @@ class Deliveries:
         # Read again right before sending: event loops fire their timers up to half a millisecond
         # early.
         now = self._clock.now()
-        not_before = max(claim.due_at, claim.execute_at)
-        if now < not_before:
+        if now < not_before(claim):
             # The wall clock was set back while the claim waited, or since the retry was planned.
-            self._settler.add(claim.shard, hand_back(claim, due_at=not_before, now=now))
+            self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
             return None
         self._lateness.record(claim, now, self._clock.monotonic())
         try:
@@ -130,8 +138,9 @@ class Deliveries:
 
     def _hand_back_short(self, claim: Claim, shortage: LocalShortage) -> None:
         now = self._clock.now()
-        due_at = self.shortages.deferred_to(shortage.resource, now)
-        self._settler.add(claim.shard, hand_back(claim, due_at=max(due_at, claim.due_at), now=now))
+        deferred_to = self.shortages.deferred_to(shortage.resource, now)
+        due_at = max(deferred_to, not_before(claim))
+        self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
     def _drop_current(self) -> None:
         """Forget the claim of the current attempt. If its lease is still ours, or ours again, only

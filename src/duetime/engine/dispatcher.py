@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import ClaimId, claim_id_of, hand_back
+from duetime.domain.transitions import ClaimId, claim_id_of, hand_back, not_before
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.lanes.lanes import Lanes
 from duetime.engine.lanes.slots import Slots, size_of
@@ -75,10 +75,11 @@ class Dispatcher:
         return max(0, MAX_HELD - len(self._upcoming) - self._slots.waiting - unwritten)
 
     def held(self) -> set[ClaimId]:
-        """All claims in this process: not yet sent, under way, or not yet settled."""
+        """All claims in this process: not yet sent, under way, cut off, or not yet settled."""
         claims = [claim for _, _, claim in self._upcoming]
         claims.extend(self._lanes.waiting_claims())
         claims.extend(self._deliveries.claims)
+        claims.extend(self._deliveries.abandoned)
         return {claim_id_of(claim) for claim in claims} | self._settler.held()
 
     def leases(self) -> set[tuple[ShardNumber, Epoch]]:
@@ -166,7 +167,8 @@ class Dispatcher:
         """After the wall clock was set back, hand back claims that are now far from due: they would
         leave no room for timers that are due before them."""
         if self._upcoming and self._upcoming[0][0] > plus_ms(now, self._farthest_ms):
-            self._hand_back_unsent([claim for _, _, claim in self._upcoming], now)
+            for _, _, claim in self._upcoming:
+                self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
             self._upcoming.clear()
             self._upcoming_bytes = 0
 

@@ -11,7 +11,8 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
 from duetime.engine.claim_progress import ClaimProgress
-from duetime.engine.clock_watch import ClockWatch
+from duetime.engine.clocks.clock_watch import ClockWatch
+from duetime.engine.clocks.replanner import Replanner
 from duetime.engine.cluster.handover import ShardHandover
 from duetime.engine.cluster.members import Cluster, ClusterState
 from duetime.engine.cluster.ownership import SharedOwner, SoleOwner
@@ -82,6 +83,7 @@ class Engine:
             store, held, self._dispatcher, self._deliveries, local, progress, clock, options
         )
         self._finder = StragglerFinder(store, held, progress, local, clock, options)
+        self._replanner = Replanner(store, held, self._wakeups, clock, self.clock_watch)
         self._pruner = Pruner(store, clock, options.retention_seconds, self.clock_watch)
         handover = ShardHandover(held, self._due_reader, self._dispatcher, self._settler)
         self._ownership: SoleOwner | SharedOwner = SoleOwner(
@@ -110,6 +112,7 @@ class Engine:
         self._settler.start()
         self._due_reader.start()
         self._finder.start()
+        self._replanner.start()
         self._pruner.start()
 
     async def stop(self, grace_seconds: float) -> None:
@@ -119,6 +122,7 @@ class Engine:
         await self._due_reader.stop()
         self._ownership.leave_all()
         await self._finder.abandon()
+        await self._replanner.abandon()
         await self._pruner.abandon()
         await self._dispatcher.stop(grace_seconds)
         grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)

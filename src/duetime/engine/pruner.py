@@ -9,8 +9,8 @@ from msgspec import Struct
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.namespace import Namespace
-from duetime.engine.clock_trust import SILENCE_SECONDS, ClockTrust
-from duetime.engine.clock_watch import ClockWatch
+from duetime.engine.clocks.clock_trust import SILENCE_SECONDS, ClockTrust
+from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.ports.clock import Clock
 from duetime.ports.store import PageQuery, TimerStore
 

@@ -14,7 +14,7 @@ from duetime.background import BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.engine.announcer import Announcer
-from duetime.engine.clock_watch import ClockWatch
+from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
 from duetime.engine.cluster.members import Cluster, ClusterState, MemberWatch
 from duetime.engine.cluster.shard_assignment import assign_shards

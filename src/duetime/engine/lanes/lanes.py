@@ -7,7 +7,7 @@ from itertools import islice
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import hand_back
+from duetime.domain.transitions import hand_back, not_before
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
@@ -183,7 +183,7 @@ class Lanes:
     def _hand_back(self, claim: Claim, deferral_ms: float, now: Instant) -> None:
         deferred_to = returning_at(plus_ms(now, deferral_ms))
         # Never sooner than it was due, even if the wall clock was set back since.
-        due_at = max(deferred_to, claim.due_at)
+        due_at = max(deferred_to, not_before(claim))
         self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
     def waiting_claims(self) -> Iterator[Claim]:

@@ -41,7 +41,7 @@ CHANGE = f"""
     UPDATE pending_timers
     SET updated_at = $3,
         execute_at = CASE WHEN $5 THEN $6 ELSE execute_at END,
-        due_at = CASE WHEN $5 THEN $6 ELSE due_at END,
+        due_at = CASE WHEN $5 THEN $6 ELSE coalesce($19::bigint, due_at) END,
         callback = CASE WHEN $7 THEN $8 ELSE callback END,
         delivery_id = CASE WHEN $5 OR $7 THEN $4 ELSE delivery_id END,
         attempt = CASE WHEN $5 OR $7 THEN 0 ELSE attempt END,
@@ -145,6 +145,7 @@ def change_values(key: TimerKey, change: Change) -> list[Any]:
     values += (False, None) if change.correlation_id is UNSET else (True, change.correlation_id)
     values.append(change.only_updated_at)
     values += (False, None) if order is UNSET else (True, order)
+    values.append(None if change.due_at is UNSET else change.due_at)
     return values
 
 

@@ -15,6 +15,7 @@ from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Outcome
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.transitions import Settlement
 from duetime.engine import Cluster, Engine
 from duetime.ports.destination import MaySend
 from duetime.ports.membership import ClusterView, NodeFacts
@@ -172,6 +173,7 @@ class BenchLine(FaultyStore):
         """Calls of which one answer each gets lost."""
         self.heartbeat_answer_seconds = 0.0
         self.claim_answer_seconds = 0.0
+        self.settle_request_seconds = 0.0
         self.forget_request_seconds = 0.0
         self.lets_finish = True
         """False for a node of a release that does not know unfinished leases."""
@@ -188,6 +190,11 @@ class BenchLine(FaultyStore):
         if self.heartbeat_answer_seconds:
             await self._bench_clock.sleep(self.heartbeat_answer_seconds)
         return view
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        if self.settle_request_seconds:
+            await self._bench_clock.sleep(self.settle_request_seconds)
+        return await super().settle(settlements)
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         if self.forget_request_seconds:
