@@ -138,6 +138,29 @@ async def test_claims_that_turn_up_while_a_node_stops_are_left_to_the_others() -
 
 
 @on_virtual_time
+async def test_an_attempt_that_a_stop_cut_off_counts_though_its_claim_turns_up_again() -> None:
+    bench = ClusterBench()
+    bench.destination.script(SLOW, Succeed(20), Succeed())
+    bench.destination.script(GOOD, Succeed(0.105))
+    one, _ = await bench.start_spread("one", "two")
+    cut_id, lost_id, usual_id = await bench.ids_of(one, 3)
+    await bench.create(cut_id, 0, url=SLOW, through=one)
+    await bench.create(usual_id, 0, through=one)
+    await bench.run(0.1)
+    one.store.loses.add("claim_due")
+    await bench.create(lost_id, 0, url=SLOW, through=one)
+    await bench.run(0.001)
+    # The search for the lost claim comes after the cut, and before the last outcomes are written.
+    one.store.heartbeat_answer_seconds = 0.05
+    one.store.settle_request_seconds = 0.2
+    await one.engine.stop(0.01)
+    await bench.run(30)
+    numbers = [each.claim.attempt for each in bench.destination.attempts_of(cut_id)]
+    assert numbers == [1, 2]
+    assert bench.senders[cut_id] == ["one", "two"]
+
+
+@on_virtual_time
 async def test_the_last_node_leaves_everything_free_and_the_next_goes_on() -> None:
     bench = ClusterBench()
     one, two = await bench.start_spread("one", "two")
