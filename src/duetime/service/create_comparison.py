@@ -28,7 +28,9 @@ def differing_fields(requested: Timer, existing: Timer, default_timeout_ms: int)
     if _retries(requested) != _retries(existing):
         fields.append("retry_policy")
     fields += _differing_parts(requested.callback, existing.callback, default_timeout_ms)
-    if _canonical_or_none(requested.metadata) != _canonical_or_none(existing.metadata):
+    if requested.metadata != existing.metadata and (
+        _canonical_or_none(requested.metadata) != _canonical_or_none(existing.metadata)
+    ):
         fields.append("metadata")
     return fields
 
@@ -46,6 +48,8 @@ def _differing_parts(requested: Callback, existing: Callback, default_timeout_ms
     none_is_null = _sends_null(requested) or _sends_null(existing)
     new = _plain(requested, default_timeout_ms, none_is_null)
     old = _plain(existing, default_timeout_ms, none_is_null)
+    if new.payload != old.payload:
+        new, old = with_canonical_payload(new), with_canonical_payload(old)
     if new == old:
         return []
     return [
@@ -64,14 +68,14 @@ _NULL = Raw(b"null")
 
 
 def _plain(callback: Callback, default_timeout_ms: int, none_is_null: bool) -> Callback:
-    """The callback with its defaults spelt out, so that equal meanings compare equal."""
+    """The callback with its defaults spelt out."""
     plain = replace(callback, timeout_ms=callback.timeout_ms or default_timeout_ms)
     if isinstance(plain, BusCallback):
-        return with_canonical_payload(plain)
+        return plain
     plain = replace(plain, headers=plain.headers or None)
     if none_is_null and plain.payload is UNSET:
         plain = replace(plain, payload=_NULL)
-    return with_canonical_payload(plain)
+    return plain
 
 
 def _canonical_or_none(value: Raw | None) -> Raw | None:

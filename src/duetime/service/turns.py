@@ -14,7 +14,7 @@ SLICE_SECONDS = 0.001
 """Time after which a slice ends."""
 
 ITEMS_PER_LOOK = 8
-"""Items between two looks at the clock, which takes as long as a tenth of a usual item."""
+"""Usual items between two looks at the clock, which takes as long as a tenth of such an item."""
 
 
 class Turns:
@@ -33,13 +33,20 @@ class Turns:
         """The results of `map`, in a list. An error of the function ends the work."""
         results: list[Result] = []
         rest = map(function, *items)
+        # The first item tells whether the items are usual ones or large.
+        items_per_look = 1
         while True:
             async with self._slices:
-                until_seconds = self._clock.monotonic() + SLICE_SECONDS
-                while self._clock.monotonic() < until_seconds:
+                looked_seconds = self._clock.monotonic()
+                until_seconds = looked_seconds + SLICE_SECONDS
+                took_seconds = 0.0
+                while looked_seconds + took_seconds < until_seconds:
                     done = len(results)
-                    results.extend(islice(rest, ITEMS_PER_LOOK))
-                    if len(results) - done < ITEMS_PER_LOOK:
+                    results.extend(islice(rest, items_per_look))
+                    if len(results) - done < items_per_look:
                         return results
+                    before_seconds, looked_seconds = looked_seconds, self._clock.monotonic()
+                    took_seconds = looked_seconds - before_seconds
+                    items_per_look = ITEMS_PER_LOOK if took_seconds < SLICE_SECONDS else 1
                 # Before the next slice may begin, also one of another request.
                 await next_turn()

@@ -200,6 +200,12 @@ async def test_nothing_is_written_into_a_transaction_that_could_not_be_rolled_ba
     assert written(path) == []
 
 
+async def test_callers_of_an_api_do_not_see_the_words_of_sqlite(writer: Writer) -> None:
+    with pytest.raises(StoreUnavailable, match="near ") as refused:
+        await writer.submit(lambda transaction: transaction.execute("nonsense"))
+    assert "near" not in refused.value.public_message
+
+
 async def test_an_error_between_commits_ends_the_process(
     writer: Writer, path: Path, hook: Hook, failures: Failures
 ) -> None:

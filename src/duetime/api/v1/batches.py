@@ -1,6 +1,6 @@
 """Creating many timers in one request."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Literal
 
@@ -48,7 +48,7 @@ async def decode_batch(body: bytes, turns: Turns) -> Sequence[BatchEntry]:
     Most batches have no fault and are decoded in one go. Only the others are decoded one entry at
     a time.
     """
-    faultless = decode_faultless(_decode_timers, body, arrays_around=1)
+    faultless = await decode_faultless(_decode_timers, body, turns, arrays_around=1)
     timers: Sequence[object] = _decode_loosely(body).timers if faultless is None else faultless
     if not 1 <= len(timers) <= MAX_BATCH_TIMERS:
         raise InvalidInput("timers", f"must have 1 to {MAX_BATCH_TIMERS} entries")
@@ -61,8 +61,12 @@ def _decode_timers(body: bytes) -> list[CreateBody]:
     return _decode_strictly(body).timers
 
 
-def decode_faultless(
-    decode: Callable[[bytes], list[CreateBody]], text: bytes, *, arrays_around: int = 0
+async def decode_faultless(
+    decode: Callable[[bytes], list[CreateBody]],
+    text: bytes,
+    turns: Turns,
+    *,
+    arrays_around: int = 0,
 ) -> list[CreateBody] | None:
     """All timers of a text at once, or None if anything is wrong with any of them."""
     try:
@@ -72,7 +76,8 @@ def decode_faultless(
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
     level_bytes = _ARRAY_BYTES if _has_arrays(text, arrays_around) else _OBJECT_BYTES
-    return None if _any_is_deep(timers, level_bytes * _MAX_MEMBER_DEPTH) else timers
+    long = list(_longer_members(timers, level_bytes * _MAX_MEMBER_DEPTH))
+    return None if any(await turns.map(_is_deep, long)) else timers
 
 
 def _has_arrays(text: bytes, around: int) -> bool:
@@ -88,18 +93,17 @@ def _has_arrays(text: bytes, around: int) -> bool:
     return True
 
 
-def _any_is_deep(timers: Iterable[CreateBody], never_deep_bytes: int) -> bool:
-    """Whether a payload or metadata is nested deeper than allowed; nothing else can be.
+def _longer_members(timers: Iterable[CreateBody], never_deep_bytes: int) -> Iterator[Raw]:
+    """The payloads and metadata that are long enough to be too deep; nothing else can be.
 
-    Most are too short for that. Comparing the length here saves a call for each.
+    Most are too short. Comparing the length here saves a call for each.
     """
     for timer in timers:
         payload, metadata = timer.payload, timer.metadata
-        if payload is not UNSET and len(payload) > never_deep_bytes and _is_deep(payload):
-            return True
-        if metadata is not UNSET and len(metadata) > never_deep_bytes and _is_deep(metadata):
-            return True
-    return False
+        if payload is not UNSET and len(payload) > never_deep_bytes:
+            yield payload
+        if metadata is not UNSET and len(metadata) > never_deep_bytes:
+            yield metadata
 
 
 def _is_deep(member: Raw) -> bool:

@@ -256,7 +256,9 @@ class Import:
         go."""
         if block.first_line == 1:
             content = content.removeprefix(BOM_UTF8)
-        creates: Sequence[BatchEntry] | None = decode_faultless(_decode_lines, content)
+        creates: Sequence[BatchEntry] | None = await decode_faultless(
+            _decode_lines, content, self._batches.turns
+        )
         if creates is not None and len(creates) == block.lines:
             numbers = range(block.first_line, block.first_line + block.lines)
             return _Lines(_Numbered(numbers, self._with_namespaces(creates)))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from functools import partial
+from itertools import repeat
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -116,7 +117,9 @@ class TimersV1:
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         timers, next_cursor = await self._page(scope)
-        answers = [timer_answer(timer, self._default_timeout_ms) for timer in timers]
+        answers = await self._service.turns.map(
+            timer_answer, timers, repeat(self._default_timeout_ms)
+        )
         return ok(TimerPage(answers, next_cursor))
 
     async def page_full(self, scope: Scope, receive: Receive) -> Answer:

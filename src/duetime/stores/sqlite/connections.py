@@ -67,7 +67,10 @@ def store_error(error: Exception) -> Exception:
     A fault in our own code stays what it is, even if SQLite found it: retrying would not help.
     """
     if isinstance(error, apsw.Error) and not isinstance(error, _OUR_FAULTS):
-        return StoreUnavailable(f"the SQLite database could not do this: {error}")
+        return StoreUnavailable(
+            f"the SQLite database could not do this: {error}",
+            public_message="the database could not do this, try again later",
+        )
     return error
 
 

@@ -22,9 +22,9 @@ def depth_of(value: object) -> int:
     return 0
 
 
-@given(st.lists(JSON, min_size=1), st.integers(0, 6))
+@given(st.lists(JSON, min_size=1), st.integers(0, 9))
 def test_the_depth_agrees_with_parsing(values: list[object], limit: int) -> None:
-    text = b"\n".join(json.dumps(value).encode() for value in values)
+    text = b"\n".join(json.dumps(value, ensure_ascii=False).encode() for value in values)
     assert is_deeper_than(text, limit) == (max(map(depth_of, values)) > limit)
 
 
@@ -32,3 +32,9 @@ def test_the_depth_agrees_with_parsing(values: list[object], limit: int) -> None
 def test_brackets_in_strings_do_not_count(depth: int) -> None:
     text = b'["]",' * depth + b"1" + b',"["]' * depth
     assert is_deeper_than(text, 64) is (depth > 64)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1), st.integers(0, 40))
+def test_deep_neighbours_agree_with_parsing(depths: list[int], limit: int) -> None:
+    text = b",".join(b'[{"a]":' * depth + b"0" + b"}]" * depth for depth in depths)
+    assert is_deeper_than(text, limit) == (2 * max(depths) > limit)
