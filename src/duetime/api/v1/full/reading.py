@@ -189,8 +189,8 @@ def _json_of(field: str, value: Raw | UnsetType, text: str | UnsetType) -> Paylo
             value = _decode_json(text)
         except (DecodeError, UnicodeEncodeError, RecursionError):
             raise InvalidRequest(f"{field}Text", "is not valid JSON") from None
-    if value is not UNSET and is_deeper_than(bytes(value), MAX_JSON_DEPTH - 1):
-        raise InvalidRequest(field, f"is nested deeper than {MAX_JSON_DEPTH - 1} levels")
+    if value is not UNSET and is_deeper_than(bytes(value), MAX_JSON_DEPTH):
+        raise InvalidRequest(field, f"is nested deeper than {MAX_JSON_DEPTH} levels")
     return value
 
 

@@ -14,6 +14,7 @@ from duetime.api.v1.full.types import (
 from duetime.domain import transitions
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
 from duetime.domain.keys import Epoch, TimerKey
+from duetime.domain.limits import MAX_JSON_DEPTH
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
@@ -220,16 +221,22 @@ async def test_a_payload_may_be_called_full(bench: V1Bench) -> None:
     assert "restored" not in answer
 
 
-async def test_a_nested_payload_as_deep_as_allowed_is_restored(bench: V1Bench) -> None:
-    deep = Raw(b"[" * 63 + b"]" * 63)
-    assert (await bench.create_v1("deep", payload=deep)).status == 200
+async def test_a_payload_as_deep_as_the_bus_allows_is_restored(bench: V1Bench) -> None:
+    callback = BusCallback(payload=_nested(MAX_JSON_DEPTH))
+    deep = rich("deep", TimerStatus.COMPLETED, callback=callback)
+    await bench.store.restore([deep])
     elsewhere = await V1Bench().open()
     fulls = await exported(bench)
-    assert (await restore(elsewhere, *map(line, fulls)))["created"] == 1
+    answer = await restore(elsewhere, *map(line, fulls))
+    assert (answer["created"], answer["errors"]) == (1, [])
     full = json.decode(fulls[0])
-    deeper = {**full["callback"], "payload": Raw(b"[" * 64 + b"]" * 64)}
+    deeper = {**full["callback"], "payload": _nested(MAX_JSON_DEPTH + 1)}
     answer = await restore(elsewhere, line({**full, "id": "deeper", "callback": deeper}))
     assert answer["errors"][0]["message"].startswith("timer.callback.payload is nested deeper")
+
+
+def _nested(levels: int) -> Raw:
+    return Raw(b"[" * levels + b"]" * levels)
 
 
 async def test_a_full_line_may_be_longer_than_others() -> None:
