@@ -11,6 +11,7 @@ from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
 
 URL = "http://127.0.0.1:1"
+OPERATIONS = "/api/v1/operations"
 OPERATION_ID = "01977f3e-7a10-7cc3-8a2b-6f0d3b8d9c12"
 
 React = Callable[[httpx.Request], httpx.Response]
@@ -95,3 +96,21 @@ def operation(**changes: object) -> dict[str, object]:
         "finishedAt": "2030-01-01T00:00:01Z",
         **changes,
     }
+
+
+def namespaces(*names: str) -> dict[str, object]:
+    """The list of namespaces, as the server answers it."""
+    options = {
+        "numShards": 16,
+        "retryPolicy": {
+            "maxRetries": 3,
+            "maxRetryAttemptsDuration": "24h",
+            "initialInterval": "30s",
+            "backoffMultiplier": 2.0,
+            "maxInterval": "10m",
+        },
+        "retention": None,
+        "concurrency": None,
+        "maxPayloadBytes": None,
+    }
+    return {"namespaces": [{"name": name, **options} for name in names]}

@@ -19,7 +19,8 @@ from duetime.cli.commands.options import (
     read_moment,
     read_move,
 )
-from duetime.cli.commands.timers.selected_timers import Action, Body, BulkAction, Selection
+from duetime.cli.commands.timers.followed_operations import Body
+from duetime.cli.commands.timers.selected_timers import Action, BulkAction, Selection
 from duetime.cli.commands.timers.single_timer import SingleTimer
 from duetime.cli.output.timer_views import print_json, show_timer
 from duetime.cli.terminal import ExitCode, printable, refuse, require_consent

@@ -1,24 +1,22 @@
 """One action on all timers that a command selects by filters: count, ask, start, follow."""
 
-import asyncio
+from collections import deque
 
 import typer
 
-from duetime.cli.client.answers import MatchedTimers, NamespaceList, Operation
+from duetime.cli.client.answers import MatchedTimers, NamespaceList
 from duetime.cli.client.v1 import V1Client
-from duetime.cli.output.operation_views import operation_line, operation_progress
+from duetime.cli.commands.timers.followed_operations import (
+    START_SECONDS,
+    Body,
+    FollowedOperations,
+    NoRoom,
+)
+from duetime.cli.output.operation_views import operation_line
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
-from duetime.clock import SystemClock
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-
-COUNTING_SECONDS = 60.0
-"""Timeout of the request that counts timers; the server takes up to a few seconds for it."""
-
-POLL_SECONDS = 0.2
-
-Body = dict[str, object]
 
 
 class Action:
@@ -71,12 +69,12 @@ class BulkAction:
                 return
             if not yes and not typer.confirm(f"{self._action.imperative} {timers}?"):
                 fail(f"nothing was {self._action.participle}", ExitCode.FAILED)
-            started = [
-                self._start(body)
+            matching = [
+                body
                 for body, count in zip(bodies, counts, strict=True)
                 if count.matched or count.matched_is_minimum
             ]
-            self._follow(started)
+            self._carry_out(deque(matching))
 
     def _report_nothing(self, timers: str, matched: int, is_minimum: bool) -> None:
         if self._as_json:
@@ -97,44 +95,69 @@ class BulkAction:
     def _count(self, body: Body) -> MatchedTimers:
         counting = body | {"dryRun": True}
         document = self._client.request(
-            "POST", "/operations", body=counting, timeout_seconds=COUNTING_SECONDS
+            "POST", "/operations", body=counting, timeout_seconds=START_SECONDS
         )
         return self._client.read_as(MatchedTimers, document)
 
-    def _start(self, body: Body) -> Operation:
-        document = self._client.request(
-            "POST", "/operations", body=body, timeout_seconds=COUNTING_SECONDS
-        )
-        return self._client.read_as(Operation, document)
-
-    def _follow(self, started: list[Operation]) -> None:
+    def _carry_out(self, bodies: deque[Body]) -> None:
+        """Start one operation for each body, follow all of them, and report them whatever happens
+        in between."""
+        operations = FollowedOperations(self._client, quiet=self._quiet or self._as_json)
+        problems: list[str] = []
+        code: int = ExitCode.FAILED
+        running = "to see how far it is", "show"
         try:
-            ended = [self._wait_for(operation) for operation in started]
+            try:
+                self._start_each(bodies, operations, problems)
+            except typer.Exit as failure:
+                # The reason was printed; the operations that were started are followed still.
+                code = failure.exit_code
+            operations.follow()
+        except typer.Exit as failure:
+            code = failure.exit_code
         except KeyboardInterrupt:
-            ids = " ".join(operation.id for operation in started)
-            fail(f"the server goes on; to stop it: duetime operations abort {ids}", ExitCode.FAILED)
-        changed = sum(operation.changed for operation in ended)
-        skipped = sum(operation.skipped for operation in ended)
+            running = "to stop it", "abort"
+        self._report(operations)
+        problems += (
+            operation_line(each) for each in operations.ended if each.status != "completed"
+        )
+        if bodies:
+            left = counted(len(bodies), "namespace")
+            problems.append(f"nothing was started for {left}: run the command again")
+        if operations.running:
+            purpose, command = running
+            problems.append(f"the server goes on; {purpose}:")
+            problems += (f"  duetime operations {command} {each.id}" for each in operations.running)
+        if problems:
+            fail("\n".join(problems), code)
+
+    def _start_each(
+        self, bodies: deque[Body], operations: FollowedOperations, problems: list[str]
+    ) -> None:
+        """Take each body away once it has been answered."""
+        while bodies:
+            namespace = f"namespace {printable(repr(bodies[0]['namespace']))}"
+            try:
+                reason = operations.start(bodies[0])
+            except NoRoom as full:
+                problems.append(f"{namespace}: {full}")
+                return
+            bodies.popleft()
+            if reason is not None:
+                problems.append(f"{namespace}: {reason}")
+
+    def _report(self, operations: FollowedOperations) -> None:
+        started = [*operations.ended, *operations.running]
+        changed = sum(operation.changed for operation in started)
+        skipped = sum(operation.skipped for operation in started)
         if self._as_json:
             print_json(
                 {
                     "changed": changed,
                     "skipped": skipped,
-                    "operations": [operation.id for operation in ended],
+                    "operations": [operation.id for operation in started],
                 }
             )
         else:
             late = f", {counted(skipped, 'timer')} fired or changed before" if skipped else ""
             print(f"{self._action.participle}: {counted(changed, 'timer')}{late}")
-        for operation in ended:
-            if operation.status != "completed":
-                fail(operation_line(operation), ExitCode.FAILED)
-
-    def _wait_for(self, operation: Operation) -> Operation:
-        with operation_progress(operation, quiet=self._quiet or self._as_json) as show:
-            while operation.status == "running":
-                asyncio.run(SystemClock().sleep(POLL_SECONDS))
-                document = self._client.request("GET", f"/operations/{operation.id}")
-                operation = self._client.read_as(Operation, document)
-                show(operation)
-        return operation

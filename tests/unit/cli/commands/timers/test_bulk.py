@@ -7,10 +7,16 @@ import pytest
 from tests.unit.cli.scripted_server import (
     OPERATION_ID as ID,
 )
-from tests.unit.cli.scripted_server import ScriptedServer, invoke, operation, refusal
+from tests.unit.cli.scripted_server import (
+    OPERATIONS,
+    ScriptedServer,
+    invoke,
+    namespaces,
+    operation,
+    refusal,
+)
 
 REDRIVE = "/api/v1/timers/redrive"
-OPERATIONS = "/api/v1/operations"
 FILTERS = "ID / --due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
 
 
@@ -103,25 +109,7 @@ def test_timers_are_moved(
 
 
 def test_every_namespace_is_covered(server: ScriptedServer) -> None:
-    policy = {
-        "maxRetries": 3,
-        "maxRetryAttemptsDuration": "24h",
-        "initialInterval": "30s",
-        "backoffMultiplier": 2.0,
-        "maxInterval": "10m",
-    }
-    names = [
-        {
-            "name": name,
-            "numShards": 16,
-            "retryPolicy": policy,
-            "retention": None,
-            "concurrency": None,
-            "maxPayloadBytes": None,
-        }
-        for name in ("default", "orders")
-    ]
-    server.answer("GET", "/api/v1/namespaces", {"namespaces": names})
+    server.answer("GET", "/api/v1/namespaces", namespaces("default", "orders"))
     server.answer("POST", OPERATIONS, {"matched": 0, "matchedIsMinimum": False})
     server.answer("POST", OPERATIONS, {"matched": 3, "matchedIsMinimum": True})
     server.answer("POST", OPERATIONS, operation(), status=202)
