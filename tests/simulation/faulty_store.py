@@ -25,6 +25,7 @@ from duetime.ports.store import (
     NamespaceChanges,
     Page,
     PageQuery,
+    ScanEntry,
     ScanQuery,
 )
 from duetime.stores.memory import MemoryStore
@@ -160,6 +161,9 @@ class FaultyStore:
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
         return await self._call(lambda: self._truth.scan(query))
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        return await self._call(lambda: self._truth.scan_entries(query))
 
     async def count_scan(self, query: ScanQuery) -> int:
         return await self._call(lambda: self._truth.count_scan(query))

@@ -90,6 +90,10 @@ class Position(Struct, frozen=True):
     timer_uuid: bytes
 
 
+ScanEntry = Timer | Position
+"""A timer, or the position of one that this release cannot read."""
+
+
 class ScanQuery(Struct, frozen=True, kw_only=True):
     """Timers of one namespace in the order of (execute_at, timer_uuid), or wholly reversed.
 
@@ -285,6 +289,11 @@ class TimerStore(Protocol):
         """Up to `limit` readable timers after the position; fewer only at the end. The cost
         depends on the number of timers returned only, not on the position or on how many timers
         and namespaces there are."""
+        ...
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        """Like `scan`, with every unreadable timer's position in its place. The limit counts
+        both."""
         ...
 
     async def count_scan(self, query: ScanQuery) -> int:

@@ -33,6 +33,7 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanEntry,
     ScanQuery,
     TimerStore,
 )
@@ -269,9 +270,9 @@ class TimerService:
         await self._namespaces.named(query.namespace)
         return await self._store.page(query)
 
-    async def scan(self, query: ScanQuery) -> list[Timer]:
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
         await self._namespaces.named(query.namespace)
-        return await self._store.scan(query)
+        return await self._store.scan_entries(query)
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._store.counts(namespace)

@@ -13,6 +13,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.ports.store import Position
 from duetime.stores.unreadable_rows import UNREADABLE_ROW, log_unreadable
 
 COLUMNS = (
@@ -23,7 +24,9 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a timer, in the order that `timer_of` reads them."""
 
-_CREATED_AT, _NAMESPACE, _ID = map(COLUMNS.index, ("created_at", "namespace", "id"))
+_CREATED_AT, _EXECUTE_AT, _TIMER_UUID, _NAMESPACE, _ID = map(
+    COLUMNS.index, ("created_at", "execute_at", "timer_uuid", "namespace", "id")
+)
 
 _encode = msgspec.json.Encoder().encode
 _decode_callback = msgspec.json.Decoder(Callback).decode
@@ -87,11 +90,21 @@ def _raw(metadata: str | bytes) -> Raw:
 
 def readable_timers(rows: Iterable[Sequence[Any]]) -> Iterator[Timer]:
     """The timers of rows with COLUMNS. Unreadable ones are logged and left out."""
-    for row in rows:
-        try:
-            yield timer_of(row)
-        except TimerUnreadable as unreadable:
-            log_unreadable(unreadable.key, Instant(row[_CREATED_AT]), unreadable.__cause__)
+    return (timer for timer in map(readable_timer, rows) if timer is not None)
+
+
+def readable_timer(row: Sequence[Any]) -> Timer | None:
+    """The timer of a row with COLUMNS. An unreadable one is logged."""
+    try:
+        return timer_of(row)
+    except TimerUnreadable as unreadable:
+        log_unreadable(unreadable.key, Instant(row[_CREATED_AT]), unreadable.__cause__)
+        return None
+
+
+def position_of(row: Sequence[Any]) -> Position:
+    """The position of the timer of a row with COLUMNS, readable or not."""
+    return Position(Instant(row[_EXECUTE_AT]), row[_TIMER_UUID])
 
 
 def existing_timer_of(row: Sequence[Any]) -> tuple[Timer, bool]:

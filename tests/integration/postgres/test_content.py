@@ -17,6 +17,7 @@ from duetime.ports.store import (
     Existence,
     OnExisting,
     PageQuery,
+    Position,
     ScanQuery,
     SortField,
 )
@@ -144,6 +145,8 @@ async def test_a_timer_that_cannot_be_read_fails_alone(
     assert [timer.key.id for timer in found] == ["t0", "t1", "t3"]
     found = await store.scan(ScanQuery(namespace="default", limit=3, descending=True))
     assert [timer.key.id for timer in found] == ["t4", "t3", "t1"]
+    entries = await store.scan_entries(ScanQuery(namespace="default", limit=3))
+    assert entries == [*timers[:2], Position(at(2), timers[2].timer_uuid)]
     with pytest.raises(TimerUnreadable, match=r"'t2' cannot be read.*duetime audit"):
         await store.get(key)
     batch = [make_timer(id) for id in ("n1", "t1", "t2", *(f"x{n}" for n in range(new_timers)))]

@@ -130,6 +130,7 @@ async def test_timers_behind_it_are_recovered(
 
 
 T2 = TimerKey("default", "t2")
+T2_UUID = make_timer("t2").timer_uuid
 
 
 async def damaged_t2(store: SqliteStore, database: apsw.Connection, damage: str) -> None:
@@ -163,6 +164,11 @@ async def test_lists_leave_it_out_and_go_on(
     assert scanned == READABLE
     backwards = await store.scan(ScanQuery(namespace="default", limit=3, descending=True))
     assert [timer.key.id for timer in backwards] == ["t4", "t3", "t1"]
+    for descending in (False, True):
+        query_3 = ScanQuery(namespace="default", limit=3, descending=descending)
+        entries = await store.scan_entries(query_3)
+        assert entries[:2] == (backwards[:2] if descending else page.timers[:2])
+        assert entries[2:] == [Position(at(2), T2_UUID)]
 
 
 @pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())

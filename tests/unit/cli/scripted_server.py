@@ -100,7 +100,12 @@ def operation(**changes: object) -> dict[str, object]:
 
 def namespaces(*names: str) -> dict[str, object]:
     """The list of namespaces, as the server answers it."""
-    options = {
+    return {"namespaces": [namespace(name) for name in names]}
+
+
+def namespace(name: str) -> dict[str, object]:
+    return {
+        "name": name,
         "numShards": 16,
         "retryPolicy": {
             "maxRetries": 3,
@@ -113,4 +118,3 @@ def namespaces(*names: str) -> dict[str, object]:
         "concurrency": None,
         "maxPayloadBytes": None,
     }
-    return {"namespaces": [{"name": name, **options} for name in names]}

@@ -19,7 +19,14 @@ from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.namespace import ConfiguredNamespace
 from duetime.domain.timer import Timer
-from duetime.ports.store import CreateRequest, CreateResult, Existence
+from duetime.ports.store import (
+    CreateRequest,
+    CreateResult,
+    Existence,
+    Position,
+    ScanEntry,
+    ScanQuery,
+)
 from duetime.service.namespaces import Namespaces
 from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
@@ -92,6 +99,12 @@ class DamagedStore(MemoryStore):
         if key.id in self.damaged:
             raise TimerUnreadable(key)
         return await super().get(key)
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        return [
+            Position(timer.execute_at, timer.timer_uuid) if timer.key.id in self.damaged else timer
+            for timer in await self.scan(query)
+        ]
 
 
 def timer_rules(**changes: object) -> TimerRules:

@@ -37,6 +37,11 @@ _ERROR = {
     "details": "`field`: the member or parameter at fault. `fields`: the members in which an "
     "existing timer differs. `status`: the timer's status.",
 }
+_PAGE = {
+    "next_cursor": "Null on the last page.",
+    "unreadable": "Number of timers that are missing from the page because this release cannot "
+    "read them; absent if there are none. `duetime audit` names them.",
+}
 _KEY = {
     "namespace": "The namespace of the timer. Absent if it is unreadable or too long.",
     "id": "The timer's id. Absent if it is unreadable or too long.",
@@ -97,8 +102,8 @@ _V1: Mapping[str, Members] = {
         "metadata": "The client's own; absent if there is none.",
     },
     "AttemptAnswer": _ATTEMPT,
-    "TimerPage": {"next_cursor": "Null on the last page."},
-    "FullTimerPage": {"next_cursor": "Null on the last page."},
+    "TimerPage": _PAGE,
+    "FullTimerPage": _PAGE,
     "FullAttempt": _ATTEMPT,
     "FullTimer": {
         **_TIMER,

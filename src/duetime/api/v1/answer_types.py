@@ -64,11 +64,12 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: Raw | UnsetType = UNSET
 
 
-class TimerPage(Struct, frozen=True, rename="camel"):
+class TimerPage(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Timers in the order of `executeAt`, and the cursor of the next page."""
 
     timers: list[TimerAnswer]
     next_cursor: str | None
+    unreadable: int = 0
 
 
 class ItemError(Struct, frozen=True, kw_only=True):

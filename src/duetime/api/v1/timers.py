@@ -116,15 +116,16 @@ class TimersV1:
         return NO_CONTENT
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        timers, next_cursor = await self._page(scope)
+        timers, next_cursor, unreadable = await self._page(scope)
         answers = await self._service.turns.map(
             timer_answer, timers, repeat(self._default_timeout_ms)
         )
-        return ok(TimerPage(answers, next_cursor))
+        return ok(TimerPage(answers, next_cursor, unreadable))
 
     async def page_full(self, scope: Scope, receive: Receive) -> Answer:
-        timers, next_cursor = await self._page(scope)
-        return ok(FullTimerPage(await self._service.turns.map(full_timer, timers), next_cursor))
+        timers, next_cursor, unreadable = await self._page(scope)
+        fulls = await self._service.turns.map(full_timer, timers)
+        return ok(FullTimerPage(fulls, next_cursor, unreadable))
 
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
         turns = self._service.turns
@@ -160,16 +161,19 @@ class TimersV1:
         redriven = await self._redriving.redrive_all(matching)
         return ok(RedriveAnswer(redriven, redriven))
 
-    async def _page(self, scope: Scope) -> tuple[list[Timer], str | None]:
-        """The timers of a page, and the cursor of the next one."""
+    async def _page(self, scope: Scope) -> tuple[list[Timer], str | None, int]:
+        """The timers of a page, the cursor of the next one, and the number of timers that belong
+        on the page but cannot be read."""
         query = parse_listing(scope["query_string"])
         # The timer after the page shows whether there is another page.
-        timers = await self._service.scan(replace(query, limit=query.limit + 1))
-        shown = timers[: query.limit]
-        if len(timers) == len(shown):
-            return shown, None
-        last = shown[-1]
-        return shown, cursor_of(Position(last.execute_at, last.timer_uuid), query)
+        entries = await self._service.scan_entries(replace(query, limit=query.limit + 1))
+        listed = entries[: query.limit]
+        timers = [entry for entry in listed if isinstance(entry, Timer)]
+        cursor = None
+        if len(entries) > len(listed):
+            last = listed[-1]
+            cursor = cursor_of(Position(last.execute_at, last.timer_uuid), query)
+        return timers, cursor, len(listed) - len(timers)
 
     async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
         filters = (body.due_after, body.due_before, body.error_contains)

@@ -28,10 +28,11 @@ class CreateFields(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Page(Struct, frozen=True, rename="camel"):
-    """A page of the list of timers."""
+    """A page of the list of timers; `unreadable` ones are missing from it."""
 
     timers: list[Raw]
     next_cursor: str | None
+    unreadable: int = 0
 
 
 class NamespaceMembers(Struct, frozen=True):

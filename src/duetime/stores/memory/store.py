@@ -28,6 +28,7 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanEntry,
     ScanQuery,
     SortField,
 )
@@ -155,6 +156,9 @@ class MemoryStore:
                 timers = (timer for timer in timers if _position(timer) > here)
         first = nlargest if query.descending else nsmallest
         return first(query.limit, timers, key=_position)
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        return list(await self.scan(query))
 
     async def count_scan(self, query: ScanQuery) -> int:
         return sum(1 for _ in self._timers.in_range(query))

@@ -8,10 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.store import Page, PageQuery, Position, ScanQuery, SortField
+from duetime.ports.store import Page, PageQuery, ScanEntry, ScanQuery, SortField
 from duetime.stores.postgres.connections import Connection, Connections
 from duetime.stores.postgres.tables import columns_of, condition_of, storable, table_of
-from duetime.stores.timer_rows import COLUMNS, readable_timers
+from duetime.stores.timer_rows import position_of, readable_timer, readable_timers
 
 COUNTED_EXACTLY = 10_000
 """Timers of one status up to which a count is exact; the planner estimates larger ones."""
@@ -89,19 +89,27 @@ _BETWEEN = "(execute_at, timer_uuid) > ($2, $3) AND (execute_at, timer_uuid) < (
 
 
 async def scan(connections: Connections, query: ScanQuery) -> list[Timer]:
-    if storable(query.namespace) != query.namespace:
-        return []
-    statement = scan_statement(query.status, query.descending)
     timers: list[Timer] = []
     while True:
         limit = query.limit - len(timers)
-        rows = await connections.fetch(statement, *scan_values(query), limit)
+        rows = await _scan_rows(connections, query, limit)
         found = list(readable_timers(rows))
         timers += found
         if len(rows) < limit or len(found) == limit:
             return timers
-        last = dict(zip(COLUMNS, rows[-1], strict=True))
-        query = replace(query, after_exclusive=Position(last["execute_at"], last["timer_uuid"]))
+        query = replace(query, after_exclusive=position_of(rows[-1]))
+
+
+async def scan_entries(connections: Connections, query: ScanQuery) -> list[ScanEntry]:
+    rows = await _scan_rows(connections, query, query.limit)
+    return [readable_timer(row) or position_of(row) for row in rows]
+
+
+async def _scan_rows(connections: Connections, query: ScanQuery, limit: int) -> Sequence[Any]:
+    if storable(query.namespace) != query.namespace:
+        return []
+    statement = scan_statement(query.status, query.descending)
+    return await connections.fetch(statement, *scan_values(query), limit)
 
 
 async def count_scan(connections: Connections, query: ScanQuery) -> int:

@@ -25,6 +25,7 @@ from duetime.ports.store import (
     NamespaceChanges,
     Page,
     PageQuery,
+    ScanEntry,
     ScanQuery,
 )
 from duetime.stores.postgres import (
@@ -131,6 +132,9 @@ class PostgresStore:
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
         return await lists.scan(self._pools.lists, query)
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        return await lists.scan_entries(self._pools.lists, query)
 
     async def count_scan(self, query: ScanQuery) -> int:
         return await lists.count_scan(self._pools.lists, query)

@@ -6,11 +6,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duetime.domain.instants import Instant
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.ports.store import Page, PageQuery, Position, ScanQuery, SortField
+from duetime.ports.store import Page, PageQuery, Position, ScanEntry, ScanQuery, SortField
 from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
-from duetime.stores.timer_rows import readable_timers
+from duetime.stores.timer_rows import readable_timer
 
 _COUNTS = "SELECT status, count FROM counts WHERE namespace = ?1"
 _ALL_COUNTS = "SELECT status, sum(count) FROM counts GROUP BY status"
@@ -48,22 +49,30 @@ def read_page(statements: Statements, query: PageQuery) -> Page:
     values = {"namespace": query.namespace, "limit": query.limit, "offset": query.offset}
     condition = "namespace = :namespace"
     ordered = (query.sort, query.descending)
-    timers, _ = _read(statements, sources, condition, ordered, values)
-    return Page(timers, total)
+    found = _read(statements, sources, condition, ordered, values)
+    return Page([timer for _, _, timer in found if timer is not None], total)
 
 
 def scan(statements: Statements, query: ScanQuery) -> list[Timer]:
-    """Each index is read from the position on, so the cost is that of the answer."""
-    ordered = (SortField.EXECUTE_AT, query.descending)
     timers: list[Timer] = []
     while True:
-        condition, values = _conditions(query, goes_on=True)
-        values.update(limit=query.limit - len(timers), offset=0)
-        found, last = _read(statements, _scan_sources(query.status), condition, ordered, values)
+        limit = query.limit - len(timers)
+        entries = scan_entries(statements, replace(query, limit=limit))
+        found = [entry for entry in entries if isinstance(entry, Timer)]
         timers += found
-        if last is None or len(found) == values["limit"]:
+        if len(entries) < limit or len(found) == limit:
             return timers
-        query = replace(query, after_exclusive=last)
+        last = entries[-1]
+        query = replace(query, after_exclusive=Position(last.execute_at, last.timer_uuid))
+
+
+def scan_entries(statements: Statements, query: ScanQuery) -> list[ScanEntry]:
+    """Each index is read from the position on, so the cost is that of the answer."""
+    ordered = (SortField.EXECUTE_AT, query.descending)
+    condition, values = _conditions(query, goes_on=True)
+    values.update(limit=query.limit, offset=0)
+    found = _read(statements, _scan_sources(query.status), condition, ordered, values)
+    return [timer or Position(execute_at, timer_uuid) for execute_at, timer_uuid, timer in found]
 
 
 def count_scan(statements: Statements, query: ScanQuery) -> int:
@@ -107,10 +116,10 @@ def _read(
     condition: str,
     ordered: tuple[SortField, bool],
     values: dict[str, Any],
-) -> tuple[list[Timer], Position | None]:
+) -> list[tuple[Instant, bytes, Timer | None]]:
     """Find the keys of the states in indexes first, then read those timers only.
 
-    Answers the readable timers, and the last position if there may be more after it.
+    Answers the instant to sort by and the uuid of each timer, and the timer if it is readable.
     """
     sort, descending = ordered[0].value, "DESC" if ordered[1] else "ASC"
     selects = [
@@ -121,16 +130,16 @@ def _read(
     ]
     order = f"ORDER BY sort {descending}, timer_uuid {descending} LIMIT :limit OFFSET :offset"
     found = list(statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values))
-    places = [(is_finished, number) for is_finished, number, *_ in found]
-    timers: dict[tuple[int, int], Timer] = {}
+    timers: dict[tuple[int, int], Timer | None] = {}
     for is_finished, fetch in enumerate((FETCH_LIVE, FETCH_FINISHED)):
-        numbers = [number for kind, number in places if kind == is_finished]
+        numbers = [number for kind, number, *_ in found if kind == is_finished]
         if numbers:
             for number, *row in statements.execute(fetch, str(numbers)):
-                for timer in readable_timers([row]):
-                    timers[is_finished, number] = timer
-    last = Position(*found[-1][2:]) if len(found) == values["limit"] and found else None
-    return [timers[place] for place in places if place in timers], last
+                timers[is_finished, number] = readable_timer(row)
+    return [
+        (instant, timer_uuid, timers.get((is_finished, number)))
+        for is_finished, number, instant, timer_uuid in found
+    ]
 
 
 def _conditions(query: ScanQuery, *, goes_on: bool) -> tuple[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ from duetime.ports.store import (
     OnExisting,
     Page,
     PageQuery,
+    ScanEntry,
     ScanQuery,
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
@@ -192,6 +193,9 @@ class SqliteStore:
 
     async def scan(self, query: ScanQuery) -> list[Timer]:
         return await self._lists.run(partial(lists.scan, query=query))
+
+    async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
+        return await self._lists.run(partial(lists.scan_entries, query=query))
 
     async def count_scan(self, query: ScanQuery) -> int:
         return await self._lists.run(partial(lists.count_scan, query=query))

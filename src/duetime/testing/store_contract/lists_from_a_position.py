@@ -94,6 +94,7 @@ class ListsFromAPositionContract:
             expected = matching(timers, query)
             assert await store.scan(query) == expected, query
             assert await store.scan(replace(query, limit=3)) == expected[:3], query
+            assert await store.scan_entries(replace(query, limit=3)) == expected[:3], query
             assert await store.count_scan(query) == len(expected), query
 
     async def test_a_scan_starts_after_any_position(self, store: Store) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
+from tests.unit.service.service_bench import DamagedStore
 
 
 async def page(bench: V1Bench, **query: object) -> Any:
@@ -47,6 +48,30 @@ async def test_a_full_last_page_has_no_cursor(bench: V1Bench) -> None:
     await fill(bench, 4)
     assert (await page(bench, limit=4))["nextCursor"] is None
     assert (await page(bench, limit=3))["nextCursor"] is not None
+
+
+@pytest.mark.parametrize("path", ["", "/export"])
+@pytest.mark.parametrize("limit", range(1, 8))
+async def test_unreadable_timers_are_counted_once(limit: int, path: str) -> None:
+    store = DamagedStore()
+    bench = await V1Bench(store).open()
+    await fill(bench, 7)
+    store.damaged |= {"timer 0", "timer 3", "timer 4", "timer 6"}
+    ids: list[str] = []
+    unreadable = 0
+    query: dict[str, object] = {"limit": limit}
+    while query.get("cursor", "") is not None:
+        reply = await bench.request("GET", f"{BASE}{path}?{urlencode(query)}")
+        ids += [timer["id"] for timer in reply.json["timers"]]
+        unreadable += reply.json.get("unreadable", 0)
+        query["cursor"] = reply.json["nextCursor"]
+    assert sorted(ids) == ["timer 1", "timer 2", "timer 5"]
+    assert unreadable == 4
+
+
+async def test_a_page_without_unreadable_timers_does_not_mention_them(bench: V1Bench) -> None:
+    await fill(bench, 2)
+    assert set(await page(bench)) == {"timers", "nextCursor"}
 
 
 async def test_writes_between_pages_do_not_disturb_the_list(bench: V1Bench) -> None:

@@ -165,8 +165,9 @@ class FullLine(Struct, frozen=True, forbid_unknown_fields=True):
     timer: FullTimer | UnsetType = UNSET
 
 
-class FullTimerPage(Struct, frozen=True, rename="camel"):
+class FullTimerPage(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Timers in the order of `executeAt`, and the cursor of the next page."""
 
     timers: list[FullTimer]
     next_cursor: str | None
+    unreadable: int = 0

@@ -47,10 +47,12 @@ class ExportedStatus(StrEnum):
 
 
 class Exported(Struct):
-    """Counts of the timers that were written, and of those that could not be."""
+    """Counts of the timers that were written, of those that have no line, and of those that the
+    server could not read."""
 
     written: int = 0
     left_out: int = 0
+    unreadable: int = 0
 
 
 def export(
@@ -83,7 +85,7 @@ def export(
 
     `duetime import` accepts the lines, and creates the timers as new ones. Timers whose callbacks
     are not made over HTTP cannot be created so: they are left out and counted on standard error,
-    and the exit status is 1.
+    and the exit status is 1. The same holds for timers that the server cannot read.
 
     With `--full` the lines have the whole state: status, attempts, errors and what recognises
     repeats, of timers of every kind, and the namespaces with their options. `duetime import`
@@ -120,12 +122,23 @@ def export(
         if namespace is None and not all_namespaces:
             covered += " (--all-namespaces exports the others too)"
         print(f"exported {counted(exported.written, 'timer')} of {covered}", file=sys.stderr)
+    if problems := _problems(exported):
+        fail("\n".join(problems), ExitCode.FAILED)
+
+
+def _problems(exported: Exported) -> list[str]:
+    problems = []
     if exported.left_out:
-        fail(
+        problems.append(
             f"left out {counted(exported.left_out, 'timer')} whose callbacks are not made over "
-            "HTTP: only an export with --full has them",
-            ExitCode.FAILED,
+            "HTTP: only an export with --full has them"
         )
+    if exported.unreadable:
+        problems.append(
+            f"incomplete: {counted(exported.unreadable, 'timer')} could not be read by the server; "
+            "`duetime audit` says which"
+        )
+    return problems
 
 
 def _namespaces(
@@ -162,6 +175,7 @@ def _export(
         write(written)
         exported.written += len(lines)
         exported.left_out += len(page.timers) - len(lines)
+        exported.unreadable += page.unreadable
         progress.advance(len(written), exported.written)
         cursor = page.next_cursor
 

@@ -7,18 +7,12 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
+from tests.unit.cli.scripted_server import ScriptedServer, invoke, namespace, namespaces, refusal
 
 TIMERS = "/api/v1/timers"
 EXPORT = "/api/v1/timers/export"
 NAMESPACES = "/api/v1/namespaces"
 POLICY = {"maxRetries": 3, "initialInterval": "30s"}
-NAMESPACE_POLICY = {
-    **POLICY,
-    "maxRetryAttemptsDuration": "24h",
-    "backoffMultiplier": 2.0,
-    "maxInterval": "10m",
-}
 
 
 def timer(id: str, **changes: object) -> dict[str, object]:
@@ -46,8 +40,8 @@ def created(id: str, **changes: object) -> dict[str, object]:
     return line
 
 
-def page(*timers: object, cursor: str | None = None) -> dict[str, object]:
-    return {"timers": timers, "nextCursor": cursor}
+def page(*timers: object, cursor: str | None = None, **others: object) -> dict[str, object]:
+    return {"timers": timers, "nextCursor": cursor, **others}
 
 
 def decoded(text: str | bytes) -> list[object]:
@@ -71,12 +65,6 @@ def test_an_export_follows_all_pages(server: ScriptedServer) -> None:
     }
     assert second == {**first, "cursor": "next="}
     assert result.stderr == "exported 3 timers of namespace 'orders'\n"
-
-
-def namespaces(*names: str) -> dict[str, object]:
-    options = {"numShards": 16, "retryPolicy": NAMESPACE_POLICY}
-    limits = dict.fromkeys(("retention", "concurrency", "maxPayloadBytes"))
-    return {"namespaces": [{"name": name, **options, **limits} for name in names]}
 
 
 def test_all_namespaces_are_exported_one_after_the_other(server: ScriptedServer) -> None:
@@ -127,6 +115,23 @@ def test_headers_and_protocol_are_exported(server: ScriptedServer) -> None:
     platform = {"callbackProtocol": "status", "callbackHeaders": {"X-A": "1"}}
     server.answer("GET", TIMERS, page(timer("a", **platform)))
     assert decoded(invoke("export").stdout) == [created("a", **platform)]
+
+
+@pytest.mark.parametrize("options", [(), ("--full",)])
+def test_an_export_without_unreadable_timers_says_that_it_is_incomplete(
+    server: ScriptedServer, options: tuple[str, ...]
+) -> None:
+    path = EXPORT if options else TIMERS
+    server.answer("GET", f"{NAMESPACES}/orders", namespace("orders"))
+    server.answer("GET", path, page(timer("a"), cursor="next=", unreadable=1_200))
+    server.answer("GET", path, page(cursor="after="))
+    server.answer("GET", path, page(timer("b"), unreadable=34))
+    result = invoke("export", "--namespace", "orders", *options)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "exported 2 timers of namespace 'orders'\n"
+        "incomplete: 1,234 timers could not be read by the server; `duetime audit` says which\n"
+    )
 
 
 def test_timers_that_cannot_be_imported_are_counted_and_reported(server: ScriptedServer) -> None:
