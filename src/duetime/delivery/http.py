@@ -175,7 +175,7 @@ def _with_answer(outcome: Failed, answer: HttpAnswer, kept_bytes: int) -> Failed
     # Cutting may leave a part of a character at the end, which is dropped.
     kept = answer.body[:kept_bytes].decode(errors="ignore")
     kept = kept.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    if answer.status < 400 or kept.lstrip().startswith("<"):
+    if answer.status < 300 or kept.lstrip().startswith("<"):
         # The error says already what is wrong with a success, and markup explains little in a line.
         return replace(outcome, answer=kept or None)
     words = one_line(kept)
