@@ -31,8 +31,9 @@ def listen(
     The body of a 200 is `{"ok": true}`, which completes timers of both APIs.
 
     Lateness is measured from `?due=<instant>` in the URL, from the `executeAt` of a v1 callback, or
-    from a field `due` or `execute_at` in the payload. `duetime create` without a payload sends
-    `execute_at`. A retry has none, because its callback does not say when it was due.
+    from a field `due` or `execute_at` in the payload. `duetime create --id` makes v1 callbacks, and
+    `duetime create --at` without a payload sends `execute_at`. A retry has no lateness, because its
+    callback does not say when it was due.
 
     Examples:
 

@@ -81,15 +81,17 @@ def create(
 ) -> None:
     """Create a timer.
 
-    Without `--payload` the callback carries `{"execute_at": ...}`, from which the receiver can
-    tell how late it is; with `--no-payload` it has no body. A failed callback is retried if one
-    of the retry options is given. With `--idempotency-key` the command may be repeated; there
-    `--in` is the same duration each time, so the callback has no body without `--payload`.
+    The server adds `--in` to its own clock, and the output shows the instant that came of it. With
+    `--id` or `--idempotency-key` the command may be repeated: the duration counts once.
 
     With `--id` the timer is created through the v1 API. The callback then names the timer and its
     instant, with `"payload": null` unless `--payload` is given, and the endpoint has to answer
-    200 with `{"ok": true}`. The namespace's retry policy applies. Repeating the command creates no
-    second timer, with `--in` either: the server adds the duration to its own clock, once.
+    200 with `{"ok": true}`. The namespace's retry policy applies.
+
+    Without `--id` the timer is created through the platform API, and a failed callback is retried
+    only if one of the retry options is given. The body is the `--payload`. Without one there is no
+    body, but with `--at` it is `{"execute_at": ...}`, from which the receiver can tell how late it
+    is; `--no-payload` leaves that out.
 
     With `--nats-topic` the callback is a message to the NATS server that the service is set to.
 
@@ -111,10 +113,8 @@ def create(
         callback["headers"] = read_headers(header)
     if payload is not None:
         callback["payload"] = read_json("--payload", payload)
-    elif not no_payload and id is None and (after is None or idempotency_key is None):
+    elif not no_payload and id is None and after is None:
         callback["payload"] = default_payload(execute_at)
-        # The payload names the instant, so the server must not add the duration to another now.
-        after = None
     body: dict[str, object] = {
         **({"execute_at": format_instant(execute_at)} if after is None else {"execute_in": after}),
         "callback": callback,
