@@ -99,8 +99,9 @@ def schedule(
 ) -> None:
     """Publish a ScheduleTimer command.
 
-    A second command for the same call replaces the first, unless that has already fired. A timer
-    whose instant has passed fires at once.
+    A second command for the same call replaces the first, unless the timer has fired or was
+    canceled. A timer whose instant has passed fires at once. A command carries an instant, so
+    `--in` counts by the clock of this machine.
 
     Examples:
 

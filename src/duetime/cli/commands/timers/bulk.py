@@ -72,7 +72,8 @@ def cancel(
     Name timers by their ids, or select them by filters. Selected timers are counted first, and you
     are asked to confirm; `--yes` is for scripts. The timers stay, as canceled: repeating the
     command succeeds, and repeating the command that created a timer does not bring it back. The
-    exit status is 1 if a timer named by its id could not be canceled.
+    exit status is 1 if a timer named by its id could not be canceled, or if the operation on a
+    selection could not be started or did not complete.
 
     Examples:
 
@@ -115,7 +116,8 @@ def redrive(
 
     Name timers by their ids, or select them by filters. Selected timers are counted first, and you
     are asked to confirm; `--yes` is for scripts. The exit status is 1 if a timer named by its id
-    could not be redriven.
+    could not be redriven, or if the operation on a selection could not be started or did not
+    complete.
 
     Examples:
 

@@ -89,9 +89,9 @@ def create(
     200 with `{"ok": true}`. The namespace's retry policy applies.
 
     Without `--id` the timer is created through the platform API, and a failed callback is retried
-    only if one of the retry options is given. The body is the `--payload`. Without one there is no
-    body, but with `--at` it is `{"execute_at": ...}`, from which the receiver can tell how late it
-    is; `--no-payload` leaves that out.
+    only if one of the retry options is given. The body is the `--payload`. Without one, a timer
+    with `--in` has no body, and a timer with `--at` has `{"execute_at": ...}`, from which the
+    receiver can tell how late it is; `--no-payload` leaves that out.
 
     With `--nats-topic` the callback is a message to the NATS server that the service is set to.
 

@@ -162,8 +162,8 @@ def delete(
 ) -> None:
     """Delete a namespace and the timers in it.
 
-    The server refuses while timers are pending or executing, unless you say `--force`. It deletes
-    in the background: `duetime operations` shows the progress.
+    The server refuses while timers are pending or executing, unless you say `--force`. The
+    deletion runs in the background: `duetime operations` shows the progress.
     """
     path = _path(name)
     client = V1Client(server, api_key)
