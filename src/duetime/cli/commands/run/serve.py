@@ -41,7 +41,7 @@ def serve(
 
     Examples:
 
-    * `echo "API_KEY=$(openssl rand -hex 32)" >> .env && duetime serve`
+    * `(umask 077; echo "API_KEY=$(openssl rand -hex 32)" >> .env) && duetime serve`
     * `duetime serve --config duetime.toml --port 9090`
     * `DATABASE_URL=postgresql://db.example/duetime duetime serve --workers 4`
     """
