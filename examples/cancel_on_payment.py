@@ -6,25 +6,21 @@ A timer expires each order, and a payment cancels the timer. If the cancel succe
 expires and the payment can be accepted. If the cancel is refused, the answer says why. There is no
 third case.
 
-This needs a running server (`make run` starts one) at DUETIME_URL. Its key is API_KEY, or else the
-key that `duetime dev` keeps in this directory. Only the standard library is needed.
+This needs a running server (`make run` starts one); `running_server.py` says how it is
+found. Only the standard library is needed.
 """
 
 import argparse
 import json
-import os
 import sys
 import threading
 import urllib.error
 import urllib.request
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
-DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
-DEV_KEY = Path(".duetime-dev-key")
-API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.exists() else "")
+from running_server import API_KEY, DUETIME_URL
 
 
 class Refused(Exception):

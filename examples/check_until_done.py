@@ -5,14 +5,12 @@
 While the job is not done, the answer to the callback of a v1 timer says when to call again. The
 client chooses the timer's id, so starting the same check twice creates one timer.
 
-This needs a running server (`make run` starts one) at DUETIME_URL that can reach this machine. Its
-key is API_KEY, or else the key that `duetime dev` keeps in this directory. Only the standard
-library is needed.
+This needs a running server (`make run` starts one) that can reach this machine;
+`running_server.py` says how it is found. Only the standard library is needed.
 """
 
 import argparse
 import json
-import os
 import sys
 import threading
 import urllib.error
@@ -20,11 +18,8 @@ import urllib.request
 import uuid
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-DUETIME_URL = os.environ.get("DUETIME_URL", "http://127.0.0.1:8080")
-DEV_KEY = Path(".duetime-dev-key")
-API_KEY = os.environ.get("API_KEY") or (DEV_KEY.read_text().strip() if DEV_KEY.exists() else "")
+from running_server import API_KEY, DUETIME_URL
 
 
 class Job:

@@ -58,8 +58,10 @@ retention = "7d"
 [Namespaces](../how-to/namespaces.md) explains these tables, which add to `NAMESPACES`.
 
 `duetime dev` needs no settings. It listens on 127.0.0.1, on the first free port from `PORT` or
-{DEFAULT_PORT} on, keeps its timers in `duetime-dev.db` and accepts any future instant. Its key is
-`API_KEY`, else a key that it creates in `.duetime-dev-key`.
+{DEFAULT_PORT} on, keeps its timers in `duetime-dev.db` and accepts any future instant. It reads the
+environment. From `.env`, which is for `duetime serve`, it takes only `PORT`, `TIMER_BROKER_URL` and
+the settings of NATS. Its key is `API_KEY` of the environment, else a key that it creates in
+`.duetime-dev-key`. While it runs, its URL is in `.duetime-dev-url`.
 """
 
 _SERVER_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
@@ -67,14 +69,17 @@ _SERVER_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 _PAGE_TAIL = f"""\
 ## The command line as a client
 
-`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `import`, `export`, `namespaces`,
-`endpoints` and `health` talk to a server. They read these from the environment or `.env`;
-`duetime bus` talks to the broker of `TIMER_BROKER_URL` instead:
+`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `reschedule`, `operations`,
+`import`, `export`, `namespaces`, `endpoints` and `health` talk to a server. They read these from
+the environment or `.env`; `duetime bus` talks to the broker of `TIMER_BROKER_URL` instead:
 
 | Name | Default | Meaning |
 |---|---|---|
-| `DUETIME_URL` | `{_SERVER_URL}`, with `PORT` of `.env` | The server, as with `--server`. |
+| `DUETIME_URL` | `{_SERVER_URL}`, with `PORT` if that is set | The server, as with `--server`. |
 | `DUETIME_API_KEY` | `API_KEY`, else the key of `duetime dev` | The key, as with `--api-key`. |
+
+If `duetime dev` runs in the same directory, its URL takes the place of the default, and its own key
+comes before the keys in `.env`, which are for other servers.
 """
 
 

@@ -68,6 +68,11 @@ class NatsBrokerSettings:
 
     nats: NatsSettings
 
+    @property
+    def name(self) -> str:
+        """The broker for people to read, without user and password."""
+        return self.nats.url
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisBrokerSettings:
@@ -80,6 +85,8 @@ class RedisBrokerSettings:
 @dataclass(frozen=True, slots=True)
 class MemoryBrokerSettings:
     """Only the process itself can reach this broker. For tests and demonstrations."""
+
+    name: str = "memory:"
 
 
 BrokerSettings = NatsBrokerSettings | RedisBrokerSettings | MemoryBrokerSettings

@@ -40,7 +40,7 @@ class PlatformClient:
     def __init__(self, url: str | None, api_key: str | None) -> None:
         dotenv = client_dotenv()
         self.url = (url or find_url(dotenv)).rstrip("/")
-        self._api_key = find_key(api_key, dotenv)
+        self._api_key = find_key(api_key, dotenv, url=self.url)
         host = _host_of(self.url)
         if not host:
             fail(f"{self.url!r} is not the URL of a server, such as {DEFAULT_URL}", ExitCode.USAGE)

@@ -21,7 +21,10 @@ from duetime.domain.instants import (
     plus_ms,
 )
 
-_SERVER_HELP = f"URL of the server; otherwise from .env, or from its PORT [{DEFAULT_URL}]."
+_SERVER_HELP = (
+    "URL of the server; otherwise from .env, or the `duetime dev` that runs here, or this machine "
+    f"with PORT [{DEFAULT_URL}]."
+)
 _KEY_HELP = "API key; otherwise from .env, or the one that `duetime dev` made."
 
 ServerOption = Annotated[str | None, typer.Option(envvar="DUETIME_URL", help=_SERVER_HELP)]

@@ -21,6 +21,7 @@ class DevAddresses:
     receiver_url: str
     api_key: str
     db_path: Path
+    broker: str | None = None
 
 
 def print_welcome(output: Console, dev: DevAddresses) -> None:
@@ -32,6 +33,8 @@ def print_welcome(output: Console, dev: DevAddresses) -> None:
         "Receiver": f"{dev.receiver_url} (callbacks appear below)",
         "Database": str(dev.db_path),
     }
+    if dev.broker is not None:
+        facts["Broker"] = dev.broker
     if output.is_terminal:
         table = Table.grid(padding=(0, 2))
         for name, value in facts.items():

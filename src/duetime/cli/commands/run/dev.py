@@ -4,24 +4,24 @@ import asyncio
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from duetime.cli.client.dev_server import DEV_KEY_PATH, DevAnnouncement
 from duetime.cli.client.platform import NotCreated, create_from_event_loop
-from duetime.cli.client.server_lookup import DEV_KEY_PATH
+from duetime.cli.client.server_lookup import client_dotenv
 from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.dev_welcome import DevAddresses, print_welcome
 from duetime.cli.output.received_callback import ReceivedCallback, readable_line
 from duetime.cli.output.wording import span
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
-from duetime.domain.defaults import DEFAULT_PORT
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
-from duetime.dotenv_file import read_dotenv
 from duetime.event_loop import run, stop_signal
 from duetime.listener import bind_next_free, url_of
 from duetime.settings import Settings, load_settings
@@ -34,7 +34,6 @@ _NOT_FOR_DEV = {
     "DATABASE_URL",
     "DUETIME_CONFIG",
     "HOST",
-    "PORT",
     "TIMER_DB_PATH",
     "WORKERS",
 }
@@ -42,14 +41,13 @@ _NOT_FOR_DEV = {
 
 def dev(
     port: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             max=MAX_PORT,
-            envvar="PORT",
-            help="Port of the API; the next free one if it is taken.",
+            help="Port of the API (default: PORT); the next free one if it is taken.",
         ),
-    ] = DEFAULT_PORT,
+    ] = None,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = Path("duetime-dev.db"),
 ) -> None:
@@ -70,8 +68,14 @@ def dev(
         fail(error.message, ExitCode.FAILED)
 
 
-def _dev_settings(host: str, port: int, db: Path) -> Settings:
-    """The settings of the environment that make sense here; `.env` is for `serve`."""
+def _dev_settings(host: str, port: int | None, db: Path) -> Settings:
+    """The settings that make sense here. The environment gives most of them. `.env` is for `serve`,
+    except for the port and the brokers: other commands in this directory take them from there."""
+    dotenv = {
+        name: text
+        for name, text in client_dotenv().items()
+        if name in ("PORT", "TIMER_BROKER_URL") or name.startswith("NATS_")
+    }
     environ = {
         name: text
         for name, text in os.environ.items()
@@ -80,19 +84,20 @@ def _dev_settings(host: str, port: int, db: Path) -> Settings:
     defaults = {"MIN_DELAY_SECONDS": "0", "LOG_FORMAT": "text", "LOG_LEVEL": "warn"}
     fixed = {
         "HOST": host,
-        "PORT": str(port),
         "TIMER_DB_PATH": str(db),
         "API_KEY": dev_api_key(os.environ, Path.cwd()),
     }
-    return load_settings({**defaults, **environ, **fixed}, dotenv_path=None)
+    if port is not None:
+        fixed["PORT"] = str(port)
+    return load_settings({**defaults, **dotenv, **environ, **fixed}, dotenv_path=None)
 
 
 def dev_api_key(environ: Mapping[str, str], directory: Path) -> str:
-    """API_KEY from the environment or `.env`, else the stored key, else a new key that is stored.
+    """API_KEY from the environment, else the stored key, else a new key that is stored.
 
-    Only the owner can read the file. The client commands look in the same places.
+    Only the owner can read the file. The key in `.env` is the one of `serve`, and not shown here.
     """
-    given = environ.get("API_KEY") or read_dotenv(directory / ".env", problems=[]).get("API_KEY")
+    given = environ.get("API_KEY")
     if given:
         return given
     path = directory / DEV_KEY_PATH
@@ -118,6 +123,7 @@ class _Dev:
         self._clock = SystemClock()
         self._output = console()
         self._demo: asyncio.Task[None] | None = None
+        self._announcement: DevAnnouncement | None = None
 
     async def run(self) -> None:
         # Imported here so that `duetime --help` starts quickly.
@@ -140,6 +146,7 @@ class _Dev:
             receiver_url=url_of(receiver_listener),
             api_key=settings.api_key or "",
             db_path=self._db_path,
+            broker=None if settings.broker is None else settings.broker.name,
         )
         try:
             await serve_until(
@@ -150,6 +157,8 @@ class _Dev:
                 on_started=lambda: self._welcome(addresses, port),
             )
         finally:
+            if self._announcement is not None:
+                self._announcement.withdraw()
             await receiver.stop()
         self._say(f"Stopped. Your timers are kept in {self._db_path}.")
 
@@ -160,6 +169,9 @@ class _Dev:
         """Called once the service runs, because a database in use keeps it from starting."""
         if self._settings.port not in (0, port):
             self._say(f"Port {self._settings.port} is taken; using {port} instead.")
+        with suppress(OSError):
+            # Without the file the welcome names the server in its command.
+            self._announcement = DevAnnouncement(addresses.api_url, Path.cwd())
         print_welcome(self._output, addresses)
         self._demo = asyncio.create_task(self._create_demo_timer(addresses))
 
