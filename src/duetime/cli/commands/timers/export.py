@@ -1,6 +1,7 @@
 """`duetime export`: write timers to a file that can be imported."""
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -183,7 +184,8 @@ def _export(
 @contextmanager
 def _destination(output: Path | None) -> Iterator[Write]:
     """The function that writes lines to the output. A file is created or replaced only once it is
-    complete; a failure before that leaves nothing behind."""
+    complete; a failure before that leaves nothing behind. Headers and payloads may hold secrets, so
+    only the owner can read a new file; a replaced file keeps its mode."""
     if output is None or str(output) == "-":
         with _standard_output() as write:
             yield write
@@ -193,7 +195,9 @@ def _destination(output: Path | None) -> Iterator[Write]:
     replaces = target.is_file() or not target.exists()
     path = target.with_name(f".{target.name}.{os.getpid()}.partial") if replaces else target
     try:
-        file = path.open("wb")
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        if replaces and target.exists():
+            os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
     except OSError as error:
         refuse("--output", f"{printable(str(output))}: {error.strerror}")
     try:

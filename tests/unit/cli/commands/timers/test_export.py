@@ -1,5 +1,6 @@
 """`duetime export` against a scripted server."""
 
+import stat
 from pathlib import Path
 
 import httpx
@@ -202,3 +203,15 @@ def test_an_unwritable_output_is_reported(server: ScriptedServer, name: str, pro
     assert result.exit_code == 2
     assert result.stderr.startswith(f"--output: {name}: {problem}")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_only_its_owner_can_read_an_export_unless_others_could_before(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.answer("GET", TIMERS, page(timer("a", headers={"Authorization": "Bearer secret"})))
+    output = tmp_path / "timers.ndjson"
+    assert invoke("export", "--output", str(output)).exit_code == 0
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+    output.chmod(0o640)
+    assert invoke("export", "--output", str(output)).exit_code == 0
+    assert stat.S_IMODE(output.stat().st_mode) == 0o640
