@@ -162,6 +162,15 @@ async def test_put_creates_and_changes() -> None:
     assert await namespaces.put("b", None, unchanged) == Namespace("b")
 
 
+async def test_put_changes_a_tenant_of_the_bus_whatever_its_name() -> None:
+    namespaces = Namespaces(MemoryStore())
+    await namespaces.provide(["a b"])
+    changed = await namespaces.put("a b", None, concurrency(3))
+    assert (changed.name, changed.options.concurrency) == ("a b", 3)
+    with pytest.raises(InvalidInput, match="must not contain ' '"):
+        await namespaces.put("a c", None, concurrency(3))
+
+
 async def test_put_refuses_other_shards_and_bad_options_and_changes_nothing() -> None:
     store = MemoryStore()
     namespaces = Namespaces(store)
