@@ -45,7 +45,8 @@ _POLICY_MEMBERS = (
 
 
 def namespace_list(text: str) -> tuple[ConfiguredNamespace, ...]:
-    """A name may contain colons: only digits after the last one are a number of shards."""
+    """A name may contain colons: only digits after the last one are a number of shards. What merely
+    begins with a digit there is a mistake, and not part of the name."""
     namespaces = tuple(_listed_namespace(item.strip()) for item in text.split(","))
     names = [each.name for each in namespaces]
     for name in names:
@@ -63,6 +64,12 @@ def _listed_namespace(item: str) -> ConfiguredNamespace:
             f"characters: {_shortened(name)!r} is not such a name"
         )
     if shards is None:
+        ending = item.rpartition(":")[2].lstrip() if ":" in item else ""
+        if ending[:1].isdecimal():
+            raise ValueError(
+                "a list such as default,notifications:64 with a number of shards after the colon: "
+                f"{_shortened(ending)!r} of {_shortened(name)!r} is none"
+            )
         return ConfiguredNamespace(name)
     if len(shards) > 18 or not 1 <= int(shards) <= MAX_SHARDS:
         raise ValueError(

@@ -62,6 +62,8 @@ def test_a_list_names_namespaces_with_their_shards(
         ("a:" + "9" * 5000, "1 to 4096 shards for each name: 'a' has 999"),
         ("a:2, b, a:2", "'a' is there twice"),
         ("a,a:2", "'a' is there twice"),
+        ("default,orders:16x", "a number of shards after the colon: '16x' of 'orders:16x' is none"),
+        ("a:b: 1.5", "'1.5' of 'a:b: 1.5' is none"),
     ],
 )
 def test_a_bad_list_is_one_line(bad: str, expected: str) -> None:
