@@ -45,8 +45,8 @@ _POLICY_MEMBERS = (
 
 
 def namespace_list(text: str) -> tuple[ConfiguredNamespace, ...]:
-    """A name may contain colons: only digits after the last one are a number of shards. What merely
-    begins with a digit there is a mistake, and not part of the name."""
+    """A name may contain colons: only digits after the last one are a number of shards. Other text
+    there must not begin with a digit: it would be a misspelt number."""
     namespaces = tuple(_listed_namespace(item.strip()) for item in text.split(","))
     names = [each.name for each in namespaces]
     for name in names:

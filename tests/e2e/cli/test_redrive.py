@@ -73,7 +73,7 @@ async def check_choosing(cli: Cli, server: ServerProcess, receiver: CallbackRece
     told = await cli("redrive", "--error-contains", "no such error", "--yes")
     assert told.output == "0 failed timers of namespace 'default': nothing was redriven\n"
     told = await cli("redrive", "--error-contains", "503", "--dry-run")
-    assert told.output == "3 failed timers of namespace 'default': nothing was redriven\n"
+    assert told.output == "3 failed timers of namespace 'default' would be redriven (dry run)\n"
     assert (await cli("redrive", "--all")).status == 2
     told = await cli("redrive", "--error-contains", "503", "--yes")
     assert (told.status, told.output) == (0, "redriven: 3 timers\n")

@@ -95,6 +95,9 @@ class Operation(MatchedTimers, frozen=True, kw_only=True, rename="camel"):
     id: str
     action: str
     namespace: str
+    filter: dict[str, object] = {}
+    execute_at: str | UnsetType = UNSET
+    move_by: str | UnsetType = UNSET
     status: str
     scanned: int
     changed: int

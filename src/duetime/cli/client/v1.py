@@ -1,5 +1,7 @@
 """The client of the Timer API v1."""
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 V1_BASE = "/api/v1"
 EXISTENCE_HEADER = "Timer-Existence"
+
+_MISSING_NAMESPACE = re.compile(r"namespace '(.+)' does not exist")
 
 Query = Mapping[str, str | int]
 Document = TypeVar("Document")
@@ -137,8 +141,14 @@ class V1Client:
 
 
 def refusal(document: object) -> str:
-    """The server's reason for refusing, from the document of its answer."""
-    return printable(str(cast(Mapping[str, object], document)["message"]))
+    """The server's reason for refusing, from the document of its answer, and a way out."""
+    answer = cast(Mapping[str, object], document)
+    message = printable(str(answer["message"]))
+    missing = _MISSING_NAMESPACE.fullmatch(message)
+    if missing is None or answer["error"] != "NAMESPACE_NOT_FOUND":
+        return message
+    creates = f"`duetime namespaces set {shlex.quote(missing[1])}` creates it"
+    return f"{message}: `duetime namespaces` lists those that do, {creates}"
 
 
 def path_segment(option: str, text: str) -> str:

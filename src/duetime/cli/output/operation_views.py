@@ -1,9 +1,11 @@
 """Bulk operations on a terminal."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from msgspec import UNSET
 from rich.console import Console
 from rich.text import Text
 
@@ -54,6 +56,7 @@ def print_operation(operation: Operation) -> None:
         ("id", Text(printable(operation.id))),
         ("action", Text(operation.action)),
         ("namespace", Text(printable(operation.namespace))),
+        *((name, Text(printable(value))) for name, value in _selected(operation)),
         ("status", _status(operation)),
         ("matched", Text(_matched(operation))),
         ("looked at", Text(f"{operation.scanned:,}")),
@@ -65,6 +68,18 @@ def print_operation(operation: Operation) -> None:
     if operation.error is not None:
         fields.append(("error", Text(printable(operation.error))))
     print_fields(fields)
+
+
+def _selected(operation: Operation) -> Iterator[tuple[str, str]]:
+    """The timers that the operation is for, and where it moves them."""
+    if not operation.filter:
+        yield "timers", "all of the namespace"
+    for name, value in operation.filter.items():
+        yield re.sub("([A-Z])", r" \1", name).lower(), str(value)
+    if operation.move_by is not UNSET:
+        yield "moved by", operation.move_by
+    if operation.execute_at is not UNSET:
+        yield "moved to", operation.execute_at
 
 
 def operation_line(operation: Operation) -> str:

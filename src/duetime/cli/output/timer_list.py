@@ -42,7 +42,7 @@ def _row(timer: TimerData, now: Instant, *, with_namespace: bool) -> list[Text]:
     cells = [
         _plain(timer.get("id")),
         status_text(timer.get("status")),
-        Text(relative_text(_due_at(timer) or execute_at, now)),
+        Text(relative_text(_due_at(timer), now)),
         _plain(execute_at),
         _plain(_callback(timer)),
         _plain(timer.get("lastError", timer.get("last_error"))),
@@ -51,10 +51,16 @@ def _row(timer: TimerData, now: Instant, *, with_namespace: bool) -> list[Text]:
 
 
 def _due_at(timer: TimerData) -> object:
-    """The instant of the next attempt, which is later than `execute_at` if a retry is planned."""
-    if timer.get("status") != "pending":
-        return None
-    return timer.get("nextAttemptAt", timer.get("due_at"))
+    """The instant of the next attempt, which is later than `execute_at` if a retry is planned; None
+    for a canceled timer, which will never be due."""
+    execute_at = timer.get("executeAt", timer.get("execute_at"))
+    match timer.get("status"):
+        case "canceled":
+            return None
+        case "pending":
+            return timer.get("nextAttemptAt", timer.get("due_at")) or execute_at
+        case _:
+            return execute_at
 
 
 def _callback(timer: TimerData) -> object:

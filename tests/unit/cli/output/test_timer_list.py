@@ -76,6 +76,11 @@ def test_a_planned_retry_is_due_in_the_future(on_terminal: Show) -> None:
     assert " ago " in row
 
 
+def test_a_canceled_timer_is_not_due(on_terminal: Show) -> None:
+    _, row, _ = on_terminal(80, timer(status="canceled", execute_at="2100-01-01T00:00:00Z"))
+    assert "canceled  -" in row
+
+
 def test_a_list_in_a_pipe_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     of_nats = timer(callback_type="nats", callback_target="events.timer")
     of_bus = {"id": "call-1", "callbackUrl": None, "callbackType": "bus", "lastError": "no\nway"}

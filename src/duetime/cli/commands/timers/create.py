@@ -38,7 +38,12 @@ from duetime.cli.terminal import refuse
 from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
-_HEADLINES = {"created": "Timer created.", "existing": "Timer existed already."}
+_FINISHED = {
+    "completed": "; it is completed and will not fire again",
+    "failed": "; it has failed and will not fire again",
+    "canceled": "; it is canceled and will not fire",
+}
+"""Words for a timer that the repeated create does not bring back."""
 
 
 def create(
@@ -148,7 +153,14 @@ def create(
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
         client = V1Client(server, api_key)
     existence, data = client.create(body)
-    show_timer(_HEADLINES.get(existence, "Timer accepted."), data, as_json=as_json)
+    show_timer(_headline(existence, data), data, as_json=as_json)
+
+
+def _headline(existence: str, timer: object) -> str:
+    if existence == "existing":
+        status = timer.get("status") if isinstance(timer, dict) else None
+        return f"Timer existed already{_FINISHED.get(str(status), '')}."
+    return "Timer created." if existence == "created" else "Timer accepted."
 
 
 def _callback(

@@ -17,14 +17,16 @@ from duetime.cli.commands.options import (
     MaxDurationOption,
     MaxIntervalOption,
     MaxRetriesOption,
+    QuietOption,
     ServerOption,
     read_duration,
     read_retry_policy,
     refuse_options_before,
 )
 from duetime.cli.commands.timers.bulk import YesOption
+from duetime.cli.commands.timers.followed_operations import FollowedOperations
 from duetime.cli.output.namespace_views import print_namespace, print_namespaces
-from duetime.cli.output.operation_views import print_operation
+from duetime.cli.output.operation_views import operation_line, print_operation
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse, require_consent
@@ -82,6 +84,7 @@ def show(
         print_namespace("", client.read_as(Namespace, data))
 
 
+@namespaces.command("create", hidden=True)
 @namespaces.command("set")
 def set_namespace(
     name: NameArgument,
@@ -114,6 +117,8 @@ def set_namespace(
 ) -> None:
     """Create a namespace, or change one. Options that are not given leave their part unchanged.
 
+    The first line says which of them happened.
+
     The retry options apply to timers of the v1 API that are created without a retry policy.
 
     Examples:
@@ -142,11 +147,14 @@ def set_namespace(
     if retry_policy:
         body |= in_v1_names({"retry_policy": retry_policy})
     client = V1Client(server, api_key)
-    data = client.request("PUT", path, body=body)
+    with client.kept_open():
+        before, _ = client.exchange("GET", path)
+        data = client.request("PUT", path, body=body)
     if as_json:
         print_json(data)
     else:
-        print_namespace("Namespace set.", client.read_as(Namespace, data))
+        headline = "Namespace created." if before.status_code == 404 else "Namespace changed."
+        print_namespace(headline, client.read_as(Namespace, data))
 
 
 @namespaces.command()
@@ -156,30 +164,45 @@ def delete(
         bool, typer.Option("--force", help="Forget pending timers too; they never fire.")
     ] = False,
     yes: YesOption = False,
+    quiet: QuietOption = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete a namespace and the timers in it.
 
-    The server refuses while timers are pending or executing, unless you say `--force`. The
-    deletion runs in the background: `duetime operations` shows the progress.
+    The server refuses while timers are pending or executing, unless you say `--force`. The command
+    waits for the end of the deletion, about ten seconds at least on PostgreSQL. The server goes on
+    without it.
     """
     path = _path(name)
     client = V1Client(server, api_key)
     counts = client.read_as(Namespace, client.request("GET", path)).counts
     require_consent(given=yes)
     if not yes:
-        timers = 0 if counts is UNSET else sum(astuple(counts))
-        question = f"Delete namespace {printable(repr(name))} with {counted(timers, 'timer')}?"
-        if not typer.confirm(question):
+        timers = "its timers" if counts is UNSET else counted(sum(astuple(counts)), "timer")
+        question = f"Delete namespace {printable(repr(name))} with {timers}"
+        if force and counts is not UNSET and counts.pending:
+            question += f", {counts.pending:,} of them pending, which will never fire"
+        if not typer.confirm(f"{question}?"):
             fail("nothing was deleted", ExitCode.FAILED)
     query = {"force": "true"} if force else None
-    data = client.request("DELETE", path, query=query)
-    if as_json:
-        print_json(data)
-    else:
-        print_operation(client.read_as(Operation, data))
+    with client.kept_open():
+        started = client.read_as(Operation, client.request("DELETE", path, query=query))
+        operations = FollowedOperations(client, quiet=quiet or as_json)
+        operations.running.append(started)
+        try:
+            operations.follow()
+        except KeyboardInterrupt:
+            abort = f"duetime operations abort {started.id}"
+            fail(f"the server goes on; to stop it: {abort}", ExitCode.FAILED)
+        (ended,) = operations.ended
+        if as_json:
+            print_json(client.request("GET", f"/operations/{ended.id}"))
+        else:
+            print_operation(ended)
+    if ended.status != "completed":
+        fail(operation_line(ended), ExitCode.FAILED)
 
 
 def _path(name: str) -> str:

@@ -65,7 +65,9 @@ class BulkAction:
             )
             timers = f"{at_least}{counted(matched, self._action.noun)} of {covered}"
             if dry_run or not (matched or at_least):
-                self._report_nothing(timers, matched, bool(at_least))
+                outcome = " would be {} (dry run)" if dry_run else ": nothing was {}"
+                line = timers + outcome.format(self._action.participle)
+                self._report_nothing(line, matched, bool(at_least))
                 return
             if not yes and not typer.confirm(f"{self._action.imperative} {timers}?"):
                 fail(f"nothing was {self._action.participle}", ExitCode.FAILED)
@@ -76,11 +78,11 @@ class BulkAction:
             ]
             self._carry_out(deque(matching))
 
-    def _report_nothing(self, timers: str, matched: int, is_minimum: bool) -> None:
+    def _report_nothing(self, line: str, matched: int, is_minimum: bool) -> None:
         if self._as_json:
             print_json({"matched": matched, "matchedIsMinimum": is_minimum, "operations": []})
         else:
-            print(f"{timers}: nothing was {self._action.participle}")
+            print(line)
 
     def _namespaces(self, selection: Selection) -> list[str]:
         if not selection.all_namespaces:

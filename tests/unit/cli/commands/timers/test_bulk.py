@@ -137,7 +137,7 @@ def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
     script(server, matched=1)
     result = invoke("cancel", "--all", "--dry-run")
     assert result.exit_code == 0
-    assert result.stdout == "1 pending timer of namespace 'default': nothing was canceled\n"
+    assert result.stdout == "1 pending timer of namespace 'default' would be canceled (dry run)\n"
     (body,) = server.bodies("POST", OPERATIONS)
     assert body == {"action": "cancel", "namespace": "default", "all": True, "dryRun": True}
 
@@ -178,12 +178,18 @@ def test_wrong_options_are_refused(
 
 def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None:
     server.answer("GET", OPERATIONS, {"operations": [operation()]})
-    server.answer("GET", f"{OPERATIONS}/{ID}", operation(error="no such namespace"))
+    chosen = {"dueBefore": "2030-01-01T00:00:00Z", "idPrefix": "order-\n"}
+    moved = operation(filter=chosen, moveBy="1h", error="no such namespace")
+    server.answer("GET", f"{OPERATIONS}/{ID}", moved)
+    server.answer("GET", f"{OPERATIONS}/{ID}", operation(executeAt="2031-01-01T00:00:00Z"))
     server.answer("DELETE", f"{OPERATIONS}/{ID}", operation(status="aborted"))
     assert ID in invoke("operations").stdout
     shown = invoke("operations", "show", ID).stdout
     assert "matched: 1,234 timers\n" in shown
     assert "error: no such namespace\n" in shown
+    assert "due before: 2030-01-01T00:00:00Z\nid prefix: order-\\n\nmoved by: 1h\n" in shown
+    shown = invoke("operations", "show", ID).stdout
+    assert "timers: all of the namespace\nmoved to: 2031-01-01T00:00:00Z\n" in shown
     assert "status: aborted\n" in invoke("operations", "abort", ID).stdout
     listed = json.loads(invoke("operations", "--json").stdout)
     assert listed == {"operations": [operation()]}

@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, operation, refusal
+from tests.unit.cli.scripted_server import (
+    OPERATION_ID,
+    URL,
+    ScriptedServer,
+    invoke,
+    operation,
+    refusal,
+)
 
 PATH = "/api/v1/namespaces"
 POLICY = {
@@ -84,10 +91,21 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
 def test_only_given_options_are_sent(
     server: ScriptedServer, options: list[str], body: object
 ) -> None:
+    server.answer("GET", f"{PATH}/a", DEFAULT)
     server.answer("PUT", f"{PATH}/a", DEFAULT)
     result = invoke("namespaces", "set", "a", *options)
-    assert result.stdout.startswith("Namespace set.\nname: default\n")
+    assert result.stdout.startswith("Namespace changed.\nname: default\n")
     assert server.bodies("PUT", f"{PATH}/a") == [body]
+
+
+@pytest.mark.parametrize("command", ["set", "create"])
+def test_a_new_namespace_is_not_taken_for_a_changed_one(
+    server: ScriptedServer, command: str
+) -> None:
+    server.answer("GET", f"{PATH}/a", refusal("NAMESPACE_NOT_FOUND", "'a' does not exist"), 404)
+    server.answer("PUT", f"{PATH}/a", DEFAULT)
+    result = invoke("namespaces", command, "a")
+    assert result.stdout.startswith("Namespace created.\nname: default\n")
 
 
 def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
@@ -141,6 +159,9 @@ def test_a_namespace_is_deleted_after_confirmation(
     server.answer("DELETE", f"{PATH}/orders", operation(action="delete-namespace"), status=202)
     kept = invoke("namespaces", "delete", "orders", stdin=b"n\n")
     assert "Delete namespace 'orders' with 15 timers? [y/N]" in kept.output
+    kept = invoke("namespaces", "delete", "orders", "--force", stdin=b"n\n")
+    lost = "with 15 timers, 1 of them pending, which will never fire?"
+    assert f"Delete namespace 'orders' {lost} [y/N]" in kept.output
     assert (kept.exit_code, server.of("DELETE", f"{PATH}/orders")) == (1, [])
     deleted = invoke("namespaces", "delete", "orders", "--force", stdin=b"y\n")
     assert deleted.exit_code == 0
@@ -155,3 +176,20 @@ def test_a_script_has_to_confirm_in_advance(server: ScriptedServer) -> None:
         2,
         "--yes: is needed because there is no terminal to ask on",
     )
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [("completed", 0), ("failed", 1)])
+def test_the_end_of_a_deletion_is_awaited(
+    server: ScriptedServer, status: str, exit_code: int
+) -> None:
+    running = operation(action="delete-namespace", status="running", finishedAt=None)
+    ended = {**running, "status": status, "finishedAt": "2030-01-01T00:00:10Z"}
+    server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
+    server.answer("DELETE", f"{PATH}/orders", running, status=202)
+    server.answer("GET", f"/api/v1/operations/{OPERATION_ID}", running)
+    server.answer("GET", f"/api/v1/operations/{OPERATION_ID}", ended)
+    result = invoke("namespaces", "delete", "orders", "--yes")
+    assert result.exit_code == exit_code
+    assert f"status: {status}\n" in result.stdout
+    result = invoke("namespaces", "delete", "orders", "--yes", "--json")
+    assert msgspec.json.decode(result.stdout) == ended

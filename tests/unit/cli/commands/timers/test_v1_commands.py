@@ -96,7 +96,8 @@ def test_cancel_keeps_the_timer(server: ScriptedServer) -> None:
 
 
 def test_a_duration_is_left_to_the_server(server: ScriptedServer) -> None:
-    server.answer("POST", "/api/v1/timers", timer(), headers={"timer-existence": "existing"})
+    existing = {"timer-existence": "existing"}
+    server.answer("POST", "/api/v1/timers", timer(status="pending"), headers=existing)
     server.answer("GET", ORDER, timer(status="pending"))
     server.answer("PUT", ORDER, timer(status="pending"))
     order = ("--namespace", "orders", "--in", "1h30m")
@@ -245,12 +246,13 @@ def test_update_sends_json_as_written(server: ScriptedServer) -> None:
 def test_create_says_whether_the_timer_is_new(
     server: ScriptedServer, headers: dict[str, str], headline: str
 ) -> None:
-    server.answer("POST", "/api/v1/timers", timer(), headers=headers)
+    pending = timer(status="pending")
+    server.answer("POST", "/api/v1/timers", pending, headers=headers)
     result = invoke(*CREATE, "--id", "order-17")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith(f"{headline}\nid: order-17\n")
     output = invoke(*CREATE, "--id", "order-17", "--json").stdout
-    assert msgspec.json.decode(output) == timer()
+    assert msgspec.json.decode(output) == pending
 
 
 @pytest.mark.parametrize(
@@ -263,6 +265,33 @@ def test_create_says_whether_a_platform_timer_is_new(
     server.answer("POST", "/timers", answer, status=status)
     result = invoke(*CREATE, "--idempotency-key", "once")
     assert (result.exit_code, result.stdout) == (0, f"{headline}\nid: {UUID}\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "what_holds"),
+    [
+        ("pending", "."),
+        ("executing", "."),
+        ("completed", "; it is completed and will not fire again."),
+        ("failed", "; it has failed and will not fire again."),
+        ("canceled", "; it is canceled and will not fire."),
+    ],
+)
+def test_a_repeated_create_says_that_the_timer_will_not_fire(
+    server: ScriptedServer, status: str, what_holds: str
+) -> None:
+    existing = {"Timer-Existence": "existing"}
+    server.answer("POST", "/api/v1/timers", timer(status=status), headers=existing)
+    result = invoke(*CREATE, "--id", "order-17")
+    assert result.stdout.startswith(f"Timer existed already{what_holds}\n")
+
+
+def test_an_unknown_namespace_comes_with_a_way_out(server: ScriptedServer) -> None:
+    problem = "namespace 'orders' does not exist"
+    server.answer("POST", "/api/v1/timers", refusal("NAMESPACE_NOT_FOUND", problem), status=400)
+    result = invoke(*CREATE, "--id", "order-17", "--namespace", "orders")
+    advice = "`duetime namespaces` lists those that do, `duetime namespaces set orders` creates it"
+    assert (result.exit_code, result.stderr) == (1, f"{problem}: {advice}\n")
 
 
 def test_create_names_the_differences_from_an_existing_timer(server: ScriptedServer) -> None:
