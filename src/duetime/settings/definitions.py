@@ -238,6 +238,8 @@ class Settings:
     store: StoreSettings
     nats: NatsSettings | None
     broker: BrokerSettings | None
+    warnings: tuple[str, ...] = ()
+    """Sentences about names in the environment that are probably misspelt settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from duetime.dotenv_file import read_dotenv, why_unreadable
 from duetime.settings.definitions import SETTINGS
-from duetime.settings.misspellings import misspelt_name
+from duetime.settings.misspellings import misspelt_in_environment, misspelt_name
 from duetime.settings.namespaces import NamespaceTables
 from duetime.settings.parsers import suggestion, without_secrets
 from duetime.settings.setting import definition_of
@@ -43,7 +43,7 @@ class GivenValues:
         self.problems: list[str] = []
         self.namespace_tables = NamespaceTables()
         self._given: dict[str, _Given] = {}
-        dotenv = {} if dotenv_path is None else read_dotenv(dotenv_path, self.problems)
+        dotenv = {} if dotenv_path is None else read_dotenv(dotenv_path, self.problems, SETTINGS)
         self._add(dotenv, str(dotenv_path))
         self._add(environ, _ENVIRONMENT)
         given = [name for name in SETTINGS if self.has(name)]
@@ -59,6 +59,8 @@ class GivenValues:
             self._add(texts, str(toml_path))
             self._given |= before
             self.namespace_tables = NamespaceTables(tables, str(toml_path))
+            given = [name for name in SETTINGS if self.has(name)]
+        self.warnings = tuple(misspelt_in_environment(environ, SETTINGS, given))
 
     def _add(self, texts: Mapping[str, str], source: str) -> None:
         self._given |= {name: _Given(texts[name], source) for name in SETTINGS if name in texts}

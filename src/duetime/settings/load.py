@@ -39,7 +39,11 @@ def load_settings(
     store = read_store(given.read(StoreParts), given)
     nats = NatsAccess(given.read(BrokerParts), given)
     settings = given.read(
-        Settings, store=store or MemoryStoreSettings(), nats=nats.server(), broker=nats.broker()
+        Settings,
+        store=store or MemoryStoreSettings(),
+        nats=nats.server(),
+        broker=nats.broker(),
+        warnings=given.warnings,
     )
     namespaces = merged_namespaces(settings.namespaces, given.namespace_tables, given.problems)
     settings = replace(settings, namespaces=namespaces)

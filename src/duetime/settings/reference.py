@@ -37,6 +37,8 @@ setting wins:
 An empty value stands for the default. If a value is not accepted, Duetime does not start: it
 prints all problems, one line each, and exits with status 2. A name in `.env` that comes close to a
 setting which is not given, such as `PROT`, is a problem too; other names belong to other programs.
+So is a setting that `.env` gives twice, and a line without a value. In the environment, such a name
+is logged as a warning (`settings.misspelt`).
 
 Nobody leaves the door open by accident: `duetime serve` refuses the key of `.env.example`. It also
 refuses `AUTH=none` on an address that other machines can reach, unless it is given `--insecure`.

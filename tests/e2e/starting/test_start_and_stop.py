@@ -212,3 +212,10 @@ async def test_no_key_is_allowed_on_this_machine_or_on_demand(
     warning, problem = finished.errors.splitlines()
     assert '"auth.open"' in warning
     assert problem.endswith(f"the directory {tmp_path / 'nowhere'} does not exist")
+
+
+async def test_a_misspelt_setting_in_the_environment_is_logged(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path, RETENTION_DAY="5") as server:
+        warning = await server.wait_for_log("settings.misspelt")
+        assert warning["level"] == "warning"
+        assert "did you mean 'RETENTION_DAYS'?" in str(warning["advice"])

@@ -1,4 +1,5 @@
-"""A misspelt setting in `.env` is an error; the names of other programs are not."""
+"""A misspelt setting is an error in `.env` and a warning in the environment; the names of other
+programs are neither."""
 
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def problems(tmp_path: Path, *lines: str) -> list[str]:
         ("DUETIME_PORT", "PORT"),
         ("DUETIME_WORKER", "WORKERS"),
         ("TIMER_BROKER_ULR", "TIMER_BROKER_URL"),
+        ("BROKER_URL", "TIMER_BROKER_URL"),
+        ("RETENTION", "RETENTION_DAYS"),
+        ("LOG-LEVEL", "LOG_LEVEL"),
     ],
 )
 def test_a_misspelt_setting_is_an_error_with_a_suggestion(
@@ -66,6 +70,57 @@ def test_a_name_is_not_taken_for_a_setting_that_is_given(tmp_path: Path) -> None
     assert problems(tmp_path, "DATABASE_URL=memory:", "PGHOST=db", "PGPASSWORD=secret") == []
 
 
-def test_the_environment_may_have_any_names(tmp_path: Path) -> None:
-    environ = {"API_KEY": "a-key-of-at-least-thirty-two-characters", "PROT": "1"}
-    assert load_settings(environ, tmp_path / ".env").port == 8080
+def test_a_line_without_a_value_is_an_error(tmp_path: Path) -> None:
+    problem = "line 2: must be NAME=value or a # comment"
+    (found,) = problems(tmp_path, "PORT")
+    assert found.endswith(problem)
+    assert problems(tmp_path, "PORT=1", "export PORT", "export LANG") == []
+
+
+def test_a_setting_given_twice_is_an_error(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "PORT=1", "OTHER=1", "", "", "# again", "PORT=1", "OTHER=2")
+    assert found.endswith("line 7: PORT is given again; remove one of the lines")
+
+
+def warnings(**environ: str) -> tuple[str, ...]:
+    return load_settings({**environ, "API_KEY": "k" * 32}, dotenv_path=None).warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("RETENTION_DAY", "RETENTION_DAYS"),
+        ("PROT", "PORT"),
+        ("DUETIME_PORT", "PORT"),
+        ("BROKER_URL", "TIMER_BROKER_URL"),
+    ],
+)
+def test_a_misspelt_setting_in_the_environment_is_a_warning(name: str, meant: str) -> None:
+    (warning,) = warnings(**{name: "5"})
+    assert warning == f"{name!r} in the environment is not a setting; did you mean {meant!r}?"
+
+
+def test_a_given_setting_is_not_meant_by_another_name(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"{ACCESS}PORT=1\n")
+    assert load_settings({"PROT": "2"}, tmp_path / ".env").warnings == ()
+
+
+USUAL_NAMES = """
+    _ CI COLORTERM COLUMNS DBUS_SESSION_BUS_ADDRESS DEBIAN_FRONTEND DISPLAY DOCKER_HOST EDITOR
+    GITHUB_TOKEN GITHUB_API_URL GPG_TTY HOME HOSTNAME HOSTTYPE http_proxy HTTPS_PROXY INVOCATION_ID
+    JAVA_HOME JOURNAL_STREAM KUBERNETES_PORT KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT LANG
+    LANGUAGE LC_ALL LD_LIBRARY_PATH LESS LINES LISTEN_FDS LISTEN_PID LOGNAME LS_COLORS MAIL
+    MAKEFLAGS MAKELEVEL MANPATH NO_PROXY NODE_ENV NOTIFY_SOCKET OLDPWD OPENAI_API_KEY PAGER PATH
+    PGDATABASE PGHOST PGPASSWORD PGPORT PGUSER PIP_INDEX_URL POSTGRES_DB POSTGRES_HOST
+    POSTGRES_PASSWORD POSTGRES_USER PS1 PWD PYTHONPATH PYTHONUNBUFFERED REDIS_HOST REDIS_PORT
+    REDIS_URL SHELL SHLVL SSH_AUTH_SOCK SSH_CONNECTION STATE_DIRECTORY SYSTEMD_EXEC_PID TERM TMPDIR
+    TMUX TZ USER VIRTUAL_ENV XDG_RUNTIME_DIR XDG_SESSION_ID DUETIME_URL DUETIME_API_KEY DUETIME_SEED
+"""
+
+
+def test_usual_variables_cause_no_warning() -> None:
+    assert warnings(**dict.fromkeys(USUAL_NAMES.split(), "x")) == ()
+
+
+def test_the_variables_that_kubernetes_sets_for_a_service_cause_no_warning() -> None:
+    assert warnings(DUETIME_PORT="tcp://10.0.0.7:8080", DUETIME_SERVICE_HOST="10.0.0.7") == ()

@@ -142,7 +142,11 @@ def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:
     from duetime.logs import configure_logs
 
     configure_logs(settings.log_level, settings.log_format)
-    if warns and settings.api_key is None:
+    if not warns:
+        return
+    for warning in settings.warnings:
+        structlog.get_logger().warning("settings.misspelt", advice=warning)
+    if settings.api_key is None:
         structlog.get_logger().warning(
             "auth.open",
             advice="AUTH=none: everyone who can reach this API can use it",
