@@ -250,6 +250,13 @@ async def test_the_examples_of_the_v1_api_are_answered_as_shown(api: ApiBench) -
     assert (await api.request("POST", "/api/v1/timers/delete", v1.SELECTION)).status == 204
 
 
+async def test_the_first_example_of_a_bulk_operation_changes_nothing(api: ApiBench) -> None:
+    """The docs page sends it as it is."""
+    post = (await document(api))["paths"]["/api/v1/operations"]["post"]
+    first = next(iter(post["requestBody"]["content"]["application/json"]["examples"].values()))
+    assert first["value"]["dryRun"] is True
+
+
 async def test_the_example_of_a_conflict_is_answered_as_shown(api: ApiBench) -> None:
     await api.request("POST", "/api/v1/timers", v1.CREATE)
     other = v1.CREATE | {"executeAt": v1.NEXT_EXECUTE_AT, "payload": 1}
