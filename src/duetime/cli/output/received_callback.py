@@ -149,13 +149,24 @@ def json_line(callback: ReceivedCallback) -> str:
             "attempt": callback.attempt,
             "lateness_ms": callback.lateness_ms,
             "headers": callback.headers,
-            "payload": callback.payload,
+            "payload": _written_payload(callback),
             "answer": {
                 "status": callback.answer_status,
                 "body": callback.answer_body.decode("utf-8", "replace") or None,
             },
         }
     ).decode()
+
+
+def _written_payload(callback: ReceivedCallback) -> object:
+    """The payload for a line of JSON: as it was sent, without line breaks. Decoding would turn 1.10
+    into 1.1."""
+    text = callback.payload_text
+    try:
+        text.decode()
+        return msgspec.Raw(msgspec.json.format(text, indent=-1)) if text else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return callback.payload
 
 
 def _name(callback: ReceivedCallback) -> str:

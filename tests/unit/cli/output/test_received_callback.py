@@ -129,6 +129,13 @@ def test_a_payload_that_resembles_a_v1_callback_is_shown_whole(body: bytes) -> N
     assert callback.payload_text == body
 
 
+def test_a_json_line_has_the_payload_as_written_on_one_line() -> None:
+    body = b'{"price": 1.10,\n "big": 1180591620717411303424}'
+    for callback in (received("/", body), received("/", timer_callback(body.decode()))):
+        (line,) = json_line(callback).splitlines()
+        assert '"payload":{"price":1.10,"big":1180591620717411303424}' in line
+
+
 def test_a_json_line_has_every_field() -> None:
     callback = received("/x", b'{"a": 1}', webhook_id="w1", timer_attempt="1")
     assert json.loads(json_line(callback)) == {
