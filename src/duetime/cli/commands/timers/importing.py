@@ -147,7 +147,7 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
     }
     fields = [(name, Text(f"{count:,}")) for name, count in counts.items()]
     if summary.restored is not UNSET:
-        fields.append(("restored", Text(_in_words(summary.restored))))
+        fields.append(("restored", Text(_in_words(summary.restored, summary))))
     print_fields(fields)
     shown = summary.errors[:SHOWN_ERRORS]
     if shown:
@@ -160,13 +160,17 @@ def _print_summary(summary: ImportSummary, took_ms: float) -> None:
         print(f"and {refused - len(shown):,} more; --json shows {which}")
 
 
-def _in_words(restored: Restored) -> str:
+def _in_words(restored: Restored, summary: ImportSummary) -> str:
     """Such as "2 namespaces, 10 pending and 3 failed timers"."""
-    by_status = asdict(restored.timers).items()
-    counts = [f"{count:,} {status}" for status, count in by_status if count]
-    *others, last = counts or ["no"]
-    timers = f"{', '.join(others)} and {last}" if others else last
-    return f"{counted(restored.namespaces, 'namespace')}, {timers} timers"
+    namespaces = counted(restored.namespaces, "namespace")
+    by_status = asdict(restored.timers)
+    counts = [f"{count:,} {status}" for status, count in by_status.items() if count]
+    if not counts:
+        is_repeat = summary.existing and not (summary.conflicts or summary.invalid)
+        return f"{namespaces}, no timers{': they were there already' if is_repeat else ''}"
+    *others, last = counts
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"{namespaces}, {listed} {'timer' if sum(by_status.values()) == 1 else 'timers'}"
 
 
 def _row(error: LineError) -> list[Text]:

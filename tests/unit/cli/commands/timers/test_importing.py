@@ -47,9 +47,13 @@ def test_a_file_is_sent_unchanged(server: ScriptedServer, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("timers", "words"),
     [
-        ({"pending": 1_200, "failed": 3, "canceled": 1}, "1,200 pending, 3 failed and 1 canceled"),
-        ({"completed": 2}, "2 completed"),
-        ({}, "no"),
+        (
+            {"pending": 1_200, "failed": 3, "canceled": 1},
+            "1,200 pending, 3 failed and 1 canceled timers",
+        ),
+        ({"completed": 2}, "2 completed timers"),
+        ({"pending": 1}, "1 pending timer"),
+        ({}, "no timers"),
     ],
 )
 def test_restored_timers_are_counted_by_status(
@@ -59,7 +63,17 @@ def test_restored_timers_are_counted_by_status(
     restored = {"namespaces": 2, "timers": none | timers}
     server.answer("POST", IMPORT, summary(sum(timers.values()), restored=restored))
     result = invoke("import", "-", stdin=LINE)
-    assert result.stdout.splitlines()[-1] == f"restored: 2 namespaces, {words} timers"
+    assert result.stdout.splitlines()[-1] == f"restored: 2 namespaces, {words}"
+
+
+def test_a_copy_that_was_restored_before_is_said_to_be_there(server: ScriptedServer) -> None:
+    none = dict.fromkeys(("pending", "executing", "completed", "failed", "canceled"), 0)
+    server.answer(
+        "POST", IMPORT, summary(0, restored={"namespaces": 1, "timers": none}, existing=6)
+    )
+    result = invoke("import", "-", stdin=LINE)
+    expected = "restored: 1 namespace, no timers: they were there already"
+    assert result.stdout.splitlines()[-1] == expected
 
 
 def test_memory_does_not_grow_with_the_file(server: ScriptedServer, tmp_path: Path) -> None:
