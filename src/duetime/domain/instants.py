@@ -88,12 +88,12 @@ def due_instant(asked: Instant | Delay, now: Instant) -> Instant:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Milliseconds of a duration such as "500ms", "30s", "10m", "24h" or "1h30m".
+    """Milliseconds of a duration such as "500ms", "30s", "10m", "1h30m" or "7d".
 
     Raises ValueError with a message for the person who wrote the text.
     """
     if len(text) > MAX_DURATION_CHARACTERS or not _DURATION.fullmatch(text):
-        raise ValueError('must be a duration such as "500ms", "30s", "10m" or "1h30m"')
+        raise ValueError('must be a duration such as "500ms", "30s", "1h30m" or "7d"')
     return round(
         sum(float(number) * _UNIT_MS[unit] for number, unit in _DURATION_PART.findall(text))
     )

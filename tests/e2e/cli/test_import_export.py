@@ -93,7 +93,7 @@ async def test_bad_lines_are_reported_and_the_others_imported(shared_cli: Cli) -
     assert "invalid: 2" in told
     table = told.index("line\tid\tproblem")
     assert told[table + 1].startswith("3\t\tline is not valid JSON: ")
-    assert told[table + 2 :] == ["5\tc\texecuteAt must be a string"]
+    assert told[table + 2 :] == ['5\tc\texecuteAt must be a string such as "2030-01-31T12:00:00Z"']
     different = ndjson(timer("a", payload=1), timer("b"))
     finished = await cli("import", "-", stdin=different)
     assert finished.status == 1

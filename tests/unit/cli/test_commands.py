@@ -66,7 +66,7 @@ def test_every_command_has_help(command: str) -> None:
     [
         ([], "--at / --in: one of them is needed"),
         (["--in", "1s", "--at", "2030-01-01T00:00:00Z"], "--at / --in: give one of them, not both"),
-        (["--in", "10"], '--in: must be a duration such as "500ms", "30s", "10m" or "1h30m"'),
+        (["--in", "10"], '--in: must be a duration such as "500ms", "30s", "1h30m" or "7d"'),
         (["--at", "tomorrow"], "--at: must be a date and time in ISO 8601"),
         (["--at", "2030-01-01T00:00:00"], "--at: must have a UTC offset"),
         (["--in", "1s", "--payload", "{nope"], "--payload: is not valid JSON: "),

@@ -4,9 +4,11 @@
 UTF-8 nor their depth. Both are checked here, so that the store holds only valid JSON.
 """
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Generic, TypeVar
 
-from msgspec import DecodeError, Raw, ValidationError, json
+from msgspec import DecodeError, Raw, ValidationError, inspect, json
 
 from duetime.domain.errors import InvalidInput
 from duetime.domain.json_depth import is_deeper_than
@@ -24,6 +26,24 @@ _IN_WORDS = {
     "object": "an object",
     "str": "a string",
 }
+
+_NOT_TEXT = "must be a string"
+_DURATION = ' such as "30s"'
+_INSTANT = ' such as "2030-01-31T12:00:00Z"'
+_EXAMPLES = {
+    "executeat": _INSTANT,
+    "dueafter": _INSTANT,
+    "duebefore": _INSTANT,
+    "executein": _DURATION,
+    "moveby": _DURATION,
+    "retention": _DURATION,
+    "callbacktimeout": _DURATION,
+    "initialinterval": _DURATION,
+    "maxinterval": _DURATION,
+    "maxretryattemptsduration": _DURATION,
+    "maxattemptsduration": _DURATION,
+}
+"""Texts for members that a client may take for numbers, by the letters of their names."""
 
 T = TypeVar("T")
 
@@ -45,6 +65,7 @@ class BodyDecoder(Generic[T]):
     def __init__(
         self, body_type: type[T], choices: dict[str, str], *, limits_depth: bool = True
     ) -> None:
+        self._body_type = body_type
         self._decode = json.Decoder(body_type).decode
         self._choices = choices
         self._limits_depth = limits_depth
@@ -90,8 +111,36 @@ class BodyDecoder(Generic[T]):
         if problem.startswith("Object missing required field"):
             return InvalidRequest(_member(field, _name_in(problem)), "is required")
         if problem.startswith("Object contains unknown field"):
-            return InvalidRequest(_member(field, _name_in(problem)), "is not a known field")
-        return InvalidRequest(field or whole, _in_words(problem))
+            name = _name_in(problem)
+            meant = self._names.get(_letters(name))
+            advice = "" if meant is None else f"; did you mean {meant!r}?"
+            return InvalidRequest(_member(field, name), f"is not a known field{advice}")
+        problem = _in_words(problem)
+        if problem == _NOT_TEXT:
+            problem += _EXAMPLES.get(_letters(field.rpartition(".")[2]), "")
+        return InvalidRequest(field or whole, problem)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The names of all members by their letters, in which both APIs agree."""
+        return {_letters(name): name for name in _member_names(inspect.type_info(self._body_type))}
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _member_names(of_type: inspect.Type) -> Iterator[str]:
+    """The names of the members of a type, those of its innermost members included."""
+    if isinstance(of_type, inspect.UnionType):
+        for one in of_type.types:
+            yield from _member_names(one)
+    elif isinstance(of_type, inspect.Metadata):
+        yield from _member_names(of_type.type)
+    elif isinstance(of_type, inspect.StructType):
+        for field in of_type.fields:
+            yield field.encode_name
+            yield from _member_names(field.type)
 
 
 def _too_deep(whole: str) -> InvalidRequest:

@@ -35,7 +35,7 @@ InstantText = Annotated[
 DurationText = Annotated[
     str,
     Meta(
-        description='A duration such as "500ms", "30s", "10m" or "1h30m".',
+        description='A duration such as "500ms", "30s", "1h30m" or "7d".',
         extra_json_schema=DURATION,
     ),
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 Members = Mapping[str, str]
 
-_GENERAL = ("ISO 8601 in UTC.", 'A duration such as "500ms", "30s", "10m" or "1h30m".')
+_GENERAL = ("ISO 8601 in UTC.", 'A duration such as "500ms", "30s", "1h30m" or "7d".')
 """Descriptions that state the form of a value, and are replaced by its meaning."""
 
 _TIMER = {

@@ -97,6 +97,12 @@ BODIES: list[tuple[str, object, str]] = [
     ("NUL in url", with_callback(url=URL + "/\0"), "callback.url "),
     ("long url", with_callback(url=URL + "/" + "x" * 2048), "callback.url "),
     ("misspelt member", with_callback(haeders={}), "callback.haeders is not a known field"),
+    (
+        "member of the other API",
+        create_body(executeIn="30s"),
+        "executeIn is not a known field; did you mean 'execute_in'?",
+    ),
+    ("number as duration", create_body(execute_in=30), 'execute_in must be a string such as "30s"'),
     ("domain's member", with_callback(timeout_ms=1), "callback.timeout_ms is not a known field"),
     ("headers list", with_callback(headers=[]), "callback.headers must be an object or null"),
     ("number header", with_callback(headers={"A": 1}), "callback.headers.A must be a string"),

@@ -74,7 +74,11 @@ class TestCreate:
     async def test_unknown_members_are_refused(self, api: ApiBench) -> None:
         """If a misspelled `retry_policy` were ignored, its promise would be lost silently."""
         reply = await api.create(retrypolicy={})
-        assert reply.error == (400, 2, "retrypolicy is not a known field")
+        assert reply.error == (
+            400,
+            2,
+            "retrypolicy is not a known field; did you mean 'retry_policy'?",
+        )
 
     async def test_a_repeat_with_the_same_key_is_the_same_timer(self, api: ApiBench) -> None:
         first = await api.create(idempotency_key="k", metadata={"a": 1, "b": 2})

@@ -25,8 +25,12 @@ BODIES: list[tuple[object, str]] = [
     (create_body("\0"), "id must not contain the character NUL"),
     (create_body(namespace=""), "namespace '' does not exist"),
     (create_body(namespace=7), "namespace must be a string"),
-    (create_body(execute_at="x"), "execute_at is not a known field"),
-    (create_body(executeAt=7), "executeAt must be a string"),
+    (
+        {**without("executeAt"), "execute_in": "30s"},
+        "execute_in is not a known field; did you mean 'executeIn'?",
+    ),
+    (create_body(execute_at="x"), "execute_at is not a known field; did you mean 'executeAt'?"),
+    (create_body(executeAt=7), 'executeAt must be a string such as "2030-01-31T12:00:00Z"'),
     (create_body(executeAt="soon"), "executeAt must be a date and time in ISO 8601"),
     (create_body(executeAt="2030-01-01T00:00:10"), "executeAt must have a UTC offset"),
     (create_body(executeAt="2020-01-01T00:00:00Z"), "executeAt must be in the future"),
@@ -75,7 +79,14 @@ BODIES: list[tuple[object, str]] = [
         create_body(retryPolicy={"initialInterval": "2m", "maxInterval": "1m"}),
         "retryPolicy.initialInterval must not be longer than maxInterval",
     ),
-    (create_body(retryPolicy={"max_retries": 1}), "retryPolicy.max_retries is not a known field"),
+    (
+        create_body(retryPolicy={"max_retries": 1}),
+        "retryPolicy.max_retries is not a known field; did you mean 'maxRetries'?",
+    ),
+    (
+        create_body(retryPolicy={"initialInterval": 5}),
+        'retryPolicy.initialInterval must be a string such as "30s"',
+    ),
 ]
 
 

@@ -127,7 +127,7 @@ async def test_batches_and_imports(bench: V1Bench) -> None:
 
 
 TOO_LONG = "executeIn is too long: at most 100 years"
-NO_DURATION = 'executeIn must be a duration such as "500ms", "30s", "10m" or "1h30m"'
+NO_DURATION = 'executeIn must be a duration such as "500ms", "30s", "1h30m" or "7d"'
 BOTH = "executeIn and executeAt cannot both be given: give one of them"
 
 
@@ -144,8 +144,8 @@ BOTH = "executeIn and executeAt cannot both be given: give one of them"
         ({"executeIn": " 30s"}, NO_DURATION),
         ({"executeIn": "٣s"}, NO_DURATION),
         ({"executeIn": "PT30S"}, NO_DURATION),
-        ({"executeIn": 30}, "executeIn must be a string"),
-        ({"executeIn": None}, "executeIn must be a string"),
+        ({"executeIn": 30}, 'executeIn must be a string such as "30s"'),
+        ({"executeIn": None}, 'executeIn must be a string such as "30s"'),
         ({"executeIn": "30s", "executeAt": "2030-01-01T00:00:30Z"}, BOTH),
         ({"executeIn": "nope", "executeAt": "nope"}, BOTH),
     ],

@@ -19,7 +19,6 @@ from duetime.cli.commands.options import (
     MaxRetriesOption,
     QuietOption,
     ServerOption,
-    read_duration,
     read_retry_policy,
     refuse_options_before,
 )
@@ -30,6 +29,7 @@ from duetime.cli.output.operation_views import operation_line, print_operation
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse, require_consent
+from duetime.domain.instants import parse_duration_ms
 from duetime.domain.limits import MAX_SHARDS
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
@@ -212,7 +212,13 @@ def _path(name: str) -> str:
 def _read_retention(text: str) -> str | None:
     if text == "default":
         return None
-    return "0s" if text == "forever" else read_duration("--retention", text)
+    if text == "forever":
+        return "0s"
+    try:
+        parse_duration_ms(text)
+    except ValueError:
+        refuse("--retention", 'must be a duration such as "7d", or forever, or default')
+    return text
 
 
 def _read_number(option: str, text: str, for_none: str) -> int | None:

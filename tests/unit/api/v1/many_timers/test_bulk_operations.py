@@ -222,7 +222,7 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
         ({"action": "reschedule", "all": True}, "executeAt or moveBy is needed to reschedule"),
         (
             {"action": "reschedule", "all": True, "moveBy": "1x"},
-            'moveBy must be a duration such as "500ms", "30s", "10m" or "1h30m", or one after a',
+            'moveBy must be a duration such as "500ms", "30s", "1h30m" or "7d", or one after a',
         ),
         ({"action": "reschedule", "all": True, "moveBy": "0s"}, "moveBy must not be zero"),
         ({"action": "reschedule", "all": True, "moveBy": "40000d"}, "moveBy is too long: at most"),

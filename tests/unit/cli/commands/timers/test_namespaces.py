@@ -127,6 +127,10 @@ def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
             "--max-payload-bytes: must be a whole number or default",
         ),
         (["set", "a", "--retention", "7 days"], "--retention: must be a duration such as"),
+        (
+            ["set", "a", "--retention", "none"],
+            '--retention: must be a duration such as "7d", or forever, or default',
+        ),
         (["show", ""], "NAME: must have 1 to 255 characters"),
         (["set", "x" * 256], "NAME: must have 1 to 255 characters"),
         (["--json", "show", "a"], "--json: must come after `show`"),
