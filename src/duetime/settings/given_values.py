@@ -46,11 +46,6 @@ class GivenValues:
         dotenv = {} if dotenv_path is None else read_dotenv(dotenv_path, self.problems, SETTINGS)
         self._add(dotenv, str(dotenv_path))
         self._add(environ, _ENVIRONMENT)
-        given = [name for name in SETTINGS if self.has(name)]
-        for name in dotenv:
-            problem = misspelt_name(name, SETTINGS, given)
-            if problem is not None:
-                self.problems.append(f"{dotenv_path}: {name!r} {problem}")
         if toml_path is None and self.has(_CONFIG_FILE):
             toml_path = Path(self._given[_CONFIG_FILE].text)
         if toml_path is not None:
@@ -59,7 +54,11 @@ class GivenValues:
             self._add(texts, str(toml_path))
             self._given |= before
             self.namespace_tables = NamespaceTables(tables, str(toml_path))
-            given = [name for name in SETTINGS if self.has(name)]
+        given = [name for name in SETTINGS if self.has(name)]
+        for name in dotenv:
+            problem = misspelt_name(name, SETTINGS, given)
+            if problem is not None:
+                self.problems.append(f"{dotenv_path}: {name!r} {problem}")
         self.warnings = tuple(misspelt_in_environment(environ, SETTINGS, given))
 
     def _add(self, texts: Mapping[str, str], source: str) -> None:

@@ -70,6 +70,12 @@ def test_a_name_is_not_taken_for_a_setting_that_is_given(tmp_path: Path) -> None
     assert problems(tmp_path, "DATABASE_URL=memory:", "PGHOST=db", "PGPASSWORD=secret") == []
 
 
+def test_a_setting_given_in_toml_is_not_meant_by_a_name_in_dotenv(tmp_path: Path) -> None:
+    config = tmp_path / "duetime.toml"
+    config.write_text('host = "127.0.0.1"\n', encoding="utf-8")
+    assert problems(tmp_path, f"DUETIME_CONFIG={config}", "HOSTS=a") == []
+
+
 def test_a_line_without_a_value_is_an_error(tmp_path: Path) -> None:
     problem = "line 2: must be NAME=value or a # comment"
     (found,) = problems(tmp_path, "PORT")
