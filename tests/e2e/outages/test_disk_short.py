@@ -128,3 +128,13 @@ async def test_a_server_that_starts_on_a_full_disk_fires_its_timers(
         await wait_for_status(api, due, "completed")
         refused = await api.post("/timers", json=timer_body(NOWHERE, in_ms(3_600_000)))
         assert refused.status_code == 503
+
+
+async def test_the_disk_is_that_of_the_file_behind_a_link(tmp_path: Path, unshare: Path) -> None:
+    disk = SmallDisk(unshare, tmp_path / "disk", 96 * MIB)
+    link = tmp_path / "timers.db"
+    link.symlink_to(disk.directory / "timers.db")
+    server = ServerProcess(tmp_path, launcher=disk.launcher, TIMER_DB_PATH=str(link))
+    async with server, server.client() as api:
+        _, health = await health_of(api)
+        assert 0 < health["data"]["disk"]["free_bytes"] <= 96 * MIB

@@ -85,18 +85,27 @@ async def test_a_failing_log_ends_the_process_without_an_answer(
             assert (await api.get(f"/timers/{accepted}")).json()["data"]["status"] == "pending"
 
 
+@pytest.mark.parametrize("is_link", [False, True])
 async def test_the_log_is_copied_again_even_if_another_program_keeps_its_index(
-    tmp_path: Path, failing_disk: FailingDisk
+    tmp_path: Path, failing_disk: FailingDisk, is_link: bool
 ) -> None:
     """The index in `timers.db-shm` notes what was copied. It lives as long as any program has the
-    database open, so it must not go on saying that pages were copied which are not on disk."""
+    database open, so it must not go on saying that pages were copied which are not on disk. The
+    pages before the view of a reader are copied, and noted, without a sync by SQLite."""
+    path = file = tmp_path / "timers.db"
+    if is_link:
+        file = tmp_path / "elsewhere" / "timers.db"
+        file.parent.mkdir()
+        path.symlink_to(file)
     async with ServerProcess(tmp_path, **failing_disk.environ) as server, server.client() as api:
-        with closing(sqlite3.connect(tmp_path / "timers.db")) as other:
+        assert (await api.post(BATCH, json=large_batch(2 * BATCHES_OF_A_LOG))).status_code == 200
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN")
             other.execute("SELECT count(*) FROM namespaces").fetchone()
             failing_disk.fail("sync", "timers.db")
             await fill_log(api)
             assert await server.ended() == ExitCode.STORAGE_FAILED
-            copied_pages = (tmp_path / "timers.db-shm").read_bytes()[96:100]
+            copied_pages = file.with_name("timers.db-shm").read_bytes()[96:100]
             assert copied_pages == bytes(4)
 
 

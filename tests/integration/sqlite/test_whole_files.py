@@ -190,3 +190,11 @@ async def test_an_empty_file_is_a_new_store_and_is_mentioned(path: Path, exists:
         assert await count(path) == 0
     assert [entry["event"] for entry in logs] == ["store.empty_file"] * exists
     assert await count(path) == 0
+
+
+async def test_a_file_has_one_lock_under_all_its_names(store: SqliteStore, path: Path) -> None:
+    link = path.with_name("link") / "other.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    with pytest.raises(StoreUnavailable, match="in use by another duetime process"):
+        await SqliteStore(link).open()

@@ -1,6 +1,7 @@
 """Connections to the file: for writing, reading and checkpointing."""
 
 import asyncio
+import os
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,12 @@ _ADD_TO_COUNT = (
     "INSERT INTO counts (namespace, status, count) VALUES (?1, ?2, ?3)"
     " ON CONFLICT DO UPDATE SET count = count + ?3"
 )
+
+
+def real_path(path: Path) -> Path:
+    """The file itself, if the path is a symbolic link: SQLite keeps the log and its index beside
+    the file, and it is that disk which fills and fails."""
+    return Path(os.path.realpath(path))
 
 
 def beside(path: Path, suffix: str) -> Path:

@@ -5,20 +5,21 @@ import os
 from pathlib import Path
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.stores.sqlite.connections import beside
+from duetime.stores.sqlite.connections import beside, real_path
 
 
 class FileLock:
     """A lock beside the database file, held for as long as the store is open.
 
     The lock keeps out a second process, which would claim the same timers. The operating system
-    releases the lock when the process dies, however it dies. `follows_crash` says that the last
-    process died without releasing the lock itself.
+    releases the lock when the process dies, however it dies. All names of a file that is reached
+    through symbolic links share one lock. `follows_crash` says that the last process died without
+    releasing the lock itself.
     """
 
     def __init__(self, database: Path) -> None:
         self._descriptor = os.open(
-            beside(database, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            beside(real_path(database), ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

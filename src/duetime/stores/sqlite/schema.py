@@ -9,7 +9,7 @@ import apsw
 
 from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.stores.migrations import Migration, read_migrations, refuse_newer
-from duetime.stores.sqlite.connections import beside, not_opened, open_read_only
+from duetime.stores.sqlite.connections import beside, not_opened, open_read_only, real_path
 
 APPLICATION_ID = int.from_bytes(b"DueT")
 """Mark in the file's header. Files from before the first release have none, and their schema
@@ -142,7 +142,7 @@ def refuse_unfinished_copy(path: Path) -> None:
     SQLite would empty the file, by the journal beside it, and that looks like a new store.
     """
     try:
-        with beside(path.resolve(), "-journal").open("rb") as journal:
+        with beside(real_path(path), "-journal").open("rb") as journal:
             header = journal.read(_JOURNAL_INITIAL_PAGES.stop)
         size = path.stat().st_size
     except OSError:
@@ -158,7 +158,7 @@ def refuse_unfinished_copy(path: Path) -> None:
 def finish_interrupted_write(path: Path) -> None:
     """Undo a write that a crash cut short before the file had a write-ahead log: the first start
     on a new file or on a backup. Call under the lock of the file."""
-    if beside(path.resolve(), "-journal").exists():
+    if beside(real_path(path), "-journal").exists():
         refuse_unfinished_copy(path)
         with closing(apsw.Connection(str(path))) as connection:
             _parts_of(connection)

@@ -32,7 +32,7 @@ from duetime.ports.store import (
     ScanQuery,
 )
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
-from duetime.stores.sqlite.connections import Reader
+from duetime.stores.sqlite.connections import Reader, real_path
 from duetime.stores.sqlite.creating import (
     NewTimer,
     all_exist,
@@ -71,9 +71,9 @@ class SqliteStore:
     ) -> None:
         """While less than `reserve_bytes` are free on the disk, nothing new is accepted.
         `on_failure` replaces the end of the process, in tests."""
-        self._path = path
+        self._path = real_path(path)
         self._reserve_bytes = reserve_bytes
-        self._on_failure = EndOfProcess(path) if on_failure is None else on_failure
+        self._on_failure = EndOfProcess(self._path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
 
     async def open(self) -> None:

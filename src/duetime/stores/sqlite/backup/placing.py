@@ -12,7 +12,7 @@ from duetime.domain.errors import CopyRefused, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.ports.inspection import StoreContent
 from duetime.stores.sqlite.backup.snapshot import Advance, copy_snapshot
-from duetime.stores.sqlite.connections import beside
+from duetime.stores.sqlite.connections import beside, real_path
 from duetime.stores.sqlite.file_lock import FileLock
 
 COMPANIONS = ("-wal", "-shm", "-journal")
@@ -60,7 +60,7 @@ def restore(
         if is_occupied(database) and not force:
             raise CopyRefused(f"{database} holds timers already: replace it with --force")
         # A symbolic link stays one. SQLite keeps the log beside the file itself.
-        target = database.resolve()
+        target = real_path(database)
         with _partial_file(target, file) as partial:
             content = copy_snapshot(file, partial, now, advance)
             _keep_owner(target, partial)
@@ -69,12 +69,13 @@ def restore(
 
 
 def is_occupied(database: Path) -> bool:
-    paths = (database, beside(database.resolve(), "-wal"))
+    paths = (database, beside(real_path(database), "-wal"))
     return any(path.exists() and path.stat().st_size for path in paths)
 
 
 def _refuse_same(database: Path, file: Path) -> None:
-    own = (database, beside(database, ".lock"), *_companions(database.resolve()))
+    target = real_path(database)
+    own = (target, beside(target, ".lock"), *_companions(target))
     if any(_is_same(path, file) for path in own):
         raise CopyRefused(f"{file} belongs to the store itself: choose another file")
 
