@@ -21,11 +21,20 @@ class SmallDisk:
 
     def __init__(self, unshare: Path, directory: Path, size_bytes: int) -> None:
         self.directory = directory
+        # Both programs are of util-linux.
+        self._nsenter = unshare.with_name("nsenter")
         directory.mkdir()
         # Only root may mount; others are root in a namespace of users.
         options = ("--mount",) if os.getuid() == 0 else ("--mount", "--user", "--map-root-user")
         script = ("sh", "-c", _MOUNT_AND_RUN, "sh", str(size_bytes), str(directory))
         self.launcher = (str(unshare), *options, *script)
+
+    def command_beside(self, server: ServerProcess, *command: str) -> list[str]:
+        """A command line for which the directory is what it is for the running server."""
+        namespaces = [f"--mount=/proc/{server.pid}/ns/mnt"]
+        if os.getuid() != 0:
+            namespaces += [f"--user=/proc/{server.pid}/ns/user", "--preserve-credentials"]
+        return [str(self._nsenter), *namespaces, *command]
 
     def seen_by(self, server: ServerProcess) -> Path:
         """The directory as the running server sees it."""

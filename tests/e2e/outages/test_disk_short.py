@@ -1,5 +1,9 @@
 """A disk that is nearly full: nothing new is accepted, and every accepted timer fires."""
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,15 @@ ACCEPTED = 100
 NOWHERE = "http://127.0.0.1:9/"
 BATCH = "/api/v1/timers/batch"
 
+READER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+database.execute("BEGIN")
+database.execute("SELECT count(*) FROM namespaces").fetchone()
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
 
 def v1_body(timer_id: str, **more: object) -> dict[str, object]:
     execute_at = format_instant(in_ms(3_600_000))
@@ -48,6 +61,16 @@ async def fire_all(api: httpx.AsyncClient, timer_ids: list[str]) -> None:
         body = {"execute_at": format_instant(in_ms(1_000))}
         changed = await api.put(f"/timers/{timer_id}", json=body)
         assert changed.status_code == 200, changed.text
+
+
+@contextmanager
+def reader_of(file: Path, disk: SmallDisk, server: ServerProcess) -> Iterator[int]:
+    """Another program with a read transaction on the file; its process id."""
+    command = disk.command_beside(server, sys.executable, "-c", READER, str(file))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"reading\n"
+        yield process.pid
 
 
 async def health_of(api: httpx.AsyncClient) -> tuple[int, Any]:
@@ -114,6 +137,33 @@ async def test_accepted_timers_fire_while_the_disk_is_full(
         status, _ = await poll(lambda: health_of(api), lambda health: health[0] == 200)
         assert (await api.post("/api/v1/timers", json=v1_body("new"))).status_code == 200
         assert (await count_timers(api))["completed"] == ACCEPTED
+
+
+async def test_the_reserve_lasts_while_a_reader_holds_the_log_and_when_it_ends(
+    tmp_path: Path, receiver: CallbackReceiver, unshare: Path
+) -> None:
+    """When the reader ends, the held pages are copied: they need their room a second time."""
+    disk = SmallDisk(unshare, tmp_path / "disk", 150 * MIB)
+    file = disk.directory / "timers.db"
+    server = ServerProcess(tmp_path, launcher=disk.launcher, TIMER_DB_PATH=str(file))
+    async with server, server.client() as api:
+        due = [await create_timer(api, receiver.url, in_ms(3_600_000)) for _ in range(20)]
+        with reader_of(file, disk, server) as reader:
+            assert (await fill_disk(api)).status_code == 507
+            for event in ("sqlite.log_held", "disk.short"):
+                line = await server.wait_for_log(event)
+                assert f"(pid {reader})" in str(line["readers"]), event
+            await fire_all(api, due[:10])
+            for timer_id in due[:10]:
+                await wait_for_status(api, timer_id, "completed")
+        await server.wait_for_log("disk.enough")
+        assert not [entry for entry in server.logs if entry["event"] == "sqlite.checkpoint_failed"]
+        log = disk.seen_by(server) / "timers.db-wal"
+        assert log.stat().st_size <= 16 * MIB
+        await fire_all(api, due[10:])
+        for timer_id in due[10:]:
+            await wait_for_status(api, timer_id, "completed")
+        assert (await api.post("/api/v1/timers", json=v1_body("new"))).status_code == 200
 
 
 async def test_a_server_that_starts_on_a_full_disk_fires_its_timers(

@@ -351,7 +351,13 @@ class NatsStatus(Struct, frozen=True):
 class DiskStatus(Struct, frozen=True):
     """The disk of the SQLite file."""
 
-    free_bytes: int
+    free_bytes: Annotated[
+        int,
+        Meta(
+            description="Free space, less the room that the write-ahead log needs in the database"
+            " file when it is copied."
+        ),
+    ]
     reserve_bytes: int
     short: Annotated[
         bool, Meta(description="Whether free space is below the reserve: nothing new is accepted.")

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,6 +82,8 @@ class Checkpointer:
         self._has_failed = False
         self._closed = False
         self._limited_to_pages = 0
+        # The log of the last process may still have to be copied.
+        self._look(writing)
         self._limit_file()
         writing.set_wal_hook(self._on_commit)
         self._thread = threading.Thread(target=self._run, name="duetime-sqlite-checkpointer")
@@ -91,7 +94,7 @@ class Checkpointer:
         """Called by the writer's thread while no transaction is open."""
         if self._unseen_pages >= PAGES_BEFORE_LOOK:
             self._unseen_pages = 0
-            self._space.look()
+            self._look(self._writing)
         if self._copied:
             self._copied = False
             self._finish()
@@ -131,16 +134,22 @@ class Checkpointer:
         if self._is_unfinished:
             # The thread tries again soon, because trying at every commit would cost too much.
             self._due_at_pages = self._log_pages + self._usual_pages
-            if pages is not None:
-                self._report_held(pages)
         else:
             self._log_pages = 0
             self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._due_at_pages = self._usual_pages
-        self._warn_at_pages = 4 * self._usual_pages
+        self._warned_at_pages = 0
         self._is_unfinished = False
+
+    def _look(self, connection: apsw.Connection) -> None:
+        """Look at the free space, and at the pages by which a copied log makes the file grow."""
+        growth_bytes = None
+        with suppress(apsw.Error, OSError):
+            size_bytes = int(connection.pragma("page_count")) * _PAGE_BYTES
+            growth_bytes = max(0, size_bytes - os.fstat(self._descriptor).st_size)
+        self._space.look(growth_bytes)
 
     def _limit_file(self) -> None:
         """Let the log's file shrink to twice its usual size when the log starts anew. A reader may
@@ -151,10 +160,13 @@ class Checkpointer:
             self._writing.pragma("journal_size_limit", pages * _PAGE_BYTES)
 
     def _report_held(self, pages: "_Pages") -> None:
-        """Warn when the log has become large, and again when it has doubled."""
-        if pages.in_log < self._warn_at_pages:
+        """Warn when a held log has become large for its disk, and again when it has doubled."""
+        warn_at_pages = 2 * self._warned_at_pages or 4 * self._usual_pages
+        if self._space.is_tight and not self._warned_at_pages:
+            warn_at_pages = min(warn_at_pages, SHORT_LOG_PAGES)
+        if pages.copied == pages.in_log or pages.in_log < warn_at_pages:
             return
-        self._warn_at_pages = 2 * pages.in_log
+        self._warned_at_pages = pages.in_log
         _log.warning(
             "sqlite.log_held",
             log_bytes=pages.in_log * _PAGE_BYTES,
@@ -181,7 +193,7 @@ class Checkpointer:
             self._due.clear()
             if self._closed:
                 return
-            self._space.look()
+            self._look(self._connection)
             try:
                 if is_due:
                     self._copy_most()
@@ -195,11 +207,14 @@ class Checkpointer:
                 self._running = False
 
     def _copy_most(self) -> None:
+        pages = None
         for _ in range(MAX_PASSES):
             pages = self._checkpoint(self._connection)
             self._sync()
             if pages is not None and self._log_pages - pages.copied <= FEW_PAGES:
                 return
+        if pages is not None:
+            self._report_held(pages)
 
     def _copy_leftovers(self) -> None:
         """Copy what readers held, and give the room of a large log back while the disk is nearly
@@ -209,18 +224,28 @@ class Checkpointer:
         if self._is_unfinished or shrinks:
             pages = self._checkpoint(self._connection)
             self._sync()
-            if pages is not None and pages.copied == pages.in_log:
-                self._is_unfinished = False
-                if shrinks:
-                    self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if pages is None:
+                return
+            self._report_held(pages)
+            if pages.copied < pages.in_log:
+                return
+            self._is_unfinished = False
+            if shrinks:
+                self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _checkpoint(
         self, connection: apsw.Connection, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE
     ) -> "_Pages | None":
         """Copy as much of the log as readers allow. None if it cannot be copied now.
 
-        A checkpoint without room loses nothing: the log stays as it is until the next one.
+        A checkpoint without room loses nothing: the log stays as it is until the next one. But it
+        is not begun if the room is seen to be too little: its pages would take what is left for
+        the log, and accepted timers fire only while the log can grow.
         """
+        self._look(connection)
+        if not self._space.can_copy_log:
+            self._report_failed("the disk has no room for the pages of the log")
+            return None
         try:
             pages = connection.wal_checkpoint(mode=mode)
         except apsw.BusyError:
@@ -229,13 +254,16 @@ class Checkpointer:
         except apsw.Error as error:
             if leaves_doubt(error, connection):
                 self._on_failure("sqlite.storage_failed", error)
-            if not self._has_failed:
-                # Once is enough: on a full disk it fails again and again.
-                self._has_failed = True
-                _log.warning("sqlite.checkpoint_failed", error=str(error))
+            self._report_failed(str(error))
             return None
         self._has_failed = False
         return _Pages(*pages)
+
+    def _report_failed(self, error: str) -> None:
+        """Warn once: on a full disk it fails again and again."""
+        if not self._has_failed:
+            self._has_failed = True
+            _log.warning("sqlite.checkpoint_failed", error=error)
 
 
 class _Pages(NamedTuple):

@@ -8,6 +8,8 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
+from duetime.stores.sqlite.disk.log_readers import log_readers
+
 _log = structlog.get_logger()
 
 MARGIN_BYTES = 64 * 2**20
@@ -24,7 +26,11 @@ class DiskStatus(Struct, frozen=True):
 
 
 class DiskSpace:
-    """Free space as it was when last looked at.
+    """Free space as it was when last looked at, less the room that the log needs in the file.
+
+    The log gives its own room back only after all of its pages are copied, and the pages that are
+    new to the file need room there first. Their room is as good as used, so copying them does not
+    change `free_bytes`.
 
     The reserve is for claims, settlements and cancels: below it, nothing new is accepted. It is
     enough again at nine eighths of the reserve, so that a disk at the limit does not go back and
@@ -32,19 +38,29 @@ class DiskSpace:
     """
 
     def __init__(self, path: Path, reserve_bytes: int) -> None:
+        """`path` is the file itself, not a link to it."""
         self._path = path
         self._log_path = Path(f"{path}-wal")
         self._looking = threading.Lock()
+        self._growth_bytes = 0
         self.reserve_bytes = reserve_bytes
         self.free_bytes = 0
         self.is_short = False
         self.is_tight = False
+        self.can_copy_log = True
+        """False if the copy would use up the disk before it is complete."""
         self.look()
 
-    def look(self) -> None:
+    def look(self, growth_bytes: int | None = None) -> None:
+        """`growth_bytes` is what copying the log adds to the file; None if it is not known anew."""
         with self._looking, suppress(OSError):
+            if growth_bytes is not None:
+                self._growth_bytes = growth_bytes
             disk = os.statvfs(self._path.parent)
-            self.free_bytes = disk.f_bavail * disk.f_frsize
+            left_bytes = disk.f_bavail * disk.f_frsize - self._growth_bytes
+            # A little more, for the file system's own records of the pages.
+            self.can_copy_log = left_bytes >= self._growth_bytes // 64
+            self.free_bytes = max(0, left_bytes)
             self.is_tight = self.free_bytes < self.reserve_bytes + MARGIN_BYTES
             enough_bytes = self.reserve_bytes
             if self.is_short:
@@ -72,6 +88,7 @@ class DiskSpace:
                 "disk.short",
                 **sizes,
                 log_bytes=self.log_bytes(),
+                readers=log_readers(self._path),
                 advice="nothing new is accepted, and accepted timers fire: make room on the disk, "
                 "or lower DISK_RESERVE_BYTES",
             )
