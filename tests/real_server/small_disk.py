@@ -29,12 +29,12 @@ class SmallDisk:
         script = ("sh", "-c", _MOUNT_AND_RUN, "sh", str(size_bytes), str(directory))
         self.launcher = (str(unshare), *options, *script)
 
-    def command_beside(self, server: ServerProcess, *command: str) -> list[str]:
-        """A command line for which the directory is what it is for the running server."""
+    def launcher_beside(self, server: ServerProcess) -> list[str]:
+        """Starts a program that sees the same directory as the running server."""
         namespaces = [f"--mount=/proc/{server.pid}/ns/mnt"]
         if os.getuid() != 0:
             namespaces += [f"--user=/proc/{server.pid}/ns/user", "--preserve-credentials"]
-        return [str(self._nsenter), *namespaces, *command]
+        return [str(self._nsenter), *namespaces]
 
     def seen_by(self, server: ServerProcess) -> Path:
         """The directory as the running server sees it."""

@@ -1,9 +1,5 @@
 """A disk that is nearly full: nothing new is accepted, and every accepted timer fires."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +7,7 @@ import httpx
 import pytest
 
 from duetime.domain.instants import format_instant
+from tests.foreign_reader import foreign_reader
 from tests.polling import poll
 from tests.real_server.callback_receiver import CallbackReceiver
 from tests.real_server.server_process import ServerProcess
@@ -29,15 +26,6 @@ MIB = 2**20
 ACCEPTED = 100
 NOWHERE = "http://127.0.0.1:9/"
 BATCH = "/api/v1/timers/batch"
-
-READER = """
-import sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-database.execute("BEGIN")
-database.execute("SELECT count(*) FROM namespaces").fetchone()
-print("reading", flush=True)
-sys.stdin.read()
-"""
 
 
 def v1_body(timer_id: str, **more: object) -> dict[str, object]:
@@ -61,16 +49,6 @@ async def fire_all(api: httpx.AsyncClient, timer_ids: list[str]) -> None:
         body = {"execute_at": format_instant(in_ms(1_000))}
         changed = await api.put(f"/timers/{timer_id}", json=body)
         assert changed.status_code == 200, changed.text
-
-
-@contextmanager
-def reader_of(file: Path, disk: SmallDisk, server: ServerProcess) -> Iterator[int]:
-    """Another program with a read transaction on the file; its process id."""
-    command = disk.command_beside(server, sys.executable, "-c", READER, str(file))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"reading\n"
-        yield process.pid
 
 
 async def health_of(api: httpx.AsyncClient) -> tuple[int, Any]:
@@ -148,7 +126,7 @@ async def test_the_reserve_lasts_while_a_reader_holds_the_log_and_when_it_ends(
     server = ServerProcess(tmp_path, launcher=disk.launcher, TIMER_DB_PATH=str(file))
     async with server, server.client() as api:
         due = [await create_timer(api, receiver.url, in_ms(3_600_000)) for _ in range(20)]
-        with reader_of(file, disk, server) as reader:
+        with foreign_reader(file, disk.launcher_beside(server)) as reader:
             assert (await fill_disk(api)).status_code == 507
             for event in ("sqlite.log_held", "disk.short"):
                 line = await server.wait_for_log(event)

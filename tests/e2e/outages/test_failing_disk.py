@@ -109,6 +109,24 @@ async def test_the_log_is_copied_again_even_if_another_program_keeps_its_index(
             assert copied_pages == bytes(4)
 
 
+async def test_a_failed_sync_at_an_orderly_stop_is_reported(
+    tmp_path: Path, failing_disk: FailingDisk
+) -> None:
+    async with ServerProcess(tmp_path, **failing_disk.environ) as server:
+        async with server.client() as api:
+            accepted = await create_timer(api, NOWHERE, in_ms(3_600_000))
+        failing_disk.fail("sync", "timers.db")
+        assert await server.stop() == ExitCode.STORAGE_FAILED
+        (line,) = [entry for entry in server.logs if entry["level"] == "critical"]
+        assert line["event"] == "sqlite.storage_failed"
+        failing_disk.heal()
+        await server.start()
+        async with server.client() as api:
+            assert (await api.get(f"/timers/{accepted}")).json()["data"]["status"] == "pending"
+        assert await server.stop() == 0
+        assert not (tmp_path / "timers.db-wal").exists()
+
+
 async def test_dev_ends_as_well(tmp_path: Path, failing_disk: FailingDisk) -> None:
     async with Command("dev", "--port", "0", directory=tmp_path, **failing_disk.environ) as command:
         await command.line(containing="API:")

@@ -1,8 +1,7 @@
 """The checkpointer: an error delays a checkpoint, and a reader that holds the log is named."""
 
+import errno
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from structlog.testing import capture_logs
 from duetime.stores.sqlite.connections import connect
 from duetime.stores.sqlite.disk.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT, Checkpointer
 from duetime.stores.sqlite.disk.space import DiskSpace
+from tests.foreign_reader import foreign_reader
 from tests.polling import poll
 
 PAGE_BYTES = 4_096
@@ -76,30 +76,9 @@ async def test_an_unexpected_error_does_not_end_checkpoints(
 LOG_PAGES = 64
 INSERT_FEW = f"INSERT INTO written VALUES (zeroblob({LOG_PAGES // 4 * PAGE_BYTES}))"
 
-READER = """
-import sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-database.execute("BEGIN")
-database.execute("SELECT count(*) FROM written").fetchone()
-print("reading", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def reader(path: Path, writing: apsw.Connection) -> Iterator[subprocess.Popen[bytes]]:
-    """Another program with a read transaction, which it ends when its input ends."""
-    with subprocess.Popen(
-        [sys.executable, "-c", READER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"reading\n"
-        yield process
-        process.kill()
-
 
 async def test_a_reader_that_holds_the_log_is_named_and_the_log_shrinks_when_it_ends(
-    path: Path, writing: apsw.Connection, reader: subprocess.Popen[bytes]
+    path: Path, writing: apsw.Connection
 ) -> None:
     space = DiskSpace(path, 0)
     with (
@@ -119,13 +98,95 @@ async def test_a_reader_that_holds_the_log_is_named_and_the_log_shrinks_when_it_
             await write()
             return len(logs)
 
-        await poll(warnings_after_a_commit, lambda warnings: warnings > 1)
-        assert reader.stdin is not None
-        reader.stdin.close()
-        reader.wait()
+        with foreign_reader(path) as reader:
+            await poll(warnings_after_a_commit, lambda warnings: warnings > 1)
         await poll(write, lambda log_bytes: log_bytes <= 2 * LOG_PAGES * PAGE_BYTES)
     first, second = logs
     assert (first["event"], first["log_level"]) == ("sqlite.log_held", "warning")
-    assert [f"(pid {reader.pid})" in name for name in first["readers"]] == [True]
+    assert [f"(pid {reader})" in name for name in first["readers"]] == [True]
     assert first["log_bytes"] >= first["held_bytes"] >= 4 * LOG_PAGES * PAGE_BYTES
     assert second["log_bytes"] >= 2 * first["log_bytes"]
+
+
+class FirstFailure:
+    """Notes the failure that would end the process."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, BaseException]] = []
+
+    def __call__(self, event: str, error: BaseException) -> None:
+        self.seen.append((event, error))
+
+    async def come(self, checkpoints: Checkpointer, writing: apsw.Connection) -> None:
+        """Commit until there is a failure."""
+
+        async def failures_after_a_commit() -> int:
+            writing.execute(INSERT_FEW)
+            checkpoints.between_commits()
+            return len(self.seen)
+
+        await poll(failures_after_a_commit, lambda failures: failures > 0)
+
+
+async def test_a_failed_sync_of_copied_pages_ends_the_process_while_a_reader_holds_the_log(
+    path: Path, writing: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite copies the pages before the reader's view and notes them as copied, but does not sync
+    them."""
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    failure = FirstFailure()
+    writing.execute(INSERT_FEW)
+    with path.open("rb") as file, foreign_reader(path):
+        checkpoints = Checkpointer(
+            path, file.fileno(), writing, failure, DiskSpace(path, 0), log_pages=LOG_PAGES
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", fail)
+            await failure.come(checkpoints, writing)
+        checkpoints.close()
+    event, error = failure.seen[0]
+    assert event == "sqlite.storage_failed"
+    assert isinstance(error, OSError)
+
+
+class UnsyncedFile(apsw.VFSFile):
+    """Cannot be synced by SQLite."""
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        error = apsw.IOError("disk I/O error")
+        error.extendedresult = apsw.SQLITE_IOERR_FSYNC  # type: ignore[attr-defined]
+        raise error
+
+
+class UnsyncedDisk(apsw.VFS):
+    """Lets SQLite's own syncs of the database file fail."""
+
+    def __init__(self) -> None:
+        super().__init__("unsynced", "unix")
+
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        is_database = flags[0] & apsw.SQLITE_OPEN_MAIN_DB
+        return (UnsyncedFile if is_database else apsw.VFSFile)("unix", name, flags)
+
+
+async def test_a_failed_sync_by_sqlite_ends_the_process(
+    path: Path, writing: apsw.Connection
+) -> None:
+    """The writer's step copies what came after the thread's."""
+    failure = FirstFailure()
+    disk = UnsyncedDisk()
+    with path.open("rb") as file, closing(apsw.Connection(str(path), vfs="unsynced")) as other:
+        other.pragma("wal_autocheckpoint", 0)
+        checkpoints = Checkpointer(
+            path, file.fileno(), other, failure, DiskSpace(path, 0), log_pages=LOG_PAGES
+        )
+        await failure.come(checkpoints, other)
+        checkpoints.close()
+    disk.unregister()
+    event, error = failure.seen[0]
+    assert (event, type(error)) == ("sqlite.storage_failed", apsw.IOError)

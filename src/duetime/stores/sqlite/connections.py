@@ -19,6 +19,8 @@ WRITER_CACHE_KIB = 24_576
 READER_CACHE_KIB = 4_096
 BUSY_TIMEOUT_MS = 5_000
 
+_LOG_HEADER_BYTES = 32
+
 _OUR_FAULTS = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 
 _ADD_TO_COUNT = (
@@ -36,6 +38,14 @@ def real_path(path: Path) -> Path:
 def beside(path: Path, suffix: str) -> Path:
     """A companion of the file: its log (`-wal`), its journal, its lock."""
     return path.with_name(path.name + suffix)
+
+
+def has_log(path: Path) -> bool:
+    """Whether the log beside the file has pages, and not only a header."""
+    try:
+        return beside(real_path(path), "-wal").stat().st_size > _LOG_HEADER_BYTES
+    except OSError:
+        return False
 
 
 def connect(path: Path, cache_kib: int) -> apsw.Connection:

@@ -12,7 +12,7 @@ from duetime.domain.errors import CopyRefused, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.ports.inspection import StoreContent
 from duetime.stores.sqlite.backup.snapshot import Advance, copy_snapshot
-from duetime.stores.sqlite.connections import beside, real_path
+from duetime.stores.sqlite.connections import beside, has_log, real_path
 from duetime.stores.sqlite.file_lock import FileLock
 
 COMPANIONS = ("-wal", "-shm", "-journal")
@@ -69,8 +69,7 @@ def restore(
 
 
 def is_occupied(database: Path) -> bool:
-    paths = (database, beside(real_path(database), "-wal"))
-    return any(path.exists() and path.stat().st_size for path in paths)
+    return has_log(database) or (database.exists() and database.stat().st_size > 0)
 
 
 def _refuse_same(database: Path, file: Path) -> None:

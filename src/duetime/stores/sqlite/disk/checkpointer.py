@@ -104,10 +104,17 @@ class Checkpointer:
             self._due.set()
 
     def close(self) -> None:
+        """Copy the whole log, as far as readers allow. The writer must have ended.
+
+        SQLite would do that when its last connection closes, but says nothing of an error then.
+        """
         self._closed = True
         self._due.set()
         self._thread.join()
-        self._connection.close()
+        try:
+            self._copy_and_empty()
+        finally:
+            self._connection.close()
 
     @property
     def _due_pages(self) -> int:
@@ -130,7 +137,7 @@ class Checkpointer:
         """The writer's step: copy the rest, so that the next commit starts the log anew."""
         self._limit_file()
         pages = self._checkpoint(self._writing)
-        self._is_unfinished = pages is None or pages.copied < pages.in_log
+        self._is_unfinished = pages is None or not pages.is_copied
         if self._is_unfinished:
             # The thread tries again soon, because trying at every commit would cost too much.
             self._due_at_pages = self._log_pages + self._usual_pages
@@ -164,7 +171,7 @@ class Checkpointer:
         warn_at_pages = 2 * self._warned_at_pages or 4 * self._usual_pages
         if self._space.is_tight and not self._warned_at_pages:
             warn_at_pages = min(warn_at_pages, SHORT_LOG_PAGES)
-        if pages.copied == pages.in_log or pages.in_log < warn_at_pages:
+        if pages.is_copied or pages.in_log < warn_at_pages:
             return
         self._warned_at_pages = pages.in_log
         _log.warning(
@@ -209,8 +216,7 @@ class Checkpointer:
     def _copy_most(self) -> None:
         pages = None
         for _ in range(MAX_PASSES):
-            pages = self._checkpoint(self._connection)
-            self._sync()
+            pages = self._copy()
             if pages is not None and self._log_pages - pages.copied <= FEW_PAGES:
                 return
         if pages is not None:
@@ -222,16 +228,32 @@ class Checkpointer:
         is_large = self._space.log_bytes() > 2 * SHORT_LOG_PAGES * _PAGE_BYTES
         shrinks = is_large and self._space.is_tight
         if self._is_unfinished or shrinks:
-            pages = self._checkpoint(self._connection)
-            self._sync()
+            pages = self._copy()
             if pages is None:
                 return
             self._report_held(pages)
-            if pages.copied < pages.in_log:
-                return
-            self._is_unfinished = False
-            if shrinks:
-                self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if pages.is_copied:
+                self._is_unfinished = False
+                if shrinks:
+                    self._empty_log()
+
+    def _copy_and_empty(self) -> None:
+        pages = self._copy()
+        if pages is None:
+            # SQLite would try once more when it closes, and use up the disk.
+            self._writing.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        elif pages.is_copied:
+            # Another program that has the file open keeps SQLite from removing the log.
+            self._empty_log()
+
+    def _copy(self) -> "_Pages | None":
+        pages = self._checkpoint(self._connection)
+        self._sync()
+        return pages
+
+    def _empty_log(self) -> None:
+        """Give the room of the log's file back, unless somebody uses it."""
+        self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _checkpoint(
         self, connection: apsw.Connection, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE
@@ -271,3 +293,7 @@ class _Pages(NamedTuple):
 
     in_log: int
     copied: int
+
+    @property
+    def is_copied(self) -> bool:
+        return self.copied == self.in_log

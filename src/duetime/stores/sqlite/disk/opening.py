@@ -9,9 +9,17 @@ import apsw
 import structlog
 
 from duetime.domain.errors import StoreUnavailable
-from duetime.stores.sqlite.connections import WRITER_CACHE_KIB, Reader, connect, not_opened
+from duetime.stores.sqlite.connections import (
+    WRITER_CACHE_KIB,
+    Reader,
+    beside,
+    connect,
+    has_log,
+    not_opened,
+)
 from duetime.stores.sqlite.disk.checkpointer import Checkpointer
 from duetime.stores.sqlite.disk.failure import OnFailure
+from duetime.stores.sqlite.disk.log_readers import log_readers
 from duetime.stores.sqlite.disk.space import DiskSpace
 from duetime.stores.sqlite.file_lock import FileLock
 from duetime.stores.sqlite.schema import finish_interrupted_write, migrate, schema_version
@@ -57,6 +65,18 @@ def _empty_again(path: Path, kind: type[BaseException] | None) -> None:
         os.truncate(path, 0)
 
 
+def _warn_of_log(path: Path, kind: type[BaseException] | None) -> None:
+    if kind is None and has_log(path):
+        _log.warning(
+            "sqlite.log_left",
+            file=str(path),
+            log_bytes=beside(path, "-wal").stat().st_size,
+            readers=log_readers(path),
+            advice="the log beside the file may hold accepted timers, because another program reads"
+            " the file or the disk is full: keep the two together, and the next start uses both",
+        )
+
+
 def open_file(path: Path, reserve_bytes: int, on_failure: OnFailure) -> OpenFile:
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
@@ -87,15 +107,17 @@ def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFa
     # process has on it, also SQLite's.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     closing.callback(os.close, descriptor)
-    # The last connection to close copies the log and removes it.
+    closing.push(lambda kind, *_: _warn_of_log(path, kind))
+    # The last connection to close removes the log.
     connection = connect(path, WRITER_CACHE_KIB)
     closing.callback(connection.close)
     migrate(connection)
+    # Closed after the readers, which could hold the log.
+    checkpointer = Checkpointer(path, descriptor, connection, on_failure, space)
+    closing.callback(checkpointer.close)
     # A list that skips far takes long; quick reads should not wait behind it.
     quick_reader = Reader(path)
     closing.callback(quick_reader.close)
     list_reader = Reader(path)
     closing.callback(list_reader.close)
-    checkpointer = Checkpointer(path, descriptor, connection, on_failure, space)
-    closing.callback(checkpointer.close)
     return OpenFile(connection, checkpointer, quick_reader, list_reader, space, closing.pop_all())
