@@ -78,6 +78,35 @@ async def test_the_file_of_a_running_service_without_its_log_is_refused(
     await assert_refused(copy, "has no schema of Duetime.*a copy without its -wal file")
 
 
+@pytest.mark.parametrize(("exists", "state"), [(False, "missing"), (True, "empty")])
+async def test_a_log_without_its_file_is_refused_and_kept(
+    path: Path, tmp_path: Path, exists: bool, state: str
+) -> None:
+    """On a small installation everything is in the log, and SQLite deletes one beside an empty
+    file."""
+    store = SqliteStore(path)
+    await store.open()
+    await store.add_namespace(Namespace("default", 16))
+    copy = tmp_path / "copy.db"
+    log = tmp_path / "copy.db-wal"
+    shutil.copy(tmp_path / "timers.db-wal", log)
+    await store.close()
+    if exists:
+        copy.touch()
+    content = log.read_bytes()
+    message = f"copy.db is {state}, but copy.db-wal beside it .*put back the file"
+    for _ in range(2):
+        with pytest.raises(SchemaRefused, match=message):
+            await SqliteStore(copy).open()
+        with pytest.raises(SchemaRefused, match=message):
+            schema_version(copy)
+        if exists:
+            with pytest.raises(SchemaRefused, match=message):
+                await SqliteInspector(copy).open()
+    assert log.read_bytes() == content
+    assert copy.exists() == exists
+
+
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
@@ -172,7 +201,10 @@ async def test_a_closed_store_is_a_single_file(path: Path) -> None:
 async def test_a_first_start_that_failed_is_repeated(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(connection: apsw.Connection) -> None:
+        """The disk has no room for the copy of the log either, which therefore stays."""
+        schema_module.migrate(connection)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         raise apsw.FullError("database or disk is full")
 
     with monkeypatch.context() as patch:

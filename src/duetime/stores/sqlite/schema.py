@@ -9,7 +9,13 @@ import apsw
 
 from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.stores.migrations import Migration, read_migrations, refuse_newer
-from duetime.stores.sqlite.connections import beside, not_opened, open_read_only, real_path
+from duetime.stores.sqlite.connections import (
+    beside,
+    has_log,
+    not_opened,
+    open_read_only,
+    real_path,
+)
 
 APPLICATION_ID = int.from_bytes(b"DueT")
 """Mark in the file's header. Files from before the first release have none, and their schema
@@ -122,6 +128,7 @@ def schema_version(path: Path, *, after_crash: bool = False) -> int:
     Changes nothing. Raises `SchemaRefused` like `stored_version`. A file with a page and no schema
     is accepted only `after_crash`, which may have cut short the first start on a new file.
     """
+    refuse_log_without_file(path)
     if not path.exists():
         return 0
     refuse_unfinished_copy(path)
@@ -134,6 +141,17 @@ def schema_version(path: Path, *, after_crash: bool = False) -> int:
         ) from error
     except apsw.Error as error:
         raise not_opened(path, error) from error
+
+
+def refuse_log_without_file(path: Path) -> None:
+    """Refuse a missing or empty file with a log beside it, which SQLite would delete unread."""
+    if has_log(path) and not (path.exists() and path.stat().st_size):
+        raise SchemaRefused(
+            f"{path} is {'empty' if path.exists() else 'missing'}, but {path.name}-wal beside it"
+            " has a log that may hold accepted timers: put back the file that belongs to the log;"
+            " or, to start without those timers, restore a backup with `duetime restore --force`"
+            " or move the log away"
+        )
 
 
 def refuse_unfinished_copy(path: Path) -> None:

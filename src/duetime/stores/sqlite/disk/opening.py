@@ -22,7 +22,12 @@ from duetime.stores.sqlite.disk.failure import OnFailure
 from duetime.stores.sqlite.disk.log_readers import log_readers
 from duetime.stores.sqlite.disk.space import DiskSpace
 from duetime.stores.sqlite.file_lock import FileLock
-from duetime.stores.sqlite.schema import finish_interrupted_write, migrate, schema_version
+from duetime.stores.sqlite.schema import (
+    finish_interrupted_write,
+    migrate,
+    refuse_log_without_file,
+    schema_version,
+)
 
 _log = structlog.get_logger()
 
@@ -60,8 +65,9 @@ def _warn_of_empty_file(path: Path) -> None:
 
 def _empty_again(path: Path, kind: type[BaseException] | None) -> None:
     """Take back a new file that could not be opened, for instance on a full disk. The next start
-    would refuse a page without a schema as part of a copy."""
+    would refuse a page without a schema as part of a copy, and a log without a file."""
     if kind is not None:
+        beside(path, "-wal").unlink(missing_ok=True)
         os.truncate(path, 0)
 
 
@@ -97,6 +103,7 @@ def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFa
     an error."""
     lock = FileLock(path)
     closing.callback(lock.release)
+    refuse_log_without_file(path)
     _warn_of_empty_file(path)
     _create_private(path)
     finish_interrupted_write(path)
