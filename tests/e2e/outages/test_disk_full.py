@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from duetime.domain.instants import format_instant
+from tests.polling import poll
 from tests.real_server.callback_receiver import CallbackReceiver
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import (
@@ -32,6 +33,12 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
     async with ServerProcess(tmp_path) as server, server.client() as api:
         due_meanwhile = await create_timer(api, f"{receiver.url}/meanwhile", in_ms(1_000))
         due_later = await create_timer(api, f"{receiver.url}/later", in_ms(3_600_000))
+        known = {
+            "id": "known",
+            "executeAt": format_instant(in_ms(3_600_000)),
+            "callbackUrl": receiver.url,
+        }
+        assert (await api.post("/api/v1/timers", json=known)).status_code == 200
         limit_file_size(server.pid, 1)
 
         body = timer_body(f"{receiver.url}/refused", in_ms(1_000))
@@ -42,6 +49,9 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         canceled = await api.delete(f"/timers/{due_later}")
         assert canceled.status_code == 503
         await server.wait_for_log("store.unavailable")
+        # Nothing has to be written for this one, so it says nothing about the disk.
+        repeated = await api.post("/api/v1/timers", json=known)
+        assert (repeated.status_code, repeated.headers["timer-existence"]) == (200, "existing")
         health = await api.get("/healthz")
         assert health.status_code == 500
         assert "disk is full" in health.json()["message"]
@@ -52,6 +62,7 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         assert (await api.delete(f"/timers/{due_later}")).status_code == 200
         accepted = await create_timer(api, f"{receiver.url}/accepted", in_ms(50))
         await wait_for_status(api, accepted, "completed")
+        assert (await api.delete("/api/v1/timers/default/known")).status_code == 204
         await wait_until_dry(api)
         assert await count_timers(api) == {
             "pending": 0,
@@ -62,6 +73,20 @@ async def test_a_full_disk_refuses_creates_and_loses_nothing(
         }
         assert [request.target for request in receiver.requests] == ["/meanwhile", "/accepted"]
         assert (await api.get("/healthz")).status_code == 200
+
+
+async def test_an_idle_server_notices_that_there_is_room_again(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path) as server, server.client() as api:
+        limit_file_size(server.pid, 1)
+        body = timer_body("http://127.0.0.1:9/", in_ms(3_600_000))
+        assert (await api.post("/timers", json=body)).status_code == 503
+        assert (await api.get("/healthz")).status_code == 500
+        limit_file_size(server.pid, resource.RLIM_INFINITY)
+
+        async def status() -> int:
+            return (await api.get("/healthz")).status_code
+
+        await poll(status, lambda status: status == 200)
 
 
 async def test_a_large_batch_that_did_not_fit_is_created_once_there_is_room(

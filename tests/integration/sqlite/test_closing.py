@@ -1,10 +1,8 @@
 """Closing the file: the log is copied and gone, or a warning says that it is still needed."""
 
-import os
 from pathlib import Path
 
 import apsw
-import pytest
 from structlog.testing import capture_logs
 
 from duetime.domain.keys import TimerKey
@@ -12,6 +10,7 @@ from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.sqlite import SqliteStore
 from duetime.testing.timers import make_timer
 from tests.foreign_reader import foreign_reader
+from tests.integration.sqlite.conftest import SmallDisk
 
 
 async def create(store: SqliteStore, timer_id: str) -> None:
@@ -53,16 +52,15 @@ async def test_another_program_without_a_transaction_holds_nothing(
 
 
 async def test_a_log_for_which_the_file_has_no_room_stays_as_it_is(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, small_disk: SmallDisk
 ) -> None:
     """A copy that is broken off frees nothing, and uses up the disk."""
     await create(store, "in the log")
     size_bytes = path.stat().st_size
-    real = os.statvfs(path.parent)
-    full = os.statvfs_result((*real[:4], 0, *real[5:]))
-    with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr(os, "statvfs", lambda _: full)
+    small_disk.set_free_bytes(0)
+    with capture_logs() as logs:
         await store.close()
     assert [line["event"] for line in logs] == ["sqlite.checkpoint_failed", "sqlite.log_left"]
     assert path.stat().st_size == size_bytes
+    small_disk.set_free_bytes(2**30)
     await assert_kept(path, "in the log")

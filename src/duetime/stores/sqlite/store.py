@@ -281,7 +281,7 @@ class SqliteStore:
         if opened is None:
             return None
         space = opened.space
-        is_full = opened.writer.found_no_room
+        is_full = opened.writer.found_no_room or space.is_full
         return DiskStatus(space.free_bytes, space.reserve_bytes, space.is_short, is_full)
 
     def _refusal_of_new(self) -> StorageFull | None:

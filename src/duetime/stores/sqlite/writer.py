@@ -170,6 +170,7 @@ class Writer:
         if self._connection.in_transaction:
             # Writes of this transaction would be answered without a commit.
             raise RuntimeError("a transaction could not be rolled back")
+        changes_before = self._connection.total_changes()
         try:
             answers = self._write_together(submissions)
         except Exception as error:
@@ -177,8 +178,19 @@ class Writer:
             if len(submissions) == 1:
                 return [(submissions[0].future, self._error_of(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
-        self.found_no_room = False
+        if self.found_no_room:
+            has_written = self._connection.total_changes() != changes_before
+            self.found_no_room = not (has_written or self._finds_room())
         return answers
+
+    def _finds_room(self) -> bool:
+        """Write one page, because a transaction that changes nothing says nothing of the disk."""
+        try:
+            self._connection.pragma("user_version", self._connection.pragma("user_version"))
+        except apsw.Error as error:
+            self._check_storage(error)
+            return False
+        return True
 
     def _error_of(self, error: Exception) -> Exception:
         if is_out_of_room(error, self._connection):

@@ -15,6 +15,9 @@ _log = structlog.get_logger()
 MARGIN_BYTES = 64 * 2**20
 """Space above the reserve below which the log is kept small, so as not to eat the reserve."""
 
+FULL_BYTES = 64 * 2**10
+"""Free space that is as good as none: a commit takes several pages."""
+
 
 class DiskStatus(Struct, frozen=True):
     """`is_short` while free space is below the reserve, `is_full` while writes find no room."""
@@ -47,6 +50,7 @@ class DiskSpace:
         self.free_bytes = 0
         self.is_short = False
         self.is_tight = False
+        self.is_full = False
         self.can_copy_log = True
         """False if the copy would use up the disk before it is complete."""
         self.look()
@@ -57,7 +61,9 @@ class DiskSpace:
             if growth_bytes is not None:
                 self._growth_bytes = growth_bytes
             disk = os.statvfs(self._path.parent)
-            left_bytes = disk.f_bavail * disk.f_frsize - self._growth_bytes
+            available_bytes = disk.f_bavail * disk.f_frsize
+            self.is_full = available_bytes < FULL_BYTES
+            left_bytes = available_bytes - self._growth_bytes
             # A little more, for the file system's own records of the pages.
             self.can_copy_log = left_bytes >= self._growth_bytes // 64
             self.free_bytes = max(0, left_bytes)
