@@ -111,8 +111,8 @@ class FaultyStore:
     async def ping(self) -> None:
         await self._call(self._truth.ping)
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
-        return await self._truth.add_namespace(namespace)
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
+        return await self._truth.add_namespace(namespace, in_reserve=in_reserve)
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
         return await self._truth.change_namespace(name, options)

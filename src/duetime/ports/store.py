@@ -194,10 +194,12 @@ class TimerStore(Protocol):
         """Prove that the store answers, without a write: anybody may ask for this."""
         ...
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         """Create the namespace and its shards if it is absent; returns the one in the store.
 
-        Neither the shards nor the options of an existing namespace change: the caller compares.
+        Neither the shards nor the options of an existing namespace change: the caller compares. A
+        store that keeps a reserve of room refuses a new namespace for which the reserve would be
+        needed (`StorageFull`), unless `in_reserve` is given.
         """
         ...
 

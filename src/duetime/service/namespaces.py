@@ -289,7 +289,8 @@ class Namespaces:
 
     async def _add(self, configured: ConfiguredNamespace) -> str | None:
         """The problem with the namespace that the store holds, if there is one."""
-        stored = await self._store.add_namespace(_namespace_of(configured))
+        # Accepted timers wait for this start, however little room there is.
+        stored = await self._store.add_namespace(_namespace_of(configured), in_reserve=True)
         try:
             _check_shards(stored, configured.num_shards)
         except InvalidInput as error:

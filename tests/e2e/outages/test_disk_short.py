@@ -147,15 +147,26 @@ async def test_the_reserve_lasts_while_a_reader_holds_the_log_and_when_it_ends(
 async def test_a_server_that_starts_on_a_full_disk_fires_its_timers(
     tmp_path: Path, receiver: CallbackReceiver
 ) -> None:
-    """The reserve is more than any disk has."""
+    """The reserve is more than any disk has, and a namespace is new among the settings."""
     async with ServerProcess(tmp_path) as server, server.client() as api:
         due = await create_timer(api, receiver.url, in_ms(1_500))
         await server.stop()
-    full = ServerProcess(tmp_path, DISK_RESERVE_BYTES=str(2**50))
+    full = ServerProcess(tmp_path, DISK_RESERVE_BYTES=str(2**50), NAMESPACES="default,orders")
     async with full, full.client() as api:
         await wait_for_status(api, due, "completed")
         refused = await api.post("/timers", json=timer_body(NOWHERE, in_ms(3_600_000)))
         assert refused.status_code == 503
+        assert "DISK_RESERVE_BYTES" in refused.json()["message"]
+        assert (await api.get("/api/v1/namespaces/orders")).status_code == 200
+
+
+async def test_a_first_start_on_a_small_disk_says_what_to_do(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path, DISK_RESERVE_BYTES=str(2**50)) as server:
+        line = await server.wait_for_log("disk.short")
+        assert "DISK_RESERVE_BYTES" in str(line["advice"])
+        async with server.client() as api:
+            refused = await api.post("/api/v1/timers", json=v1_body("new"))
+            assert refused.status_code == 507
 
 
 async def test_the_disk_is_that_of_the_file_behind_a_link(tmp_path: Path, unshare: Path) -> None:

@@ -78,7 +78,7 @@ class OvertakenStore(MemoryStore):
         super().__init__()
         self._overtaking = overtaking
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         await super().add_namespace(self._overtaking)
         return await super().add_namespace(namespace)
 

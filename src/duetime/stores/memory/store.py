@@ -64,7 +64,7 @@ class MemoryStore:
     async def ping(self) -> None:
         pass
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         kept = self._namespaces.setdefault(namespace.name, namespace)
         self._num_shards = max(self._num_shards, kept.num_shards)
         return kept

@@ -83,7 +83,7 @@ class PostgresStore:
         for connections in (self._pools.creates, self._pools.engine, self._pools.reads):
             await connections.fetch_value("SELECT 1")
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         return await namespaces.add_namespace(self._pools.reads, namespace)
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:

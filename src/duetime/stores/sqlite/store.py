@@ -94,8 +94,8 @@ class SqliteStore:
         await self._quick.run(lambda statements: statements.first("SELECT 1 FROM namespaces"))
         await self._writer.progress()
 
-    async def add_namespace(self, namespace: Namespace) -> Namespace:
-        refusal = self._refusal_of_new()
+    async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
+        refusal = None if in_reserve else self._refusal_of_new()
         return await self._writer.submit(
             partial(namespaces.add_namespace, namespace=namespace, refusal=refusal)
         )
@@ -290,7 +290,7 @@ class SqliteStore:
             return None
         return StorageFull(
             f"the disk is nearly full: {space.free_bytes} bytes are free, and "
-            f"{space.reserve_bytes} are reserved"
+            f"{space.reserve_bytes} are reserved (DISK_RESERVE_BYTES)"
         )
 
     def _refuse_new(self) -> None:

@@ -195,7 +195,9 @@ class Writer:
     def _error_of(self, error: Exception) -> Exception:
         if is_out_of_room(error, self._connection):
             self.found_no_room = True
-            return StorageFull("the disk is full: the database could not be written")
+            return StorageFull(
+                "the disk is full: the database could not be written; make room on it"
+            )
         return store_error(error)
 
     def _write_together(self, submissions: Sequence[_Submission]) -> list[_Answer]:
