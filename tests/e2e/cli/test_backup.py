@@ -193,3 +193,12 @@ async def opened_by(command: str, directory: Path) -> Finished:
     if command == "dev":
         return await run_command("dev", "--db", "copy.db", directory=directory, **settings)
     return await run_command(command, directory=directory, TIMER_DB_PATH="copy.db", **settings)
+
+
+async def test_a_backup_leaves_the_reserve_of_the_service(tmp_path: Path) -> None:
+    async with ServerProcess(tmp_path) as server:
+        await server.stop()
+    environ = {"TIMER_DB_PATH": "timers.db", "DISK_RESERVE_BYTES": str(2**50)}
+    refused = await run_command("backup", "copy.db", directory=tmp_path, **environ)
+    assert refused.status == 1
+    assert "to the service: make room, or choose another disk" in refused.errors

@@ -21,7 +21,7 @@ from duetime.cli.output.progress import progress_on_stderr
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.terminal import ExitCode, fail
 from duetime.clock import SystemClock
-from duetime.settings import MemoryStoreSettings, PostgresStoreSettings
+from duetime.settings import MemoryStoreSettings, PostgresStoreSettings, Settings
 from duetime.settings.postgres_address import PostgresAddress
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -54,7 +54,8 @@ def backup(
     * `duetime backup /backups/duetime-monday.db`
     * `duetime backup /backups/latest.db --force --quiet`
     """
-    database = _sqlite_file(config, file, _DUMP)
+    settings = store_settings(config)
+    database = _sqlite_file(settings, file, _DUMP)
     clock = SystemClock()
     started_at = clock.monotonic()
     with _copying():
@@ -64,7 +65,12 @@ def backup(
         size = size_of_store(database)
         with progress_on_stderr("copied", total_bytes=size, quiet=quiet) as progress:
             content = back_up(
-                database, file, force=force, now=clock.now(), advance=progress.advance
+                database,
+                file,
+                force=force,
+                now=clock.now(),
+                advance=progress.advance,
+                reserve_bytes=settings.disk_reserve_bytes,
             )
     took_ms = (clock.monotonic() - started_at) * 1_000
     if as_json:
@@ -96,7 +102,7 @@ def restore(
     * `duetime restore /backups/duetime-monday.db --dry-run`
     * `duetime restore /backups/duetime-monday.db --force`
     """
-    database = _sqlite_file(config, file, _LOAD)
+    database = _sqlite_file(store_settings(config), file, _LOAD)
     now = SystemClock().now()
     with _copying():
         from duetime.stores.sqlite.backup import placing
@@ -120,9 +126,9 @@ def restore(
         print_restore(database, file, content, now, is_occupied=is_occupied, dry_run=dry_run)
 
 
-def _sqlite_file(config: Path | None, file: Path, instead: str) -> Path:
+def _sqlite_file(settings: Settings, file: Path, instead: str) -> Path:
     """The file of the store. Ends the command if the store is not a file."""
-    store = store_settings(config).store
+    store = settings.store
     if isinstance(store, MemoryStoreSettings):
         fail("timers are kept in memory: there is no file to copy", ExitCode.USAGE)
     if isinstance(store, PostgresStoreSettings):

@@ -23,9 +23,16 @@ _BUSY_TIMEOUT_MS = 1_000
 
 
 def back_up(
-    database: Path, file: Path, *, force: bool, now: Instant, advance: Advance
+    database: Path,
+    file: Path,
+    *,
+    force: bool,
+    now: Instant,
+    advance: Advance,
+    reserve_bytes: int = 0,
 ) -> StoreContent:
     """Copy the store to a new file, beside a running service. With `force` an old file is replaced.
+    On the disk of the store, the copy leaves the service its reserve.
 
     The file appears complete, checked and on disk, or not at all. A process that is killed leaves
     `FILE.partial`, which the next backup to the same file replaces.
@@ -39,7 +46,9 @@ def back_up(
             f"{in_the_way[0]} exists: choose another name, or replace it with --force"
         )
     with _replaceable(file), _partial_file(file, database) as partial:
-        content = copy_snapshot(database, partial, now, advance)
+        if not _is_on_same_disk(database, partial):
+            reserve_bytes = 0
+        content = copy_snapshot(database, partial, now, advance, reserve_bytes=reserve_bytes)
         if not in_the_way and file.exists():
             raise CopyRefused(f"{file} has appeared meanwhile: it was left alone")
         _replace(file, partial)
@@ -84,6 +93,12 @@ def _is_same(path: Path, other: Path) -> bool:
         return True
     with suppress(OSError):
         return path.samefile(other)
+    return False
+
+
+def _is_on_same_disk(path: Path, other: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return path.stat().st_dev == other.stat().st_dev
     return False
 
 

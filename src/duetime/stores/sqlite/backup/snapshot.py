@@ -12,6 +12,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import StoreContent
 from duetime.stores.sqlite.connections import not_opened, open_read_only
+from duetime.stores.sqlite.disk.space import enough_bytes
 from duetime.stores.sqlite.schema import newest_version, schema_version, stored_version
 
 PAGES_PER_STEP = 256
@@ -22,7 +23,7 @@ STEPS_PER_SYNC = 8
 commits of the service meanwhile."""
 
 ROOM_TO_LEAVE_BYTES = 64 * 2**20
-"""Free space that a copy leaves on its disk: the service may write to the same one."""
+"""Free space that a copy leaves on its disk, beside the reserve of a service on the same one."""
 
 STEPS_PER_SIGNAL_CHECK = 100_000
 """Steps of a query after which Python looks for signals, so that Ctrl-C ends a long check."""
@@ -93,7 +94,9 @@ def _checked(path: Path, now: Instant, *, source: Path) -> StoreContent:
         raise CopyRefused(f"{source} is damaged: {error}") from error
 
 
-def copy_snapshot(source: Path, target: Path, now: Instant, advance: Advance) -> StoreContent:
+def copy_snapshot(
+    source: Path, target: Path, now: Instant, advance: Advance, *, reserve_bytes: int = 0
+) -> StoreContent:
     """Copy the state of the source at this moment into the empty file `target`, sync the copy to
     disk and check it.
 
@@ -104,7 +107,7 @@ def copy_snapshot(source: Path, target: Path, now: Instant, advance: Advance) ->
     """
     try:
         with opened_whole(source) as reading:
-            leave_room(target.parent, _size_of(reading))
+            _leave_room(target.parent, _size_of(reading), reserve_bytes)
             _copy_pages(reading, target, advance)
             rows = _rows_of(reading)
         _finish(target)
@@ -127,13 +130,15 @@ def _reason(error: apsw.Error) -> str:
     return str(error)
 
 
-def leave_room(directory: Path, size_bytes: int) -> None:
+def _leave_room(directory: Path, size_bytes: int, reserve_bytes: int) -> None:
+    """Below its reserve, the service would refuse new timers. The log grows during the copy."""
     room = os.statvfs(directory)
     free_bytes = room.f_bavail * room.f_frsize
-    if free_bytes < size_bytes + ROOM_TO_LEAVE_BYTES:
+    room_to_leave_bytes = enough_bytes(reserve_bytes) + ROOM_TO_LEAVE_BYTES
+    if free_bytes < size_bytes + room_to_leave_bytes:
         raise CopyRefused(
             f"{directory} has {free_bytes / 1e6:,.0f} MB of room, but the copy takes"
-            f" {size_bytes / 1e6:,.0f} MB and leaves {ROOM_TO_LEAVE_BYTES / 1e6:,.0f} MB to the"
+            f" {size_bytes / 1e6:,.0f} MB and leaves {room_to_leave_bytes / 1e6:,.0f} MB to the"
             " service: make room, or choose another disk"
         )
 

@@ -19,6 +19,12 @@ FULL_BYTES = 64 * 2**10
 """Free space that is as good as none: a commit takes several pages."""
 
 
+def enough_bytes(reserve_bytes: int) -> int:
+    """Free space at which everything is accepted again: nine eighths of the reserve, so that a disk
+    at the limit does not go back and forth."""
+    return reserve_bytes + reserve_bytes // 8
+
+
 class DiskStatus(Struct, frozen=True):
     """`is_short` while free space is below the reserve, `is_full` while writes find no room."""
 
@@ -35,9 +41,8 @@ class DiskSpace:
     new to the file need room there first. Their room is as good as used, so copying them does not
     change `free_bytes`.
 
-    The reserve is for claims, settlements and cancels: below it, nothing new is accepted. It is
-    enough again at nine eighths of the reserve, so that a disk at the limit does not go back and
-    forth. Any thread may look.
+    The reserve is for claims, settlements and cancels: below it, nothing new is accepted, until
+    there is enough again. Any thread may look.
     """
 
     def __init__(self, path: Path, reserve_bytes: int) -> None:
@@ -68,10 +73,9 @@ class DiskSpace:
             self.can_copy_log = left_bytes >= self._growth_bytes // 64
             self.free_bytes = max(0, left_bytes)
             self.is_tight = self.free_bytes < self.reserve_bytes + MARGIN_BYTES
-            enough_bytes = self.reserve_bytes
-            if self.is_short:
-                enough_bytes += self.reserve_bytes // 8
-            is_short = self.free_bytes < enough_bytes
+            reserve_bytes = self.reserve_bytes
+            needed_bytes = enough_bytes(reserve_bytes) if self.is_short else reserve_bytes
+            is_short = self.free_bytes < needed_bytes
             if is_short != self.is_short:
                 self.is_short = is_short
                 self._report()
