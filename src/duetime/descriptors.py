@@ -16,14 +16,19 @@ FEWEST = 8
 API_SHARE = 4
 """One in so many of the other descriptors is for connections to the API."""
 
+SURPLUS_PART = 8
+"""One more connection for every so many to the API can be told that there is no place."""
+
 
 class DescriptorBudget(NamedTuple):
     """`limit` is the number of descriptors that the process may have open. `callbacks` of them are
-    for connections to endpoints, busy or idle; `api_connections` for clients of the API."""
+    for connections to endpoints, busy or idle; `api_connections` for clients of the API, and
+    `api_surplus` for those that find no place."""
 
     limit: int
     callbacks: int
     api_connections: int
+    api_surplus: int
 
 
 def raise_descriptor_limit() -> None:
@@ -45,4 +50,6 @@ def descriptor_budget() -> DescriptorBudget:
 def budget_of(limit: int) -> DescriptorBudget:
     shared = limit - RESERVE
     api_connections = max(FEWEST, shared // API_SHARE)
-    return DescriptorBudget(limit, max(FEWEST, shared - api_connections), api_connections)
+    api_surplus = api_connections // SURPLUS_PART
+    callbacks = max(FEWEST, shared - api_connections - api_surplus)
+    return DescriptorBudget(limit, callbacks, api_connections, api_surplus)

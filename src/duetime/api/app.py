@@ -93,16 +93,17 @@ def create_app(
     )
     handlers = (timers, operations, namespaces, EndpointsV1(endpoints))
     v1 = RouterV1(bind(V1, *handlers), guard, clock, lifecycle)
+    probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)
     others = bind(
         (*PLATFORM, *HEALTH, *DOCUMENTS),
         PlatformTimers(services.platform, max_body_bytes),
-        Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds),
+        probes,
         Health(store, clock, health, rules.ping_timeout_seconds),
         Documents(asyncapi, clock),
     )
     fast_create = FastCreate(services.platform, guard, lifecycle, max_body_bytes=max_body_bytes)
     bodies = BodyBudget(rules.max_bodies_bytes)
-    return App(others, guard, v1, fast_create, lifecycle, bodies)
+    return App(others, guard, v1, fast_create, lifecycle, bodies, probes)
 
 
 class App:
@@ -118,12 +119,14 @@ class App:
         fast_create: FastCreate,
         lifecycle: Lifecycle,
         bodies: BodyBudget,
+        probes: Probes,
     ) -> None:
         self.fast_create = fast_create
         self.bodies = bodies
         self.lifecycle = lifecycle
         self.operations = (*(each.operation for each in endpoints), *v1.operations)
         self._v1 = v1
+        self._probes = probes
         paths: dict[str, _PathEndpoint] = {}
         for endpoint in endpoints:
             paths.setdefault(endpoint.operation.path, _PathEndpoint(guard, lifecycle)).add(endpoint)
@@ -154,11 +157,14 @@ class App:
             return self._v1.refusal(status, message)
         return refusal_answer(status, message)
 
-    def overload(self, target: bytes, message: str) -> Answer:
-        """The answer to a request on a connection that is one too many. A busy process is alive:
-        the probe must not have it restarted."""
-        if target.partition(b"?")[0] == b"/livez":
-            return ALIVE
+    async def overload(self, target: bytes, message: str) -> Answer:
+        """The answer to a request on a connection that is one too many. Probes are answered: a busy
+        process works, and must neither be restarted nor lose the requests that it could serve."""
+        match target.partition(b"?")[0]:
+            case b"/livez":
+                return ALIVE
+            case b"/readyz":
+                return await self._probes.readiness()
         return self.refusal(target, 503, message)
 
 

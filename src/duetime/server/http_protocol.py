@@ -56,8 +56,8 @@ class Refusing(Protocol):
         far as it is known."""
         ...
 
-    def overload(self, target: bytes, message: str) -> Answer:
-        """The answer to a request on a connection that is one too many."""
+    async def overload(self, target: bytes, message: str) -> Answer:
+        """The answer to a request on a connection that is one too many. Never raises."""
         ...
 
 

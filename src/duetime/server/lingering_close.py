@@ -25,7 +25,8 @@ class LingeringClose:
         self._loop = loop
         self._discarded_bytes = 0
         self._seen_bytes = 0
-        self._until = loop.time() + MAX_SECONDS
+        self.began_at = loop.time()
+        self._until = self.began_at + MAX_SECONDS
         transport.write_eof()
         self._timer = loop.call_later(SILENCE_SECONDS, self._check)
 

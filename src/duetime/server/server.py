@@ -16,7 +16,9 @@ from duetime import __version__
 from duetime.clock import SystemClock
 from duetime.descriptors import descriptor_budget
 from duetime.listener import take_connections, url_of
-from duetime.server.connection_limits import ConnectionLimits, Door, GuardedProtocol
+from duetime.server.connection_limits import ConnectionLimits
+from duetime.server.door import Door
+from duetime.server.guarded_protocol import GuardedProtocol
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
@@ -157,7 +159,10 @@ class _Server(uvicorn.Server):
     is stopped."""
 
     def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
-        door = Door(ConnectionLimits(max_connections=descriptor_budget().api_connections))
+        budget = descriptor_budget()
+        door = Door(
+            ConnectionLimits(max_connections=budget.api_connections, max_surplus=budget.api_surplus)
+        )
         super().__init__(
             uvicorn.Config(
                 app,

@@ -9,7 +9,9 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from duetime.server.connection_limits import ConnectionLimits, Door, GuardedProtocol
+from duetime.server.connection_limits import ConnectionLimits
+from duetime.server.door import Door
+from duetime.server.guarded_protocol import GuardedProtocol
 from tests.unit.api.asgi_client import ApiBench
 
 
@@ -41,7 +43,7 @@ class LoopbackServer:
 async def loopback_server(
     api: ApiBench, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[LoopbackServer]:
-    door = Door(limits or ConnectionLimits(max_connections=1_000))
+    door = Door(limits or ConnectionLimits(max_connections=1_000, max_surplus=100))
     await api.open()
     config = uvicorn.Config(
         api.app,

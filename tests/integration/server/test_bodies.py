@@ -127,7 +127,7 @@ async def test_small_bodies_have_a_reserve_with_an_end(server: LoopbackServer) -
 
 async def test_slow_bodies_make_room_when_memory_is_short() -> None:
     api = ApiBench(api_rules=make_api_rules(max_bodies_bytes=LIMIT_BYTES))
-    limits = ConnectionLimits(max_connections=100, body_seconds_when_short=0.2)
+    limits = ConnectionLimits(max_connections=100, max_surplus=10, body_seconds_when_short=0.2)
     start = with_length(BATCH, 8 * MIB)
     async with (
         asyncio.timeout(PATIENCE_SECONDS),

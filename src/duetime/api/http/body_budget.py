@@ -59,6 +59,10 @@ class BodyShare:
         self._held_bytes = 0
         self.returned_bytes = 0
 
+    @property
+    def arrived_bytes(self) -> int:
+        return self._held_bytes + self.returned_bytes
+
     def take(self, size: int) -> bool:
         if not self._budget.take(size, self._held_bytes):
             return False

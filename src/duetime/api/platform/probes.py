@@ -47,6 +47,9 @@ class Probes:
         return ALIVE
 
     async def ready(self, scope: Scope, receive: Receive) -> Answer:
+        return await self.readiness()
+
+    async def readiness(self) -> Answer:
         problem = await self._problem()
         if problem is None:
             return answer(200, Code.SUCCESS, "ready", None)
