@@ -41,6 +41,7 @@ _HEAD_TOO_LARGE = Problem(
 _OTHER_VERSION = Problem(
     HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "only HTTP/1.1 and HTTP/1.0 are spoken here"
 )
+_CUT_OFF = Problem(HTTPStatus.BAD_REQUEST, "the body of the request is not complete")
 BODIES_REFUSED = Problem(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "the bodies of other requests take all the memory that bodies may take: try again later",
@@ -74,6 +75,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     - An offer to upgrade the protocol is ignored, and the request is served as HTTP/1.1.
     - While requests are queued, nothing more is read. Neither is anything from a client that does
       not read its answers.
+    - A client that closes its side of the connection gets the answers to its complete requests.
     - Closing a connection leaves a client that is still sending the time to read its answer.
     - When a client disconnects, all of its queued requests are marked as disconnected.
     """
@@ -94,6 +96,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """The answer to a request that cannot be read, while earlier ones are not answered yet."""
     _lingering: LingeringClose | None = None
     _is_stopping = False
+    _is_input_over = False
+    """Whether the client has closed its side of the connection."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -132,6 +136,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unread_bytes = self._incoming_bytes
         if self._unread_bytes > MAX_HEAD_BYTES and not self.is_closing:
             self.refuse(_HEAD_TOO_LARGE)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Whether the connection stays open, for the answers that are due."""
+        self._is_input_over = True
+        cycle: Any = self.cycle
+        if self.is_closing or cycle is None:
+            return False
+        if self._is_in_message:
+            self.refuse(_CUT_OFF)
+            return True
+        # Later requests cannot come, so the answer to the latest one is the last.
+        cycle.keep_alive = False
+        return not cycle.response_complete
 
     def on_headers_complete(self) -> None:
         if self.is_closing:
@@ -217,7 +234,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._abandon_queued()
         self._last_words = None
         self._unset_keepalive_if_required()
-        if self._is_stopping and not self._is_in_message:
+        if self._is_input_over or (self._is_stopping and not self._is_in_message):
             self.transport.close()
             return
         self._lingering = LingeringClose(self.transport, self.loop)

@@ -23,6 +23,7 @@ METHODS = {
         "connection_lost": ["self", "exc"],
         "connection_made": ["self", "transport"],
         "data_received": ["self", "data"],
+        "eof_received": ["self"],
         "on_body": ["self", "body"],
         "on_headers_complete": ["self"],
         "on_message_complete": ["self"],
