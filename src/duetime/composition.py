@@ -158,7 +158,7 @@ class Duetime:
         _log.info("nats.connected", server=self._nats.display_name)
 
     def drain(self) -> None:
-        self.app.lifecycle.is_draining = True
+        self.app.drain()
 
     async def stop(self) -> None:
         if self._bus_router is not None:

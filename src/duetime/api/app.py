@@ -137,6 +137,12 @@ class App:
             default=_answer_unknown_path,
         )
 
+    def drain(self) -> None:
+        """The service was told to stop: it is not ready any more, but still answers. The server
+        closes connections after their answer, which the fast path does not."""
+        self.lifecycle.is_draining = True
+        self.fast_create.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._router(scope, receive, send)

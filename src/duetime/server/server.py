@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from duetime import __version__
+from duetime.api.http.answers import CLOSE
 from duetime.clock import SystemClock
 from duetime.descriptors import descriptor_budget
 from duetime.listener import take_connections, url_of
@@ -42,7 +43,8 @@ class Service(Protocol):
         ...
 
     def drain(self) -> None:
-        """Called when the stop begins, while connections are still served."""
+        """Called when the stop begins, while connections are still served. From now on the app
+        says that it is not ready."""
         ...
 
     async def stop(self) -> None: ...
@@ -58,14 +60,15 @@ async def serve_until(
     listener: socket.socket,
     *,
     grace_seconds: float,
+    drain_seconds: Callable[[], float] = lambda: 0.0,
     on_started: Callable[[], None] = lambda: None,
     logs_start: bool = True,
 ) -> None:
     """Start the service, accept connections, and undo both in reverse order once `stopped` is set.
 
     Connections are refused, not queued, until the service has started or has to wait for its store.
-    A service that fails to start cleans up after itself and is not stopped. Otherwise it is stopped
-    once every request has been answered, or after `grace_seconds`.
+    A service that fails to start cleans up after itself and is not stopped. Otherwise it is drained
+    for `drain_seconds`, and stopped once every request has been answered, or after `grace_seconds`.
     """
     if logs_start:
         on_started = _logged(on_started, url_of(listener))
@@ -83,6 +86,7 @@ async def serve_until(
                 await connections.serve(on_started)
                 await _until_any(stopped.wait(), connections.ended())
                 service.drain()
+                await connections.drain(drain_seconds())
             await connections.close()
         finally:
             log.info("service.stopping")
@@ -139,6 +143,14 @@ class _Connections:
         if self._serving is not None:
             await asyncio.wait({self._serving})
 
+    async def drain(self, seconds: float) -> None:
+        """Serve on for some time, so that load balancers notice that the service is not ready. Each
+        connection ends with its next answer: clients that use it would be cut off otherwise."""
+        if seconds:
+            log.info("service.draining", seconds=seconds)
+            self._server.close_after_answers()
+            await _until_any(SystemClock().sleep(seconds), self.ended())
+
     async def close(self) -> None:
         """Answer the requests under way, and close all connections."""
         if self._serving is not None:
@@ -184,6 +196,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_serving.set()
+
+    def close_after_answers(self) -> None:
+        # Uvicorn makes the default headers from these once a second.
+        self.config.encoded_headers.append(CLOSE)
+        self.server_state.default_headers.append(CLOSE)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:

@@ -107,7 +107,7 @@ class Supervisor:
             stopping.cancel()
             # No worker may be started after the others have been told to stop.
             await asyncio.wait({running})
-            await self._living.stop_all()
+            await self._living.stop_all(drains=stopped.is_set())
 
     def roll(self) -> None:
         """Replace all workers with new processes, one after the other. If a new process cannot
@@ -164,9 +164,9 @@ class _LivingWorkers:
         self._endings[worker] = asyncio.create_task(self._forget_once_ended(worker))
         return worker
 
-    async def stop_all(self) -> None:
+    async def stop_all(self, *, drains: bool) -> None:
         for worker in self._endings:
-            worker.stop()
+            worker.stop(drains=drains)
         await asyncio.gather(*self._endings.values())
 
     def kill_all(self) -> None:

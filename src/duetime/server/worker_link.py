@@ -13,6 +13,8 @@ from msgspec import Struct
 
 WORKER_VARIABLE = "DUETIME_WORKER"
 STOP = b"stop\n"
+DRAIN = b"drain\n"
+"""Like `STOP`, but no other worker takes over the connections of this one."""
 
 
 class WorkerDescriptors(Struct, frozen=True):
@@ -37,6 +39,9 @@ class WorkerLink:
         self._line = socket.socket(fileno=descriptors.line)
         for inherited in (self.listener, self._line):
             inherited.set_inheritable(False)
+        self.drains = True
+        """Whether load balancers have to notice the stop. Not if another worker takes over, nor if
+        the supervisor is gone: its successor waits for the port."""
 
     @property
     def port(self) -> int:
@@ -50,7 +55,8 @@ class WorkerLink:
         self._send(WorkerMessage(message))
 
     def stop_on_request(self, stopped: asyncio.Event) -> None:
-        """Set the event once the supervisor says so, or is gone and the connection breaks."""
+        """Set the event once the supervisor says so, or is gone and the connection breaks. Older
+        supervisors do not drain."""
         self._line.setblocking(False)
         loop = asyncio.get_running_loop()
 
@@ -59,6 +65,7 @@ class WorkerLink:
             with contextlib.suppress(ConnectionError):
                 heard = self._line.recv(64)
             loop.remove_reader(self._line)
+            self.drains = heard == DRAIN
             if not heard:
                 import structlog
 

@@ -13,7 +13,13 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from duetime.server.worker_link import STOP, WORKER_VARIABLE, WorkerDescriptors, WorkerMessage
+from duetime.server.worker_link import (
+    DRAIN,
+    STOP,
+    WORKER_VARIABLE,
+    WorkerDescriptors,
+    WorkerMessage,
+)
 
 
 class Ending(Struct, frozen=True):
@@ -42,8 +48,9 @@ class Worker(Protocol):
 
     async def ended(self) -> Ending: ...
 
-    def stop(self) -> None:
-        """Ask the worker to stop gracefully. May be called more than once."""
+    def stop(self, *, drains: bool) -> None:
+        """Ask the worker to stop gracefully. It `drains` first if no other worker takes over its
+        connections. May be called more than once."""
         ...
 
     def kill(self) -> None: ...
@@ -94,10 +101,10 @@ class WorkerProcess:
     async def ended(self) -> Ending:
         return await asyncio.shield(self._watching)
 
-    def stop(self) -> None:
+    def stop(self, *, drains: bool) -> None:
         self.listener.close()
         with contextlib.suppress(OSError):
-            self._line.send(STOP)
+            self._line.send(DRAIN if drains else STOP)
 
     def kill(self) -> None:
         self._process.kill()
@@ -132,7 +139,7 @@ class UnstartedWorker:
     async def ended(self) -> Ending:
         return self._ending
 
-    def stop(self) -> None:
+    def stop(self, *, drains: bool) -> None:
         pass
 
     def kill(self) -> None:

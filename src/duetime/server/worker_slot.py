@@ -112,7 +112,7 @@ class WorkerSlot:
 
     async def _stop(self, worker: Worker) -> None:
         """Stop the worker; kill it if it far exceeds its own grace period."""
-        worker.stop()
+        worker.stop(drains=False)
         try:
             async with asyncio.timeout(self._stop_timeout_seconds):
                 await worker.ended()

@@ -81,6 +81,14 @@ class Settings:
         "processes",
         "Processes that duetime serve runs; more than one needs PostgreSQL.",
     )
+    drain_seconds: float = setting(
+        "API",
+        number(0, 3_600),
+        "0",
+        "seconds",
+        "Time that duetime serve goes on serving after it was told to stop, while /readyz answers "
+        "503; behind a load balancer, the time that it needs to notice.",
+    )
     namespaces: tuple[ConfiguredNamespace, ...] = setting(
         "API",
         namespace_list,

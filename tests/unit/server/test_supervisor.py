@@ -63,7 +63,7 @@ class FakeWorker:
     async def ended(self) -> Ending:
         return await asyncio.shield(self._ending)
 
-    def stop(self) -> None:
+    def stop(self, *, drains: bool) -> None:
         if not self._hangs:
             asyncio.get_running_loop().call_later(0.1, self.end, 0)
 

@@ -52,6 +52,7 @@ def test_only_the_api_key_is_needed() -> None:
         clock_skew_limit_ms=500,
         callback_timeout_seconds=30,
         shutdown_grace_seconds=10,
+        drain_seconds=0,
         retention_days=30,
         log_level=LogLevel.INFO,
         log_format=LogFormat.AUTO,

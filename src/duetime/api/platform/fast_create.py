@@ -47,6 +47,10 @@ class FastCreate:
         self._largest_body = min(max_body_bytes, _LARGEST_PLAIN_BODY)
         self._tasks: set[asyncio.Task[CreateResult]] = set()
 
+    def close(self) -> None:
+        """Admit nothing more."""
+        self._largest_body = 0
+
     def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
         if method != _METHOD or target != _TARGET:
             return False
