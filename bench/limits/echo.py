@@ -41,7 +41,10 @@ class EchoService:
 
     app: ASGIApp = staticmethod(echo)
 
-    async def start(self, pause: object) -> None:
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def start(self) -> None:
         """Nothing to start."""
 
     def drain(self) -> None:

@@ -5,7 +5,6 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -66,8 +65,6 @@ STORE_RETRY_SECONDS = 0.5
 
 ANY_ADDRESS = ("0.0.0.0", "::")
 
-Pause = Callable[[float], Awaitable[None]]
-
 
 class Duetime:
     """One service process: its parts, started and stopped in order."""
@@ -100,13 +97,36 @@ class Duetime:
         self.app = app
         app.lifecycle.is_started = False
 
-    async def start(self, pause: Pause) -> None:
-        """Start the store, NATS, namespaces, the bus and the engine, in this order. A failure is
-        raised after everything is closed again. `pause` is awaited between two tries to reach the
-        store, and may end the start by raising."""
+    async def open(self) -> None:
+        """Open the store, waiting for one that cannot be reached yet. A failure is raised after the
+        store is closed again."""
         _tune_interpreter()
-        await self._open_store(pause)
-        _log.info("store.opened", database=store_name(self._settings))
+        clock, told = SystemClock(), ""
+        give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
+        while True:
+            try:
+                await self._store.open()
+            except BaseException as error:
+                await self._store.close()
+                left_seconds = give_up_at - clock.monotonic()
+                if not isinstance(error, StoreUnreachable) or left_seconds <= 0:
+                    raise
+                if error.message != told:
+                    told = error.message
+                    _log.warning(
+                        "store.waiting",
+                        database=store_name(self._settings),
+                        reason=error.message,
+                        seconds_left=round(left_seconds, 1),
+                    )
+                await clock.sleep(min(STORE_RETRY_SECONDS, left_seconds))
+            else:
+                _log.info("store.opened", database=store_name(self._settings))
+                return
+
+    async def start(self) -> None:
+        """Start NATS, namespaces, the bus and the engine, in this order. A failure is raised after
+        everything is closed again, the store too."""
         try:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
@@ -124,29 +144,6 @@ class Duetime:
         if self._bus_router is not None:
             self._bus_router.start()
         self.app.lifecycle.is_started = True
-
-    async def _open_store(self, pause: Pause) -> None:
-        clock, told = SystemClock(), ""
-        give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
-        while True:
-            try:
-                await self._store.open()
-            except StoreUnreachable as error:
-                await self._store.close()
-                left_seconds = give_up_at - clock.monotonic()
-                if left_seconds <= 0:
-                    raise
-                if error.message != told:
-                    told = error.message
-                    _log.warning(
-                        "store.waiting",
-                        database=store_name(self._settings),
-                        reason=error.message,
-                        seconds_left=round(left_seconds, 1),
-                    )
-                await pause(min(STORE_RETRY_SECONDS, left_seconds))
-            else:
-                return
 
     async def _connect_to_nats(self) -> None:
         if self._nats is None:

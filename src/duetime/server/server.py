@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +27,9 @@ FIRST_REQUEST_SECONDS = 0.05
 """Time for the first request of a connection that was accepted just before the stop. Without it,
 such requests were lost when workers were replaced under load."""
 
+EARLY_SECONDS = 1.0
+"""Time that a start may take before connections are accepted all the same, for probes."""
+
 log = structlog.get_logger()
 
 
@@ -36,10 +39,13 @@ class Service(Protocol):
     @property
     def app(self) -> ASGIApp: ...
 
-    async def start(self, pause: Callable[[float], Awaitable[None]]) -> None:
-        """Start, or clean up and raise. A start that has to wait for something awaits `pause` in
-        between, which takes the seconds to wait. Meanwhile the app answers probes, and refuses
-        other requests."""
+    async def open(self) -> None:
+        """Open the store, or clean up and raise. May take any time, and be cancelled. Until the end
+        of `start` the app answers probes, and refuses other requests."""
+        ...
+
+    async def start(self) -> None:
+        """Start behind the open store, or clean up, close the store and raise."""
         ...
 
     def drain(self) -> None:
@@ -50,10 +56,6 @@ class Service(Protocol):
     async def stop(self) -> None: ...
 
 
-class _Stopped(Exception):
-    """The service was told to stop while it waited to start."""
-
-
 async def serve_until(
     stopped: asyncio.Event,
     service: Service,
@@ -61,12 +63,14 @@ async def serve_until(
     *,
     grace_seconds: float,
     drain_seconds: Callable[[], float] = lambda: 0.0,
+    answers_early: bool = True,
     on_started: Callable[[], None] = lambda: None,
     logs_start: bool = True,
 ) -> None:
     """Start the service, accept connections, and undo both in reverse order once `stopped` is set.
 
-    Connections are refused, not queued, until the service has started or has to wait for its store.
+    Connections are refused, not queued, until the service has started. If it `answers_early`, they
+    are accepted after a moment, however long the start takes; probes are answered then.
     A service that fails to start cleans up after itself and is not stopped. Otherwise it is drained
     for `drain_seconds`, and stopped once every request has been answered, or after `grace_seconds`.
     """
@@ -74,17 +78,20 @@ async def serve_until(
         on_started = _logged(on_started, url_of(listener))
     with contextlib.closing(listener):
         connections = _Connections(_Server(service.app, grace_seconds), listener)
+        early = connections.serve_early if answers_early else connections.ended
+        is_started = False
         try:
-            await service.start(partial(_pause, stopped, connections))
-        except BaseException as error:
-            await connections.close()
-            if isinstance(error, _Stopped):
-                return
-            raise
+            if await _first_of(service.open(), stopped.wait(), early()) == 0:
+                is_started = await _first_of(service.start(), early()) == 0
+        finally:
+            if not is_started:
+                await connections.close()
+        if not is_started:
+            return
         try:
             if not stopped.is_set():
                 await connections.serve(on_started)
-                await _until_any(stopped.wait(), connections.ended())
+                await _first_of(stopped.wait(), connections.ended())
                 service.drain()
                 await connections.drain(drain_seconds())
             await connections.close()
@@ -94,24 +101,19 @@ async def serve_until(
             log.info("service.stopped")
 
 
-async def _pause(stopped: asyncio.Event, connections: "_Connections", seconds: float) -> None:
-    if not connections.are_served:
-        await connections.serve()
-        log.info("service.waiting", url=connections.url)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stopped.wait()
-    if stopped.is_set():
-        raise _Stopped
-
-
-async def _until_any(*waits: Coroutine[None, None, object]) -> None:
+async def _first_of(*waits: Coroutine[None, None, object]) -> int:
+    """Wait until one of them ends, cancel the others, and wait for their end too. Returns the
+    position of the one that ended, or raises its error."""
     tasks = [asyncio.create_task(each) for each in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        first = next(number for number, task in enumerate(tasks) if task.done())
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.wait(tasks)
+    tasks[first].result()
+    return first
 
 
 class _Connections:
@@ -122,26 +124,26 @@ class _Connections:
         self._listener = listener
         self._serving: asyncio.Task[None] | None = None
 
-    @property
-    def url(self) -> str:
-        return url_of(self._listener)
-
-    @property
-    def are_served(self) -> bool:
-        return self._serving is not None
-
     async def serve(self, on_serving: Callable[[], None] = lambda: None) -> None:
         """Accept connections, if that has not begun yet. Raises `AddressUnavailable`."""
         if self._serving is None:
             take_connections(self._listener, BACKLOG)
             self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        await _until_any(self._server.is_serving.wait(), self.ended())
+        await _first_of(self._server.is_serving.wait(), self.ended())
         if self._server.is_serving.is_set():
             on_serving()
 
+    async def serve_early(self) -> None:
+        """Accept connections in a moment. Returns when connections are not served any more."""
+        if self._serving is None:
+            await SystemClock().sleep(EARLY_SECONDS)
+            await self.serve()
+            log.info("service.waiting", url=url_of(self._listener))
+        await self.ended()
+
     async def ended(self) -> None:
-        if self._serving is not None:
-            await asyncio.wait({self._serving})
+        """Wait until connections are not served any more; without end if they never were."""
+        await (asyncio.Future() if self._serving is None else asyncio.wait({self._serving}))
 
     async def drain(self, seconds: float) -> None:
         """Serve on for some time, so that load balancers notice that the service is not ready. Each
@@ -149,7 +151,7 @@ class _Connections:
         if seconds:
             log.info("service.draining", seconds=seconds)
             self._server.close_after_answers()
-            await _until_any(SystemClock().sleep(seconds), self.ended())
+            await _first_of(SystemClock().sleep(seconds), self.ended())
 
     async def close(self) -> None:
         """Answer the requests under way, and close all connections."""

@@ -13,13 +13,17 @@ from duetime.clock import SystemClock
 from duetime.listener import AddressUnavailable, bind, reserve, url_of
 from duetime.ports.clock import Clock
 from duetime.server.worker_process import UnstartedWorker, Worker, WorkerProcess
-from duetime.server.worker_slot import Launch, WorkerFailed, WorkerSlot
+from duetime.server.worker_slot import WorkerFailed, WorkerSlot
 from duetime.settings import Settings
 
 log = structlog.get_logger()
 
 STOP_MARGIN_SECONDS = 30.0
 """Time that a replaced worker may take to stop, beyond its own grace periods."""
+
+LaunchProcess = Callable[[int, Worker | None, bool], Worker]
+"""Like `Launch`, with whether no other process is there. Only a process that is alone answers
+probes while it starts: others would take requests away from those that can serve them."""
 
 
 async def supervise(settings: Settings, options: Sequence[str]) -> signal.Signals | None:
@@ -52,7 +56,12 @@ async def supervise(settings: Settings, options: Sequence[str]) -> signal.Signal
 
 
 def _launch(
-    number: int, replaced: Worker | None, *, address: tuple[str, int], options: Sequence[str]
+    number: int,
+    replaced: Worker | None,
+    is_alone: bool,
+    *,
+    address: tuple[str, int],
+    options: Sequence[str],
 ) -> Worker:
     """A worker with its own socket; the system distributes connections among the sockets.
 
@@ -64,7 +73,7 @@ def _launch(
             listener = replaced.listener.dup()
         else:
             listener = bind(*address, shared=True)
-        return WorkerProcess(number, listener, options)
+        return WorkerProcess(number, listener, options, is_alone=is_alone)
     except AddressUnavailable as error:
         return UnstartedWorker(error.message)
     except OSError as error:
@@ -79,7 +88,7 @@ class Supervisor:
     """
 
     def __init__(
-        self, launch: Launch, workers: int, clock: Clock, *, stop_timeout_seconds: float
+        self, launch: LaunchProcess, workers: int, clock: Clock, *, stop_timeout_seconds: float
     ) -> None:
         self._living = _LivingWorkers(launch)
         self._slots = [
@@ -155,12 +164,12 @@ class Supervisor:
 class _LivingWorkers:
     """Every process that was started and has not ended."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchProcess) -> None:
         self._launch = launch
         self._endings: dict[Worker, asyncio.Task[None]] = {}
 
     def launch(self, number: int, replaced: Worker | None) -> Worker:
-        worker = self._launch(number, replaced)
+        worker = self._launch(number, replaced, not self._endings)
         self._endings[worker] = asyncio.create_task(self._forget_once_ended(worker))
         return worker
 

@@ -19,11 +19,13 @@ DRAIN = b"drain\n"
 
 class WorkerDescriptors(Struct, frozen=True):
     """The worker's number, and the file descriptors of its end of the connection and of the socket
-    to listen on. The supervisor passes them in the environment."""
+    to listen on. `is_alone` if no other worker was there to serve when it was started. The
+    supervisor passes them in the environment."""
 
     number: int
     line: int
     listener: int
+    is_alone: bool = False
 
 
 class WorkerMessage(Struct, frozen=True, omit_defaults=True):
@@ -35,6 +37,7 @@ class WorkerMessage(Struct, frozen=True, omit_defaults=True):
 class WorkerLink:
     def __init__(self, descriptors: WorkerDescriptors) -> None:
         self.number = descriptors.number
+        self.is_alone = descriptors.is_alone
         self.listener = socket.socket(fileno=descriptors.listener)
         self._line = socket.socket(fileno=descriptors.line)
         for inherited in (self.listener, self._line):

@@ -64,12 +64,14 @@ class WorkerProcess:
     the socket too, a replacement can take it over.
     """
 
-    def __init__(self, number: int, listener: socket.socket, options: Sequence[str]) -> None:
+    def __init__(
+        self, number: int, listener: socket.socket, options: Sequence[str], *, is_alone: bool
+    ) -> None:
         self.listener = listener
         self._line, theirs = socket.socketpair()
         self._line.setblocking(False)
         with theirs:
-            descriptors = WorkerDescriptors(number, theirs.fileno(), listener.fileno())
+            descriptors = WorkerDescriptors(number, theirs.fileno(), listener.fileno(), is_alone)
             try:
                 self._process = subprocess.Popen(
                     # -P keeps modules in the working directory from being imported.

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -33,7 +34,7 @@ async def test_a_database_that_does_not_answer_is_reported(
 ) -> None:
     with Relay(postgres_url) as relay:
         relay.freeze()
-        line = await refusal(tmp_path, relay.url, STARTUP_WAIT_SECONDS="0")
+        line = await refusal(tmp_path, relay.url, STARTUP_WAIT_SECONDS="0", LOG_LEVEL="error")
     assert str(urlsplit(relay.url).port) in line
 
 
@@ -49,29 +50,69 @@ async def test_an_unknown_database_is_reported(tmp_path: Path, postgres_url: str
     assert "nowhere" in await refusal(tmp_path, elsewhere)
 
 
-async def test_a_start_waits_for_the_database_and_answers_probes(
-    tmp_path: Path, postgres_url: str, postgres_schema: str
-) -> None:
+@pytest.fixture
+def relay(postgres_url: str) -> Iterator[Relay]:
     with Relay(postgres_url) as relay:
-        relay.cut()
-        database = PostgresDatabase(relay.url, postgres_schema)
-        server = ServerProcess(tmp_path, **database.settings, STARTUP_WAIT_SECONDS="600")
-        starting = asyncio.create_task(server.start())
-        await asyncio.wait({starting}, timeout=0)
-        try:
-            waiting = await server.wait_for_log("store.waiting")
-            assert "is it running" in str(waiting["reason"])
-            assert str(postgres_url) not in str(waiting)
-            server.url = str((await server.wait_for_log("service.waiting"))["url"])
-            await check_probes_while_starting(server)
-            relay.heal()
-            await starting
-            async with server.client() as api:
-                assert (await api.get("/readyz")).status_code == 200
-                assert (await api.get("/timers")).status_code == 200
-        finally:
-            if server.is_running:
-                await server.kill()
+        yield relay
+
+
+@pytest.fixture
+async def starting(
+    tmp_path: Path, relay: Relay, postgres_schema: str
+) -> AsyncIterator["StartingServer"]:
+    """A server that is about to start, behind the relay. It waits for its database."""
+    settings = PostgresDatabase(relay.url, postgres_schema).settings
+    server = StartingServer(tmp_path, **settings, STARTUP_WAIT_SECONDS="600")
+    yield server
+    if server.is_running:
+        await server.kill()
+
+
+class StartingServer(ServerProcess):
+    starting: asyncio.Task[None]
+
+    async def begin(self) -> None:
+        """Start, and return once probes are answered."""
+        self.starting = asyncio.create_task(self.start())
+        await asyncio.wait({self.starting}, timeout=0)
+        self.url = str((await self.wait_for_log("service.waiting"))["url"])
+
+    async def stop_while_starting(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+        with pytest.raises(ServerDied):
+            await self.starting
+        assert not any("Traceback" in line for line in self.output)
+
+
+async def test_a_start_waits_for_the_database_and_answers_probes(
+    starting: StartingServer, relay: Relay, postgres_url: str
+) -> None:
+    relay.cut()
+    await starting.begin()
+    waiting = await starting.wait_for_log("store.waiting")
+    assert "is it running" in str(waiting["reason"])
+    assert str(postgres_url) not in str(waiting)
+    await check_probes_while_starting(starting)
+    relay.heal()
+    await starting.starting
+    async with starting.client() as api:
+        assert (await api.get("/readyz")).status_code == 200
+        assert (await api.get("/timers")).status_code == 200
+
+
+async def test_a_start_that_waits_can_be_stopped(starting: StartingServer, relay: Relay) -> None:
+    relay.cut()
+    await starting.begin()
+    await starting.stop_while_starting()
+
+
+async def test_probes_are_answered_while_the_database_hangs(
+    starting: StartingServer, relay: Relay
+) -> None:
+    relay.freeze()
+    await starting.begin()
+    await check_probes_while_starting(starting)
+    await starting.stop_while_starting()
 
 
 async def check_probes_while_starting(server: ServerProcess) -> None:
@@ -86,27 +127,11 @@ async def check_probes_while_starting(server: ServerProcess) -> None:
         assert (refused.status_code, refused.json()["error"]) == (503, "SERVICE_UNAVAILABLE")
 
 
-async def test_a_start_that_waits_can_be_stopped(
-    tmp_path: Path, postgres_url: str, postgres_schema: str
-) -> None:
-    with Relay(postgres_url) as relay:
-        relay.cut()
-        database = PostgresDatabase(relay.url, postgres_schema)
-        server = ServerProcess(tmp_path, **database.settings, STARTUP_WAIT_SECONDS="600")
-        starting = asyncio.create_task(server.start())
-        await asyncio.wait({starting}, timeout=0)
-        await server.wait_for_log("service.waiting")
-        os.kill(server.pid, signal.SIGTERM)
-        with pytest.raises(ServerDied):
-            await starting
-        assert not any("Traceback" in line for line in server.output)
-
-
 async def test_a_start_gives_up_after_its_time(tmp_path: Path, postgres_url: str) -> None:
     environ = {"API_KEY": API_KEY, "HOST": "127.0.0.1", "PORT": "0", "LOG_FORMAT": "json"}
     with Relay(postgres_url) as relay:
         relay.cut()
-        environ |= {"DATABASE_URL": relay.url, "STARTUP_WAIT_SECONDS": "0.7"}
+        environ |= {"DATABASE_URL": relay.url, "STARTUP_WAIT_SECONDS": "2"}
         finished: Finished = await run_command("serve", directory=tmp_path, **environ)
     assert finished.status == 1
     *logs, line = finished.errors.splitlines()

@@ -80,6 +80,7 @@ class Bench:
     def __init__(self, workers: int = 2, make: Make = FakeWorker) -> None:
         self.make = make
         self.launched: list[FakeWorker] = []
+        self.launched_alone: list[bool] = []
         self.clock = LoopClock()
         self.stopped = asyncio.Event()
         self.started_at: float | None = None
@@ -105,8 +106,9 @@ class Bench:
         """The pids of the living workers."""
         return [worker.pid for worker in self.launched if worker.is_alive]
 
-    def _launch(self, number: int, replaced: Worker | None) -> FakeWorker:
+    def _launch(self, number: int, replaced: Worker | None, is_alone: bool) -> FakeWorker:
         worker = self.make(number, 100 + len(self.launched))
+        self.launched_alone.append(is_alone)
         self.launched.append(worker)
         return worker
 
@@ -298,3 +300,15 @@ def test_a_long_run_makes_the_next_restart_immediate_again() -> None:
     assert max(short) == short[-1] == LONGEST_PAUSE_SECONDS
     assert backoff.pause_seconds(ran_seconds=LONG_RUN_SECONDS) == 0
     assert backoff.pause_seconds(ran_seconds=1) == 0.5
+
+
+@on_virtual_time
+async def test_only_a_worker_that_is_alone_is_told_so() -> None:
+    async with Bench() as bench:
+        bench.supervisor.roll()
+        await bench.clock.sleep(10)
+        for worker in bench.launched:
+            worker.kill()
+        await bench.clock.sleep(10)
+        # The first start, the roll, and the restart of both.
+        assert bench.launched_alone == [True, False, False, False, True, False]

@@ -132,6 +132,7 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
         listener,
         grace_seconds=settings.shutdown_grace_seconds,
         drain_seconds=lambda: settings.drain_seconds if link is None or link.drains else 0.0,
+        answers_early=link is None or link.is_alone,
         on_started=link.report_ready if link else lambda: None,
         logs_start=link is None,
     )
