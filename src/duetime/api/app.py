@@ -211,8 +211,8 @@ class _PathEndpoint:
             # Before anything of the body is read.
             self._guard.check(scope["headers"])
             self._lifecycle.check_started()
-        if scope["query_string"] and operation.tag is not None and not operation.reads_query:
-            parameters(scope["query_string"], frozenset())
+            if scope["query_string"] and not operation.reads_query:
+                parameters(scope["query_string"], frozenset())
         return await handle(scope, receive)
 
 
