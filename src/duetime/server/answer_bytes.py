@@ -21,6 +21,12 @@ def answer_bytes(answer: Answer, default_headers: Headers, *, keep_alive: bool) 
     )
 
 
+def last_answer_bytes(answer: Answer, default_headers: Headers, method: bytes) -> bytes:
+    """The answer that ends a connection. HEAD gets no content."""
+    whole = answer_bytes(answer, default_headers, keep_alive=False)
+    return whole[: len(whole) - len(answer.content)] if method == b"HEAD" else whole
+
+
 # The same few headers recur; only the date changes, once a second.
 @lru_cache(16)
 def _lines(headers: Headers) -> bytes:

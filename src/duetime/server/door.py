@@ -5,7 +5,7 @@ from typing import Protocol
 
 import structlog
 
-from duetime.server.answer_bytes import answer_bytes
+from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.connection_limits import ConnectionLimits
 from duetime.server.http_protocol import Refusing
 
@@ -131,15 +131,15 @@ class SurplusProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answering is None:
-            target = [*data.split(b" ", 2), b""][1]
+            method, target, *_ = [*data.split(b" ", 2), b""]
             self._timer.cancel()
-            self._answering = self._loop.create_task(self._answer(target))
+            self._answering = self._loop.create_task(self._answer(method, target))
 
-    async def _answer(self, target: bytes) -> None:
+    async def _answer(self, method: bytes, target: bytes) -> None:
         answer = await self._app.overload(target, _FULL)
         if self._transport.is_closing():
             return
-        self._transport.write(answer_bytes(answer, (), keep_alive=False))
+        self._transport.write(last_answer_bytes(answer, (), method))
         self._transport.write_eof()
         self._timer = self._loop.call_later(SURPLUS_SECONDS, self.end)
 

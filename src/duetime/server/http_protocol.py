@@ -17,7 +17,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.body_budget import BodyBudget, BodyShare, share_of
 from duetime.api.http.host import host_problem
 from duetime.domain.limits import MAX_HEAD_BYTES
-from duetime.server.answer_bytes import answer_bytes
+from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.lingering_close import LingeringClose
 
 _VERSIONS = frozenset({"1.0", "1.1"})
@@ -206,7 +206,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         before it are answered first."""
         app: Refusing = self.app
         answer = app.refusal(self.url, problem.status, problem.message)
-        words = answer_bytes(answer, tuple(self.server_state.default_headers), keep_alive=False)
+        headers = tuple(self.server_state.default_headers)
+        words = last_answer_bytes(answer, headers, self.parser.get_method())
         cycle: Any = self.cycle
         waits = cycle is not None and not cycle.response_complete
         if self._is_in_message:

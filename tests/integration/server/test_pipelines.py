@@ -1,7 +1,7 @@
 """Pipelined requests: each is handled once, and the answers come in order."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,12 +10,17 @@ import uvloop
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from duetime.ports.store import CreateRequest, CreateResult
+from duetime.stores.memory import MemoryStore
 from tests.effort import scaled
 from tests.integration.server.loopback_server import exchange, loopback_server
 from tests.integration.server.pipelines import HOST, KEY, Expected, Pipeline, pipelines, splits
 from tests.polling import PATIENCE_SECONDS, poll
 from tests.seed import given_seed
 from tests.unit.api.asgi_client import ApiBench, create_body
+
+UNREAD_BYTES = 32 * 2**20
+"""More than the system buffers between client and server."""
 
 TestT = TypeVar("TestT", bound=Callable[..., Any])
 
@@ -107,3 +112,66 @@ def test_a_thousand_offers_in_a_row(runner: asyncio.Runner) -> None:
     stream, stored = in_loop(runner, offer * 1_000 + last, [], [0])
     assert [status for status, _ in answers_in(stream, [])] == [201] * 1_000 + [404]
     assert stored == 1_000
+
+
+class HeldStore(MemoryStore):
+    """Creates nothing until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = asyncio.Event()
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
+        await self.released.wait()
+        return await super().create(requests)
+
+
+async def test_nothing_more_is_read_while_requests_are_queued() -> None:
+    """A client could fill the memory otherwise: every answer would let it send many requests."""
+    store = HeldStore()
+    api = ApiBench(store=store)
+    async with loopback_server(api) as server, asyncio.timeout(PATIENCE_SECONDS):
+        _, writer = await server.connect()
+        usual = create_request().replace(b"/timers", b"http://test/timers", 1)
+        quick = b"GET /livez HTTP/1.1\r\n%bX-Padding: %b\r\n\r\n" % (HOST, b"x" * 4_096)
+        writer.write(quick * 1_000 + usual + quick * (UNREAD_BYTES // len(quick)))
+        reader, other = await server.connect()
+
+        async def unread_bytes() -> tuple[int, int]:
+            """Before and after a time in which the server could have read everything."""
+            before = writer.transport.get_write_buffer_size()
+            for _ in range(100):
+                other.write(b"GET /livez HTTP/1.1\r\n%b\r\n" % HOST)
+                await reader.readuntil(b"}")
+            return before, writer.transport.get_write_buffer_size()
+
+        before, after = await poll(unread_bytes, lambda found: found[0] == found[1])
+        assert before == after > UNREAD_BYTES / 2
+        store.released.set()
+        writer.transport.abort()
+        other.close()
+
+
+async def test_a_refused_head_request_gets_no_content() -> None:
+    async with loopback_server(ApiBench()) as server, asyncio.timeout(PATIENCE_SECONDS):
+        stream = await exchange(server, [b"HEAD /timers HTTP/1.1\r\n\r\n"], [0])
+    head, _, content = stream.partition(b"\r\n\r\n")
+    assert (head[9:12], content) == (b"400", b"")
+    assert b"content-length: 0" not in head
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"GET /livez HTTP/0.9", 505),
+        (b"GET /livez HTTP/2.0", 505),
+        (b"GET /livez HTTP/1.2", 400),
+        (b"GET /livez HTTP/3", 400),
+        (b"GET /livez", 505),
+        (b"PRI * HTTP/2.0\r\n\r\nSM", 400),
+    ],
+)
+async def test_other_versions_of_http_are_refused(line: bytes, status: int) -> None:
+    async with loopback_server(ApiBench()) as server, asyncio.timeout(PATIENCE_SECONDS):
+        stream = await exchange(server, [line + b"\r\n%b\r\n" % HOST], [0])
+    assert [found for found, _ in answers_in(stream, [])] == [status]

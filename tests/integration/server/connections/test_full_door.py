@@ -182,3 +182,14 @@ async def test_an_idle_connection_behind_many_busy_ones_makes_room() -> None:
         await wait_for_connections(clients, 101)
         await wait_for_place(clients)
         assert await received(idle[0]) == b""
+
+
+async def test_a_surplus_head_request_gets_no_content() -> None:
+    async with serving(limits(places=1)) as clients:
+        (await clients.connect())[1].write(IMPORT)
+        await wait_for_connections(clients, 1)
+        for target, status in ((b"/timers", b"503"), (b"/livez", b"200")):
+            reader, writer = await clients.connect()
+            writer.write(b"HEAD %b HTTP/1.1\r\nHost: test\r\n\r\n" % target)
+            head, _, content = (await received(reader)).partition(b"\r\n\r\n")
+            assert (head[9:12], content) == (status, b"")
