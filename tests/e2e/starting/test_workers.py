@@ -219,6 +219,21 @@ async def test_a_database_that_is_away_is_reported_once(tmp_path: Path) -> None:
     assert "secret" not in line
 
 
+async def test_workers_are_allowed_what_their_supervisor_is(tmp_path: Path) -> None:
+    """The database cannot be reached, so that nothing listens after all."""
+    finished = await run_command(
+        *("serve", "--workers", "2", "--port", "0", "--host", "0.0.0.0", "--insecure"),
+        directory=tmp_path,
+        AUTH="none",
+        DATABASE_URL="postgresql://user:secret@127.0.0.1:1/timers",
+        STARTUP_WAIT_SECONDS="0",
+        LOG_LEVEL="error",
+    )
+    assert finished.status == 1
+    (line,) = finished.errors.splitlines()
+    assert "127.0.0.1:1" in line
+
+
 async def test_workers_do_not_share_the_port_of_another_service(
     service: ServerProcess, tmp_path: Path, shared: Settings
 ) -> None:
