@@ -66,8 +66,9 @@ class CommandConsumer(BackgroundLoop):
     While one batch is written, the next is received. A command that cannot be accepted is
     reported on the channel of rejected commands, then acknowledged.
 
-    A command for a timer that is executing is given back until its outcome is known. So is, once,
-    a cancellation that finds no timer: another node may be about to create it.
+    A command for a timer that is executing is given back until its outcome is known, and one for a
+    tenant that is being deleted until the deletion has ended. A cancellation that finds no timer is
+    given back once: another node may be about to create it.
     """
 
     name = "bus-commands"

@@ -8,7 +8,13 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback, Callback, Payload
-from duetime.domain.errors import DuetimeError, InvalidInput, StoreUnavailable, TimerUnreadable
+from duetime.domain.errors import (
+    DuetimeError,
+    InvalidInput,
+    NamespaceNotFound,
+    StoreUnavailable,
+    TimerUnreadable,
+)
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
@@ -78,8 +84,8 @@ class Scheduled(Enum):
     """There is no timer to cancel."""
 
     UNDECIDED = "undecided"
-    """The timer is executing. It may have been announced, or may become pending again without:
-    only another try can tell."""
+    """Only another try can tell. The timer is executing: it may have been announced, or may become
+    pending again without. Or its namespace is being deleted, and can be created afterwards."""
 
 
 Answer = Scheduled | DuetimeError
@@ -162,7 +168,9 @@ class Scheduling:
         batch = await self._requests.batch(news, self._clock.now(), self._turns)
         refused = {**batch.refused, **{at: error for at, (_, error) in batch.mistimed.items()}}
         for at, refusal in refused.items():
-            answers[named[at]] = refusal
+            # The namespace was provided, so it is being deleted, or is gone again already.
+            is_deleted = isinstance(refusal, NamespaceNotFound)
+            answers[named[at]] = Scheduled.UNDECIDED if is_deleted else refusal
         accepted = [index for at, index in enumerate(named) if at not in refused]
         requests = dict(zip(accepted, batch.requests, strict=True))
         last = _last_of_each_key(schedules, accepted)

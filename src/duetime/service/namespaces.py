@@ -12,7 +12,6 @@ from duetime.domain.errors import (
     NamespaceDiffers,
     NamespaceNotFound,
     SettingsError,
-    StoreUnavailable,
 )
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
@@ -184,11 +183,8 @@ class Namespaces:
 
     async def provide(self, names: Collection[str]) -> None:
         """Create the missing ones of these namespaces, for callers that need not create them
-        first. The names have been checked. Raises `StoreUnavailable` while one of them is being
-        deleted: it can be created again afterwards."""
-        if self._known.deleting:
-            for name in self._known.deleting.intersection(names):
-                raise StoreUnavailable(NamespaceDeleting(name).message)
+        first. The names have been checked. One that is being deleted stays so: it can be provided
+        again afterwards."""
         if all(self.known(name) for name in names):
             return
         async with self._reading:

@@ -76,12 +76,13 @@ class Bench:
         self.clock = LoopClock()
         self.store = UnsteadyStore()
         wakeups = RecordingWakeUps()
+        self.namespaces = Namespaces(self.store)
         self.scheduling = Scheduling(
             self.store,
             self.clock,
             wakeups,
             EventDestination(self.bus, self.clock),
-            Namespaces(self.store),
+            self.namespaces,
             RULES,
             creates=CreateBatcher(self.store, wakeups),
             turns=Turns(self.clock),
@@ -344,4 +345,34 @@ async def test_a_cancel_that_overtook_its_schedule_counts() -> None:
     await bench.clock.sleep(20)
     assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
     assert bench.unacknowledged == 0
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_a_tenant_that_is_being_deleted_delays_no_other_tenant() -> None:
+    bench = Bench()
+    await bench.namespaces.provide(["gone", "acme"])
+    await bench.namespaces.mark_deleting("gone", deleting=True)
+    await bench.send(command("late", "gone"), *(command(f"call-{n}") for n in range(50)))
+    with capture_logs() as logs:
+        await bench.run(1)
+        assert (await bench.pending(), bench.unacknowledged) == (50, 1)
+        await bench.store.remove_namespace("gone")
+        await bench.namespaces.refresh()
+        await bench.clock.sleep(60)
+    assert (await bench.pending(), bench.unacknowledged) == (51, 0)
+    assert not bench.reasons()
+    assert not [entry for entry in logs if entry["event"] == "store.unavailable"]
+    await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_a_command_waits_for_a_deletion_that_this_node_has_not_heard_of() -> None:
+    bench = Bench()
+    elsewhere = Namespaces(bench.store)
+    await elsewhere.provide(["gone"])
+    await elsewhere.mark_deleting("gone", deleting=True)
+    await bench.send(command("late", "gone"))
+    await bench.run()
+    assert (await bench.pending(), bench.unacknowledged, bench.reasons()) == (0, 1, [])
     await bench.consumer.stop()
