@@ -34,8 +34,8 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
-from duetime.service.bulk_operations import BulkOperations
-from duetime.service.bulk_runner import BulkRunner
+from duetime.service.bulk.operations import BulkOperations
+from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces

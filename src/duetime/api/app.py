@@ -33,7 +33,7 @@ from duetime.api.v1.routes.table import V1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
-from duetime.service.bulk_operations import BulkOperations
+from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring

@@ -17,8 +17,8 @@ from duetime.domain.defaults import (
 )
 from duetime.domain.timer import TimerStatus
 from duetime.ports.endpoints import EndpointStatus
-from duetime.service.bulk_operations import BulkOperations
-from duetime.service.bulk_runner import BulkRunner
+from duetime.service.bulk.operations import BulkOperations
+from duetime.service.bulk.runner import BulkRunner
 from duetime.service.redriving import Redriving
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore

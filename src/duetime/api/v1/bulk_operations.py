@@ -22,7 +22,7 @@ from duetime.domain.bulk import BulkAction, BulkOperation, TimerFilter, status_t
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_duration, format_instant, parse_duration_ms
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
-from duetime.service.bulk_operations import BulkOperations, NewOperation
+from duetime.service.bulk.operations import BulkOperations, NewOperation
 
 LIST_LIMIT = number_parameter(
     "limit", "Operations to answer.", 1, MAX_V1_PAGE_TIMERS, DEFAULT_PAGE_TIMERS

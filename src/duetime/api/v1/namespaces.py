@@ -19,7 +19,7 @@ from duetime.domain.errors import InvalidInput, NoSuchNamespace
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
-from duetime.service.bulk_operations import BulkOperations
+from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
 

@@ -11,7 +11,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
 from duetime.domain.timer import Timer
 from duetime.domain.transitions import Redrive
-from duetime.service.bulk_operations import BATCH_SIZE
+from duetime.service.bulk.operations import BATCH_SIZE
 from duetime.stores.memory import MemoryStore
 from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, run, start
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of

@@ -18,7 +18,7 @@ from duetime.ports.clock import Clock
 from duetime.ports.leases import OwnedShards
 from duetime.ports.store import Position, ScanQuery, TimerStore
 from duetime.ports.wakeups import WakeUps
-from duetime.service.bulk_operations import BATCH_SIZE, scan_of
+from duetime.service.bulk.operations import BATCH_SIZE, scan_of
 from duetime.service.namespaces import REFRESH_SECONDS, Namespaces
 
 _log = structlog.get_logger()

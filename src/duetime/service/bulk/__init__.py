@@ -1,0 +1,1 @@
+"""Bulk operations: started by front doors, and run in the background."""
