@@ -120,6 +120,9 @@ class FaultyStore:
     async def remove_namespace(self, name: str) -> bool:
         return await self._truth.remove_namespace(name)
 
+    async def remove_pending(self, namespace: str, *, limit: int) -> int:
+        return await self._truth.remove_pending(namespace, limit=limit)
+
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._truth.namespaces()
 

@@ -80,6 +80,8 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     move_by_ms: int | None = None
     force: bool = False
     """Whether the deletion of a namespace forgets pending timers too."""
+    marked_at: Instant | None = None
+    """The instant at which a deletion found, or set, the mark of its namespace."""
     version: int = 0
     status: BulkStatus = BulkStatus.RUNNING
     matched: int = 0

@@ -208,8 +208,17 @@ class TimerStore(Protocol):
         ...
 
     async def remove_namespace(self, name: str) -> bool:
-        """Forget a namespace that has no timers, live or finished. False when it has some; true
-        when it is gone, also if it did not exist. Its shards stay."""
+        """Forget a namespace that is `deleting` and has no timers, live or finished. Returns
+        whether it is gone, also if it did not exist. Its shards stay."""
+        ...
+
+    async def remove_pending(self, namespace: str, *, limit: int) -> int:
+        """Forget up to `limit` pending timers of a namespace that is `deleting`, readable or not;
+        returns their number. Timers that are being written may be left out.
+
+        Once a change of its options lets the namespace take timers again, none is forgotten: the
+        change waits for a removal under way.
+        """
         ...
 
     async def namespaces(self) -> Sequence[Namespace]:

@@ -108,6 +108,11 @@ class Namespaces:
         """The namespace as it was last seen here."""
         return self._known.known(name)
 
+    @property
+    def deleting(self) -> frozenset[str]:
+        """Names of the namespaces that were last seen to be deleting."""
+        return frozenset(self._known.deleting)
+
     async def named(self, name: str) -> Namespace:
         """Raises `NamespaceNotFound`."""
         namespace = self.known(name)

@@ -33,6 +33,7 @@ DEFAULT = {
     "retention": None,
     "concurrency": None,
     "maxPayloadBytes": None,
+    "deleting": False,
 }
 
 
@@ -96,6 +97,7 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
         "retryPolicy": {**DEFAULT_POLICY, **policy, "maxAttempts": 6},
         "retention": "7d",
         **limits,
+        "deleting": False,
         "counts": NO_TIMERS,
     }
     assert await put(api, "changed") == made

@@ -12,7 +12,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Redrive
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, ScanQuery, SortField
-from duetime.stores.sqlite import SqliteStore, changing, claiming, lists
+from duetime.stores.sqlite import SqliteStore, changing, claiming, lists, namespaces
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.creating import NewTimer, create_timers
 from duetime.stores.sqlite.pruning import prune
@@ -92,6 +92,7 @@ def test_writes_search_indexes(
         "create many": lambda t: create_timers(t, existing),
         "cancel": lambda t: changing.cancel_if_pending(t, key, at(1)),
         "remove": lambda t: changing.remove_if_pending(t, key),
+        "remove pending": lambda t: namespaces.remove_pending(t, "default", 10),
         "redrive": lambda t: changing.redrive_if_failed(t, [redrive], at(1)),
         "claim": lambda t: claiming.claim_due(t, leases, at(9), at(9), 10),
         "recover": lambda t: claiming.recover(t, leases, 10),

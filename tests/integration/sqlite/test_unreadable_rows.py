@@ -12,6 +12,7 @@ from duetime.clock import SystemClock
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import TimerUnreadable
 from duetime.domain.keys import TimerKey
+from duetime.domain.namespace import NamespaceOptions
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive
 from duetime.ports.store import (
@@ -186,6 +187,17 @@ async def test_it_cannot_be_got_changed_or_canceled(
         with pytest.raises(TimerUnreadable, match=r"'t2' cannot be read.*duetime audit"):
             await call
     assert (await store.counts("default"))[TimerStatus.PENDING] == 5
+
+
+@pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())
+async def test_it_is_forgotten_with_its_namespace(
+    path: Path, store: SqliteStore, database: apsw.Connection, damage: str
+) -> None:
+    await damaged_t2(store, database, damage)
+    await store.change_namespace("default", NamespaceOptions(deleting=True))
+    assert await store.remove_pending("default", limit=9) == 5
+    assert await store.remove_namespace("default")
+    assert await audited(path) == {}
 
 
 @pytest.mark.parametrize("fill", [1, 100])

@@ -357,7 +357,7 @@ async def test_a_tenant_that_is_being_deleted_delays_no_other_tenant() -> None:
     with capture_logs() as logs:
         await bench.run(1)
         assert (await bench.pending(), bench.unacknowledged) == (50, 1)
-        await bench.store.remove_namespace("gone")
+        assert await bench.store.remove_namespace("gone")
         await bench.namespaces.refresh()
         await bench.clock.sleep(60)
     assert (await bench.pending(), bench.unacknowledged) == (51, 0)

@@ -301,7 +301,7 @@ async def test_a_tenant_is_provided_again_once_it_is_deleted() -> None:
     await there.refresh()
     await there.provide(["acme"])
     assert (await store.namespaces())[0].options.deleting
-    await store.remove_namespace("acme")
+    assert await store.remove_namespace("acme")
     await there.refresh()
     await there.provide(["acme"])
     assert await store.namespaces() == [Namespace("acme")]
@@ -352,7 +352,8 @@ class TestRefresher:
         await clock.sleep(REFRESH_SECONDS + 1)
         store.gate.clear()
         await clock.sleep(3 * REFRESH_SECONDS)
-        await MemoryStore.remove_namespace(store, "a")
+        await store.change_namespace("a", NamespaceOptions(deleting=True))
+        assert await store.remove_namespace("a")
         store.gate.set()
         await clock.sleep(2 * REFRESH_SECONDS + 1)
         assert [each.name for each in here] == ["b"]

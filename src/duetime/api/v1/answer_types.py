@@ -165,6 +165,12 @@ class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     concurrency: int | None
     max_payload_bytes: int | None
+    deleting: Annotated[
+        bool,
+        Meta(
+            description="The namespace is being deleted: it takes no more timers, and will be gone."
+        ),
+    ]
     counts: Annotated[
         CountsAnswer | UnsetType,
         Meta(description="The namespace's timers by status; absent in lists."),

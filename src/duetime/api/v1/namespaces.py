@@ -113,6 +113,7 @@ def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
         retention=None if seconds is None else format_duration(seconds * 1_000),
         concurrency=options.concurrency,
         max_payload_bytes=options.max_payload_bytes,
+        deleting=options.deleting,
     )
 
 

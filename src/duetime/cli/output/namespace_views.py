@@ -37,7 +37,9 @@ def print_namespace(headline: str, namespace: Namespace) -> None:
 def _fields(namespace: Namespace) -> dict[str, Text]:
     limit = namespace.max_payload_bytes
     return {
-        "name": Text(printable(namespace.name)),
+        "name": Text.assemble(
+            printable(namespace.name), (" (being deleted)" if namespace.deleting else "", "red")
+        ),
         "shards": Text(str(namespace.num_shards)),
         "retention": (
             Text("forever")

@@ -37,6 +37,7 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.clock import Clock
 from duetime.ports.leases import OwnedShards
 from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.service.bulk.progress import MAX_TRIES
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 from duetime.service.validation import check_storable_text
@@ -44,9 +45,6 @@ from duetime.service.validation import check_storable_text
 BATCH_SIZE = 200
 COUNTING_SECONDS = 5.0
 """Time that counting may take before an operation starts."""
-
-MAX_TRIES = 20
-"""Attempts to abort an operation whose runner keeps writing its progress."""
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
@@ -109,24 +107,18 @@ class BulkOperations:
             raise InvalidInput("namespace", f"{DEFAULT_NAMESPACE!r} cannot be deleted")
         await self._namespaces.named(name)
         async with self._deleting:
-            running = await self._deletion_of(name)
-            if running is not None:
-                return running
-            await self._count_all(name, force=force)
-            await self._namespaces.mark_deleting(name, deleting=True)
-            try:
-                # Timers may have been created since the first count.
-                matched = await self._count_all(name, force=force)
+            deletion = await self._deletion_of(name)
+            if deletion is None:
                 new = NewOperation(
                     namespace=name,
                     action=BulkAction.DELETE_NAMESPACE,
                     filter=TimerFilter(),
                     force=force,
                 )
-                return await self._start(new, matched)
-            except (NamespaceNotEmpty, TooManyOperations):
-                await self._namespaces.mark_deleting(name, deleting=False)
-                raise
+                deletion = await self._start(new, await self._count_all(name, force=force))
+            # If this fails, the runner does it.
+            await self._namespaces.mark_deleting(name, deleting=True)
+            return deletion
 
     async def _count_all(self, name: str, *, force: bool) -> Matched:
         counts = await self._store.counts(name)

@@ -11,15 +11,17 @@ from duetime.domain.bulk import BulkAction, BulkOperation, BulkStatus, firing_of
 from duetime.domain.errors import TimerUnreadable, Unavailable
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.limits import MAX_DELAY_MICROSECONDS, MAX_RUNNING_OPERATIONS
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import Timer
 from duetime.domain.transitions import Change, Redrive
 from duetime.ports.bulk import BulkStore
 from duetime.ports.clock import Clock
 from duetime.ports.leases import OwnedShards
-from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.ports.store import Position, TimerStore
 from duetime.ports.wakeups import WakeUps
+from duetime.service.bulk.deletion import NamespaceDeletion
 from duetime.service.bulk.operations import BATCH_SIZE, scan_of
-from duetime.service.namespaces import REFRESH_SECONDS, Namespaces
+from duetime.service.bulk.progress import OperationProgress
+from duetime.service.namespaces import Namespaces
 
 _log = structlog.get_logger()
 
@@ -36,16 +38,14 @@ connections."""
 KEPT_SECONDS = 7 * 86_400
 """Time for which ended operations are kept."""
 
-_END_OF_TIME = Instant(2**62)
-
 
 class BulkRunner(BackgroundLoop):
     """Takes a batch of each operation in turn and writes the progress after each batch.
 
     A batch may be repeated: after a crash, or by a former owner of the shard that was paused. Every
     change is conditional, and a new firing has a name that follows from the operation and the
-    timer, so a repeat changes no timer twice. Progress is written only on top of the progress that
-    was read, so one of two runners finds out and starts over with what the other wrote.
+    timer, so a repeat changes no timer twice. A runner that finds its progress overtaken by
+    another one starts over with what the other wrote.
     """
 
     name = "bulk-runner"
@@ -65,13 +65,16 @@ class BulkRunner(BackgroundLoop):
         self._wakeups = wakeups
         self._namespaces = namespaces
         self._owned = owned
+        self._progress = OperationProgress(operations, clock)
+        self._deletion = NamespaceDeletion(store, clock, namespaces, self._progress)
+        self._tidied_seconds = -LOOK_SECONDS
 
     async def step(self) -> None:
-        running = await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
         owned = self._owned.owned_shards()
-        mine = [operation for operation in running if operation.shard in owned]
+        mine = [operation for operation in await self._running() if operation.shard in owned]
+        if not mine or self._clock.monotonic() >= self._tidied_seconds + LOOK_SECONDS:
+            await self._tidy()
         if not mine:
-            await self._forget_old()
             await self.wait(LOOK_SECONDS)
             return
         progressed = False
@@ -101,7 +104,7 @@ class BulkRunner(BackgroundLoop):
     async def _advance(self, operation: BulkOperation) -> bool:
         """Take one batch. Returns whether the operation went on or ended."""
         if operation.action is BulkAction.DELETE_NAMESPACE:
-            return await self._delete_batch(operation)
+            return await self._deletion.advance(operation)
         query = scan_of(operation.namespace, operation.action, operation.filter)
         if operation.last_execute_at is not None and operation.last_timer_uuid is not None:
             position = Position(operation.last_execute_at, operation.last_timer_uuid)
@@ -111,7 +114,8 @@ class BulkRunner(BackgroundLoop):
         changed = await self._change(operation, matching)
         is_last = len(timers) < query.limit
         last = None if is_last else timers[-1]
-        await self._write(
+        await self._progress.write(
+            operation,
             replace(
                 operation,
                 status=BulkStatus.COMPLETED if last is None else BulkStatus.RUNNING,
@@ -120,7 +124,7 @@ class BulkRunner(BackgroundLoop):
                 skipped=operation.skipped + len(matching) - changed,
                 last_execute_at=None if last is None else last.execute_at,
                 last_timer_uuid=None if last is None else last.timer_uuid,
-            )
+            ),
         )
         return True
 
@@ -177,70 +181,24 @@ class BulkRunner(BackgroundLoop):
         for timer in timers:
             self._wakeups.announce(timer.shard, timer.due_at)
 
-    async def _delete_batch(self, operation: BulkOperation) -> bool:
-        name = operation.namespace
-        age_seconds = (self._clock.now() - operation.created_at) / MICROSECONDS_PER_SECOND
-        if self._store.capabilities.shared_by_nodes and age_seconds < 2 * REFRESH_SECONDS:
-            # Other nodes do not know yet that the namespace takes no more timers.
-            return False
-        found = await self._store.find_namespaces([name])
-        if not found:
-            return await self._write(replace(operation, status=BulkStatus.COMPLETED))
-        if not found[0].options.deleting:
-            return await self._fail(operation, "the namespace takes timers again")
-        if not operation.force and await self._has_pending(name):
-            return await self._fail(operation, "timers were created while the deletion began")
-        removed = await self._remove_pending(name)
-        removed += await self._store.prune(
-            finished_before=_END_OF_TIME, limit=BATCH_SIZE, namespace=name
-        )
-        if removed:
-            forgotten = operation.changed + removed
-            return await self._write(replace(operation, scanned=forgotten, changed=forgotten))
-        # Timers that are executing come to an end first.
-        if not await self._store.remove_namespace(name):
-            return False
-        await self._namespaces.refresh()
-        return await self._write(replace(operation, status=BulkStatus.COMPLETED))
-
-    async def _has_pending(self, namespace: str) -> bool:
-        query = ScanQuery(namespace=namespace, status=TimerStatus.PENDING, limit=1)
-        return bool(await self._store.scan(query))
-
-    async def _remove_pending(self, namespace: str) -> int:
-        query = ScanQuery(namespace=namespace, status=TimerStatus.PENDING, limit=BATCH_SIZE)
-        removed = 0
-        timers = await self._store.scan(query)
-        for start in range(0, len(timers), CONCURRENT_CHANGES):
-            group = timers[start : start + CONCURRENT_CHANGES]
-            results = await asyncio.gather(
-                *(self._store.remove_if_pending(timer.key) for timer in group)
-            )
-            removed += sum(result is not None and result.applied for result in results)
-        return removed
-
     async def _fail(self, operation: BulkOperation, error: str) -> bool:
         if operation.action is BulkAction.DELETE_NAMESPACE:
-            await self._namespaces.mark_deleting(operation.namespace, deleting=False)
-        return await self._write(replace(operation, status=BulkStatus.FAILED, error=error))
-
-    async def _write(self, operation: BulkOperation) -> bool:
-        written = replace(operation, version=operation.version + 1, updated_at=self._clock.now())
-        if await self._operations.replace_operation(written) and not written.is_running:
-            _log.info(
-                "operation.ended",
-                operation=written.id,
-                action=written.action.value,
-                namespace=written.namespace,
-                status=written.status.value,
-                changed=written.changed,
-                skipped=written.skipped,
-            )
+            return await self._deletion.fail(operation, error)
+        failed = replace(operation, status=BulkStatus.FAILED, error=error)
+        await self._progress.write(operation, failed)
         return True
 
-    async def _forget_old(self) -> None:
+    async def _tidy(self) -> None:
+        """Forget old operations, and clear marks that a crash may have left behind."""
+        self._tidied_seconds = self._clock.monotonic()
         kept_since = Instant(self._clock.now() - KEPT_SECONDS * MICROSECONDS_PER_SECOND)
         await self._operations.forget_operations(ended_before=kept_since, limit=BATCH_SIZE)
+        marked = self._namespaces.deleting
+        if marked:
+            await self._deletion.clear_marks(await self._running(), marked)
+
+    async def _running(self) -> Sequence[BulkOperation]:
+        return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
 
 
 def _is_to_change(operation: BulkOperation, timer: Timer) -> bool:

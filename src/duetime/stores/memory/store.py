@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace, nlargest, nsmallest
+from itertools import islice
 
 from msgspec.structs import replace
 
 from duetime.domain import transitions
-from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
@@ -33,11 +33,12 @@ from duetime.ports.store import (
     SortField,
 )
 from duetime.stores.memory.member_table import MemberTable
+from duetime.stores.memory.operation_table import OperationTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
 
 
-class MemoryStore:
+class MemoryStore(OperationTable):
     """Implements `TimerStore`, `LeaseStore` and `MemberStore`.
 
     Every method is atomic because none awaits: nothing else runs on the event loop meanwhile.
@@ -45,11 +46,11 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
         self._num_shards = 0
         self._members = MemberTable()
-        self._operations: dict[str, BulkOperation] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -77,10 +78,21 @@ class MemoryStore:
         return self._namespaces[name]
 
     async def remove_namespace(self, name: str) -> bool:
-        if any(True for _ in self._timers.of_namespace(name)):
+        if name not in self._namespaces:
+            return True
+        if not self._is_deleting(name) or any(True for _ in self._timers.of_namespace(name)):
             return False
-        self._namespaces.pop(name, None)
+        del self._namespaces[name]
         return True
+
+    async def remove_pending(self, namespace: str, *, limit: int) -> int:
+        if not self._is_deleting(namespace):
+            return 0
+        pending = ScanQuery(namespace=namespace, status=TimerStatus.PENDING)
+        doomed = list(islice(self._timers.in_range(pending), limit))
+        for timer in doomed:
+            self._timers.remove(timer.key)
+        return len(doomed)
 
     async def namespaces(self) -> Sequence[Namespace]:
         return [self._namespaces[name] for name in sorted(self._namespaces)]
@@ -286,33 +298,6 @@ class MemoryStore:
             shard.owner = None
         return {number for number, _ in released}
 
-    async def add_operation(self, operation: BulkOperation) -> None:
-        self._operations[operation.id] = operation
-
-    async def operation(self, operation_id: str) -> BulkOperation | None:
-        return self._operations.get(operation_id)
-
-    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
-        found = [each for each in self._operations.values() if each.is_running or not running]
-        return nlargest(limit, found, key=lambda each: (each.created_at, each.id))
-
-    async def replace_operation(self, operation: BulkOperation) -> bool:
-        held = self._operations.get(operation.id)
-        if held is None or held.version != operation.version - 1:
-            return False
-        self._operations[operation.id] = operation
-        return True
-
-    async def forget_operations(self, *, ended_before: Instant, limit: int) -> int:
-        ended = [
-            each.id
-            for each in self._operations.values()
-            if not each.is_running and each.updated_at < ended_before
-        ][:limit]
-        for operation_id in ended:
-            del self._operations[operation_id]
-        return len(ended)
-
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
         self._members.beat(node, facts, join=join)
         return ClusterView(
@@ -333,6 +318,9 @@ class MemoryStore:
 
     async def forget_member(self, node: str, *, seen_beat: int) -> bool:
         return self._members.remove(node, seen_beat=seen_beat)
+
+    def _is_deleting(self, name: str) -> bool:
+        return name in self._namespaces and self._namespaces[name].options.deleting
 
     def _create(self, request: CreateRequest) -> CreateResult:
         timer = request.timer

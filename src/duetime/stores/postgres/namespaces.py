@@ -11,7 +11,7 @@ from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.ports.store import NamespaceChanges
 from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.postgres.connections import Connections, Row
-from duetime.stores.postgres.tables import storable
+from duetime.stores.postgres.tables import LISTS_COLLATION, storable
 
 _ADD = """
     INSERT INTO namespaces (name, num_shards, options) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
@@ -21,15 +21,36 @@ _GET = "SELECT name, num_shards, options FROM namespaces WHERE name = $1"
 
 _CHANGE = "UPDATE namespaces SET options = $2 WHERE name = $1 RETURNING name, num_shards, options"
 
+_IS_DELETING = "options::json ->> 'deleting' = 'true'"
+
 # A search of the history reads the index of each partition.
-_REMOVE = """
+_REMOVE = f"""
     DELETE FROM namespaces
-    WHERE name = $1
+    WHERE name = $1 AND {_IS_DELETING}
       AND NOT EXISTS (SELECT 1 FROM pending_timers WHERE namespace = $1 COLLATE "POSIX")
       AND NOT EXISTS (SELECT 1 FROM executing_timers WHERE namespace = $1)
       AND NOT EXISTS (
           SELECT 1 FROM finished_timers
           WHERE namespace = $1 COLLATE "POSIX" AND status IN (2, 3, 4))
+"""
+
+# The lock makes a change of the options wait, and the condition is checked again once the lock is
+# there. Timers that others have locked are about to be claimed or changed, and are left out.
+REMOVE_PENDING = f"""
+    WITH doomed_namespace AS MATERIALIZED (
+        SELECT name FROM namespaces WHERE name = $1 AND {_IS_DELETING} FOR SHARE
+    ), gone AS (
+        DELETE FROM pending_timers
+        WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM pending_timers
+            WHERE namespace = $1 {LISTS_COLLATION} AND EXISTS (SELECT FROM doomed_namespace)
+            ORDER BY execute_at, timer_uuid LIMIT $2 FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    ), booked AS (
+        UPDATE ledger SET removed = removed + (SELECT count(*) FROM gone)
+        WHERE slot = (SELECT ledger_slot()) AND EXISTS (SELECT FROM gone)
+    )
+    SELECT count(*) FROM gone
 """
 
 _ALL = 'SELECT name, num_shards, options FROM namespaces ORDER BY name COLLATE "C"'
@@ -112,6 +133,13 @@ async def remove_namespace(connections: Connections, name: str) -> bool:
     async with connections.borrow() as connection:
         await connection.execute(_REMOVE, name)
         return await connection.fetchrow(_GET, name) is None
+
+
+async def remove_pending(connections: Connections, namespace: str, limit: int) -> int:
+    if storable(namespace) != namespace:
+        return 0
+    removed: int = await connections.fetch_value(REMOVE_PENDING, namespace, limit)
+    return removed
 
 
 async def read_namespaces(connections: Connections) -> Sequence[Namespace]:

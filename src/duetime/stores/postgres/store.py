@@ -92,6 +92,9 @@ class PostgresStore:
     async def remove_namespace(self, name: str) -> bool:
         return await namespaces.remove_namespace(self._pools.reads, name)
 
+    async def remove_pending(self, namespace: str, *, limit: int) -> int:
+        return await namespaces.remove_pending(self._pools.reads, namespace, limit)
+
     async def namespaces(self) -> Sequence[Namespace]:
         return await namespaces.read_namespaces(self._pools.reads)
 

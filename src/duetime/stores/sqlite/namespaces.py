@@ -7,8 +7,10 @@ import msgspec
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.timer import TimerStatus
 from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.sqlite.connections import Statements, Transaction
+from duetime.stores.sqlite.pruning import DELETE_TIMERS
 
 _ADD_NAMESPACE = """
     INSERT INTO namespaces (name, num_shards, options) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -20,10 +22,21 @@ _CHANGE_NAMESPACE = """
     UPDATE namespaces SET options = ?2 WHERE name = ?1 RETURNING name, num_shards, options
 """
 
-_REMOVE_NAMESPACE = """
+_IS_DELETING = "SELECT 1 FROM namespaces WHERE name = ?1 AND options ->> 'deleting'"
+
+_REMOVE_NAMESPACE = f"""
     DELETE FROM namespaces
-    WHERE name = ?1 AND NOT EXISTS (SELECT 1 FROM timers WHERE namespace = ?1)
+    WHERE name = ?1 AND EXISTS ({_IS_DELETING})
+      AND NOT EXISTS (SELECT 1 FROM timers WHERE namespace = ?1)
 """
+
+_SOME_PENDING = f"""
+    SELECT row_id FROM live_timers INDEXED BY live_timers_execute
+    WHERE namespace = ?1 AND status = 0 AND EXISTS ({_IS_DELETING})
+    ORDER BY execute_at, timer_uuid LIMIT ?2
+"""
+
+_DELETE_LIVE = "DELETE FROM live_timers WHERE row_id IN (SELECT value FROM json_each(?1))"
 
 _REMOVE_COUNTS = """
     DELETE FROM counts WHERE namespace = ?1 AND NOT EXISTS (
@@ -93,6 +106,15 @@ def remove_namespace(transaction: Transaction, name: str) -> bool:
     transaction.write_counts()
     transaction.execute(_REMOVE_COUNTS, name)
     return transaction.first(_GET_NAMESPACE, name) is None
+
+
+def remove_pending(transaction: Transaction, namespace: str, limit: int) -> int:
+    row_ids = [row_id for (row_id,) in transaction.execute(_SOME_PENDING, namespace, limit)]
+    if row_ids:
+        transaction.execute(_DELETE_LIVE, str(row_ids))
+        transaction.execute(DELETE_TIMERS, str(row_ids))
+        transaction.count(namespace, TimerStatus.PENDING, -len(row_ids))
+    return len(row_ids)
 
 
 def read_namespaces(statements: Statements) -> list[Namespace]:

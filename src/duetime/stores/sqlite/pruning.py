@@ -35,7 +35,7 @@ _NAMESPACES = """
 _DELETE_FINISHED = """
     DELETE FROM finished_timers WHERE finish_number IN (SELECT value FROM json_each(?1))
 """
-_DELETE_TIMERS = "DELETE FROM timers WHERE row_id IN (SELECT value FROM json_each(?1))"
+DELETE_TIMERS = "DELETE FROM timers WHERE row_id IN (SELECT value FROM json_each(?1))"
 
 
 def prune(
@@ -47,7 +47,7 @@ def prune(
         old = list(transaction.execute(_OLD, namespace, finished_before, limit))
     if old:
         transaction.execute(_DELETE_FINISHED, str([finish_number for _, finish_number, *_ in old]))
-        transaction.execute(_DELETE_TIMERS, str([row_id for _, _, row_id, *_ in old]))
+        transaction.execute(DELETE_TIMERS, str([row_id for _, _, row_id, *_ in old]))
         forgotten = Counter((name, status) for *_, name, status in old)
         for (name, status), timers in forgotten.items():
             transaction.count(name, TimerStatus(status), -timers)

@@ -108,6 +108,11 @@ class SqliteStore:
     async def remove_namespace(self, name: str) -> bool:
         return await self._writer.submit(partial(namespaces.remove_namespace, name=name))
 
+    async def remove_pending(self, namespace: str, *, limit: int) -> int:
+        return await self._writer.submit(
+            partial(namespaces.remove_pending, namespace=namespace, limit=limit)
+        )
+
     async def namespaces(self) -> Sequence[Namespace]:
         return await self._quick.run(namespaces.read_namespaces)
 

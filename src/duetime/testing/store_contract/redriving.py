@@ -7,7 +7,7 @@ from duetime.domain import transitions
 from duetime.domain.bulk import BulkAction, BulkOperation, BulkStatus, TimerFilter
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Redrive
@@ -28,6 +28,7 @@ from duetime.testing.store_contract.steps import (
 )
 from duetime.testing.timers import make_timer
 
+DELETING = Namespace("orders", options=NamespaceOptions(concurrency=3, deleting=True))
 NOT_FAILED = [status for status in TimerStatus if status is not TimerStatus.FAILED]
 
 
@@ -286,17 +287,18 @@ class OperationsContract:
 
     @pytest.mark.parametrize("status", list(TimerStatus))
     async def test_a_namespace_with_a_timer_stays(self, store: Store, status: TimerStatus) -> None:
-        await store.add_namespace(Namespace("orders"))
+        await store.add_namespace(DELETING)
         leases = await own_shards(store)
         await brought_to(store, leases, make_timer("one", namespace="orders"), status)
         assert not await store.remove_namespace("orders")
-        assert Namespace("orders") in await store.namespaces()
+        assert DELETING in await store.namespaces()
 
     async def test_a_namespace_without_timers_is_forgotten(self, store: Store) -> None:
         await store.add_namespace(Namespace("orders"))
         timer = make_timer("one", namespace="orders")
         await create(store, timer)
         await store.remove_if_pending(timer.key)
+        await store.change_namespace("orders", DELETING.options)
         shards = await store.shards()
         assert await store.remove_namespace("orders")
         assert await store.remove_namespace("orders")
@@ -304,3 +306,36 @@ class OperationsContract:
         assert await store.counts("orders") == dict.fromkeys(TimerStatus, 0)
         assert await store.shards() == shards
         assert await store.add_namespace(Namespace("orders", 4)) == Namespace("orders", 4)
+
+    async def test_a_namespace_that_takes_timers_stays(self, store: Store) -> None:
+        for options in (DELETING.options, NamespaceOptions(concurrency=3)):
+            await store.add_namespace(Namespace("orders"))
+            await store.change_namespace("orders", options)
+        assert not await store.remove_namespace("orders")
+        assert "orders" in [each.name for each in await store.namespaces()]
+
+    async def test_pending_timers_of_a_doomed_namespace_are_forgotten(self, store: Store) -> None:
+        await store.add_namespace(DELETING)
+        timers = [make_timer(f"t{n}", namespace="orders", execute_at=at(n)) for n in range(5)]
+        await create(store, *timers, make_timer("other"))
+        (claimed,) = await claim(store, await own_shards(store), limit=1)
+        assert claimed.id in ("t0", "other")
+        executing = int(claimed.id == "t0")
+        assert await store.remove_pending("orders", limit=3) == 3
+        assert await store.remove_pending("orders", limit=9) == 2 - executing
+        assert await store.remove_pending("orders", limit=9) == 0
+        left = dict.fromkeys(TimerStatus, 0) | {TimerStatus.EXECUTING: executing}
+        assert await store.counts("orders") == left
+        assert await store.get(TimerKey("default", "other")) is not None
+        assert await store.get(timers[4].key) is None
+
+    async def test_no_timer_of_a_namespace_that_takes_timers_is_forgotten(
+        self, store: Store
+    ) -> None:
+        await store.add_namespace(DELETING)
+        timer = make_timer("one", namespace="orders")
+        await create(store, timer)
+        await store.change_namespace("orders", NamespaceOptions())
+        assert await store.remove_pending("orders", limit=9) == 0
+        assert await store.remove_pending("nowhere", limit=9) == 0
+        assert await store.get(timer.key) == timer

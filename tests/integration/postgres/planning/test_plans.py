@@ -51,6 +51,7 @@ from duetime.stores.postgres.lists import (
     scan_statement,
     scan_values,
 )
+from duetime.stores.postgres.namespaces import REMOVE_PENDING
 from duetime.stores.postgres.restoring import MOVE_FINISHED, SET_STATE, state_values
 from duetime.stores.postgres.settling import LEFT_BEHIND, SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
@@ -108,6 +109,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
     "cancel": (CANCEL, (*KEY, at(1), None)),
     "remove": (REMOVE, KEY),
+    "remove pending": (REMOVE_PENDING, ("default", LIMIT)),
     "claim from one shard": (claim_statement(1), ([1], [1], *CLAIM)),
     "claim from some shards": (claim_statement(16), (SHARDS, EPOCHS, *CLAIM)),
     "claim from many shards": (

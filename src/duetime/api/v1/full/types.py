@@ -155,6 +155,9 @@ class FullNamespace(NamespaceBody, frozen=True, kw_only=True, forbid_unknown_fie
     """A namespace with its options, as the list of namespaces shows it."""
 
     name: str
+    deleting: Annotated[
+        bool, Meta(description="Ignored: a namespace that is restored takes timers.")
+    ] = False
 
 
 class FullLine(Struct, frozen=True, forbid_unknown_fields=True):

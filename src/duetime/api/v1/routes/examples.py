@@ -202,7 +202,12 @@ NAMESPACE_BODY = {
     "concurrency": 100,
     "maxPayloadBytes": 65536,
 }
-NAMESPACE_IN_LIST = {"name": OTHER_NAMESPACE, **NAMESPACE_BODY, "retryPolicy": RETRY_POLICY}
+NAMESPACE_IN_LIST = {
+    "name": OTHER_NAMESPACE,
+    **NAMESPACE_BODY,
+    "retryPolicy": RETRY_POLICY,
+    "deleting": False,
+}
 COUNTS = {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40}
 NAMESPACE_ANSWER = {**NAMESPACE_IN_LIST, "counts": COUNTS}
 

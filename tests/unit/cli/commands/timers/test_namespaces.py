@@ -60,6 +60,14 @@ def test_namespaces_are_listed(server: ScriptedServer) -> None:
     ]
 
 
+def test_a_namespace_that_is_being_deleted_says_so(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, {"namespaces": [{**DEFAULT, "name": "a", "deleting": True}]})
+    assert invoke("namespaces").stdout.splitlines()[1].startswith("a (being deleted)\t16\t")
+    server.answer("GET", f"{PATH}/a", {**DEFAULT, "name": "a", "deleting": True})
+    lines = invoke("namespaces", "show", "a").stdout.splitlines()
+    assert lines[0] == "name: a (being deleted)"
+
+
 def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
     server.answer("GET", f"{PATH}/a/b.c %", OTHER)
     lines = invoke("namespaces", "show", "a/b.c %").stdout.splitlines()
