@@ -293,6 +293,7 @@ class StoreMachine(HistoryMachine):
         after=st.none() | st.tuples(seconds, keys),
         at_a_timer=st.booleans(),
         descending=st.booleans(),
+        live_only=st.booleans(),
         limit=limits,
     )
     def scan(
@@ -304,6 +305,7 @@ class StoreMachine(HistoryMachine):
         after: tuple[int, TimerKey] | None,
         at_a_timer: bool,
         descending: bool,
+        live_only: bool,
         limit: int,
     ) -> None:
         query = ScanQuery(
@@ -313,6 +315,7 @@ class StoreMachine(HistoryMachine):
             execute_until_exclusive=None if end is None else self.after(end),
             after_exclusive=None if after is None else self.place(*after, at_a_timer),
             descending=descending,
+            live_only=live_only,
             limit=limit,
         )
         assert self.run(self.store.scan(query)) == self.model.scan(query)

@@ -100,15 +100,29 @@ class ScanQuery(Struct, frozen=True, kw_only=True):
     The scan continues after `after_exclusive`, in the direction of the scan. Because that is a
     position and not a number of timers to skip, a scan neither repeats nor leaves out a timer that
     keeps its instant, whatever is written meanwhile.
+
+    None stands for every status; with `live_only` for those of timers that are not finished. Each
+    scan sees all its statuses at one moment, so a timer that changes between them is not missed.
     """
 
     namespace: str
     status: TimerStatus | None = None
+    live_only: bool = False
     execute_from_inclusive: Instant | None = None
     execute_until_exclusive: Instant | None = None
     after_exclusive: Position | None = None
     descending: bool = False
     limit: int = 50
+
+    @property
+    def statuses(self) -> tuple[TimerStatus, ...]:
+        """The statuses of the timers that match, in their order."""
+        if self.status is not None:
+            return (self.status,)
+        return _LIVE if self.live_only else tuple(TimerStatus)
+
+
+_LIVE = tuple(status for status in TimerStatus if not status.is_finished)
 
 
 class DuePosition(Struct, frozen=True):

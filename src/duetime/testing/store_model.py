@@ -270,7 +270,7 @@ class StoreModel:
             timer
             for timer in self.timers.values()
             if timer.key.namespace == query.namespace
-            and query.status in (None, timer.status)
+            and timer.status in query.statuses
             and (first is None or timer.execute_at >= first)
             and (end is None or timer.execute_at < end)
         ]

@@ -113,7 +113,7 @@ def list_operations() -> Iterator[tuple[str, Operation]]:
                 namespace="default", status=status, sort=sort, descending=descending, offset=1
             )
             yield f"page by {sort.value}, {name}", partial(lists.read_page, query=page)
-        for after, first in product((None, POSITION), (None, at(0))):
+        for after, first, live_only in product((None, POSITION), (None, at(0)), (False, True)):
             query = ScanQuery(
                 namespace="default",
                 status=status,
@@ -121,9 +121,13 @@ def list_operations() -> Iterator[tuple[str, Operation]]:
                 after_exclusive=after,
                 execute_from_inclusive=first,
                 execute_until_exclusive=None if first is None else at(9),
+                live_only=live_only,
             )
-            yield f"scan {name}, {after}, {first}", partial(lists.scan, query=query)
-            yield f"count {name}, {after}, {first}", partial(lists.count_scan, query=query)
+            yield f"scan {name}, {after}, {first}, {live_only=}", partial(lists.scan, query=query)
+            yield (
+                f"count {name}, {after}, {first}, {live_only=}",
+                partial(lists.count_scan, query=query),
+            )
 
 
 @pytest.mark.usefixtures("leases")

@@ -113,7 +113,7 @@ class TimerTable:
         first, end = query.execute_from_inclusive, query.execute_until_exclusive
         for timer in self.of_namespace(query.namespace):
             if (
-                (query.status is None or timer.status is query.status)
+                timer.status in query.statuses
                 and (first is None or timer.execute_at >= first)
                 and (end is None or timer.execute_at < end)
             ):

@@ -108,7 +108,7 @@ async def scan_entries(connections: Connections, query: ScanQuery) -> list[ScanE
 async def _scan_rows(connections: Connections, query: ScanQuery, limit: int) -> Sequence[Any]:
     if storable(query.namespace) != query.namespace:
         return []
-    statement = scan_statement(query.status, query.descending)
+    statement = scan_statement(query.statuses, query.descending)
     return await connections.fetch(statement, *scan_values(query), limit)
 
 
@@ -116,13 +116,13 @@ async def count_scan(connections: Connections, query: ScanQuery) -> int:
     if storable(query.namespace) != query.namespace:
         return 0
     after, before = _range(query)
-    statement = count_scan_statement(query.status)
+    statement = count_scan_statement(query.statuses)
     counted: int = await connections.fetch_value(statement, query.namespace, *after, *before)
     return counted
 
 
 @cache
-def scan_statement(status: TimerStatus | None, descending: bool) -> str:
+def scan_statement(statuses: tuple[TimerStatus, ...], descending: bool) -> str:
     """Merges the statuses, each of which has an index that delivers it in order, in each partition
     of the history. A scan reads little more than it answers. Executing timers are few, and are
     sorted on the spot. $6 is the limit."""
@@ -130,16 +130,16 @@ def scan_statement(status: TimerStatus | None, descending: bool) -> str:
     branches = " UNION ALL ".join(
         f"(SELECT {columns_of(each)} FROM {table_of(each)}"
         f" WHERE {condition_of(each)} AND {_BETWEEN} {order})"
-        for each in _statuses(status)
+        for each in statuses
     )
     return f"SELECT * FROM ({branches}) AS branches {order}"
 
 
 @cache
-def count_scan_statement(status: TimerStatus | None) -> str:
+def count_scan_statement(statuses: tuple[TimerStatus, ...]) -> str:
     counts = " + ".join(
         f"(SELECT count(*) FROM {table_of(each)} WHERE {condition_of(each)} AND {_BETWEEN})"
-        for each in _statuses(status)
+        for each in statuses
     )
     return f"SELECT {counts}"
 

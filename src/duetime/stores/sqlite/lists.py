@@ -71,14 +71,14 @@ def scan_entries(statements: Statements, query: ScanQuery) -> list[ScanEntry]:
     ordered = (SortField.EXECUTE_AT, query.descending)
     condition, values = _conditions(query, goes_on=True)
     values.update(limit=query.limit, offset=0)
-    found = _read(statements, _scan_sources(query.status), condition, ordered, values)
+    found = _read(statements, _scan_sources(query.statuses), condition, ordered, values)
     return [timer or Position(execute_at, timer_uuid) for execute_at, timer_uuid, timer in found]
 
 
 def count_scan(statements: Statements, query: ScanQuery) -> int:
     if query.execute_from_inclusive is None and query.execute_until_exclusive is None:
         counts = read_counts(statements, query.namespace)
-        return sum(counts.values()) if query.status is None else counts[query.status]
+        return sum(counts[status] for status in query.statuses)
     condition, values = _conditions(query, goes_on=False)
 
     def count(source: _Source) -> int:
@@ -88,7 +88,7 @@ def count_scan(statements: Statements, query: ScanQuery) -> int:
     if query.status is TimerStatus.PENDING:
         # The index alone does not tell pending from executing, and executing timers are few.
         return count(_LIVE) - count(_EXECUTING)
-    return sum(map(count, _scan_sources(query.status)))
+    return sum(map(count, _scan_sources(query.statuses)))
 
 
 def _source(status: TimerStatus, sort: SortField) -> _Source:
@@ -103,10 +103,11 @@ def _source(status: TimerStatus, sort: SortField) -> _Source:
     return _Source(f"{table} INDEXED BY {table}_{by}", f"status = {status:d}", status.is_finished)
 
 
-def _scan_sources(status: TimerStatus | None) -> list[_Source]:
-    if status is not None:
-        return [_source(status, SortField.EXECUTE_AT)]
-    finished = [each for each in TimerStatus if each.is_finished]
+def _scan_sources(statuses: Sequence[TimerStatus]) -> list[_Source]:
+    """One index has all live timers in order."""
+    if len(statuses) == 1:
+        return [_source(statuses[0], SortField.EXECUTE_AT)]
+    finished = [each for each in statuses if each.is_finished]
     return [_LIVE, *(_source(each, SortField.EXECUTE_AT) for each in finished)]
 
 

@@ -55,7 +55,7 @@ def matching(timers: list[Timer], query: ScanQuery) -> list[Timer]:
     for timer in in_order(timers):
         here = (timer.execute_at, timer.timer_uuid)
         if (
-            (query.status is None or timer.status is query.status)
+            timer.status in query.statuses
             and (first is None or timer.execute_at >= first)
             and (end is None or timer.execute_at < end)
         ):
@@ -79,6 +79,24 @@ async def walked(store: Store, query: ScanQuery) -> list[Timer]:
 
 @pytest.mark.asyncio
 class ListsFromAPositionContract:
+    async def test_live_timers_are_those_that_are_not_finished(self, store: Store) -> None:
+        timers = await filled(store)
+        live = {TimerStatus.PENDING, TimerStatus.EXECUTING}
+        for (first, end), descending in product(RANGES, (False, True)):
+            query = ScanQuery(
+                namespace="default",
+                live_only=True,
+                execute_from_inclusive=first,
+                execute_until_exclusive=end,
+                descending=descending,
+                limit=1_000,
+            )
+            expected = matching(timers, query)
+            assert {timer.status for timer in expected} <= live
+            assert await store.scan(query) == expected
+            assert await walked(store, replace(query, limit=3)) == expected
+            assert await store.count_scan(query) == len(expected)
+
     async def test_every_status_range_and_direction(self, store: Store) -> None:
         timers = await filled(store)
         assert {timer.status for timer in timers} == set(TimerStatus)

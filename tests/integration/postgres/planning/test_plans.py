@@ -133,12 +133,16 @@ PAGES: dict[str, tuple[str, Sequence[Any]]] = {
     for sort in SortField
     for descending in (False, True)
 }
+SCANNED: dict[str, tuple[TimerStatus, ...]] = {
+    **{_label(status): ScanQuery(namespace="", status=status).statuses for status in ANY_STATUS},
+    "live": ScanQuery(namespace="", live_only=True).statuses,
+}
 SCANS: dict[str, tuple[str, Sequence[Any]]] = {
-    f"scan of {_label(status)} {descending=}": (
-        scan_statement(status, descending),
+    f"scan of {label} {descending=}": (
+        scan_statement(statuses, descending),
         (*scan_values(ScanQuery(namespace="default")), LIMIT),
     )
-    for status in ANY_STATUS
+    for label, statuses in SCANNED.items()
     for descending in (False, True)
 }
 COUNTS: dict[str, tuple[str, Sequence[Any]]] = {
@@ -149,11 +153,11 @@ COUNTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
 }
 COUNTS |= {
-    f"count of a scan of {_label(status)}": (
-        count_scan_statement(status),
+    f"count of a scan of {label}": (
+        count_scan_statement(statuses),
         scan_values(ScanQuery(namespace="default")),
     )
-    for status in ANY_STATUS
+    for label, statuses in SCANNED.items()
 }
 LISTS = PAGES | SCANS | COUNTS
 
@@ -294,7 +298,7 @@ async def test_a_scan_reads_its_limit_wherever_it_starts(
             limit=LIMIT,
         )
         answered = len(await store.scan(query))
-        statement = scan_statement(query.status, descending)
+        statement = scan_statement(query.statuses, descending)
         plan = await run_explained(list_planner, statement, *scan_values(query), LIMIT)
         # One more timer is read for each status in each partition.
         assert rows_read(plan) <= answered + 1 + 3 * PARTITIONS
