@@ -5,13 +5,12 @@ from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv6Address
 from urllib.parse import urlsplit
-from uuid import UUID, uuid5
 
 from msgspec import Struct
 
 from duetime.domain.callback import HttpCallback
-from duetime.domain.instants import Instant
-from duetime.domain.keys import ShardNumber, TimerKey
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
+from duetime.domain.keys import ShardNumber, TimerKey, derived_uuid7
 from duetime.domain.timer import Timer, TimerStatus
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -106,8 +105,10 @@ def status_to_change(action: BulkAction) -> TimerStatus:
 
 def firing_of(operation: BulkOperation, key: TimerKey) -> str:
     """The delivery id that the operation gives to the timer. It follows from both, so that a
-    repeated batch recognises the timers that it has changed already."""
-    return str(uuid5(UUID(operation.id), f"{key.namespace}\n{key.id}"))
+    repeated batch recognises the timers that it has changed already. It is a UUID of version 7, as
+    every delivery id, of the time at which the operation was created."""
+    text = f"{operation.id}\n{len(key.namespace)}\n{key.namespace}\n{key.id}"
+    return derived_uuid7(text, unix_ms=operation.created_at // MICROSECONDS_PER_MS)
 
 
 def is_endpoint(text: str) -> bool:

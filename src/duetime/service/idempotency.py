@@ -4,17 +4,13 @@ The id follows from the key, so the uniqueness of ids makes keys unique, in ever
 """
 
 from hashlib import blake2b
-from uuid import UUID
 
 from msgspec import UNSET, DecodeError, Raw, json
 from msgspec.structs import replace
 
 from duetime.domain.callback import Callback
+from duetime.domain.keys import derived_uuid7
 from duetime.service.create_requests import NewTimer
-
-_VERSION_7 = 0x7 << 76
-_VARIANT = 0b10 << 62
-_LOW_62_BITS = (1 << 62) - 1
 
 # Numbers with a point or an exponent keep their text: different texts may be equal as floats.
 _DECODER = json.Decoder(float_hook=lambda text: Raw(text.encode()))
@@ -22,11 +18,8 @@ _ENCODER = json.Encoder(order="deterministic")
 
 
 def id_of_idempotency_key(idempotency_key: str) -> str:
-    """A UUID shaped like version 7: its 48 bits of time are zero, which no generated id has,
-    and the other 74 come from BLAKE2b (digest size 16) of the key in UTF-8."""
-    digest = int.from_bytes(blake2b(idempotency_key.encode(), digest_size=16).digest(), "big")
-    random_a = (digest >> 64) & 0xFFF
-    return str(UUID(int=_VERSION_7 | random_a << 64 | _VARIANT | digest & _LOW_62_BITS))
+    """The UUID that follows from the key. Its bits of time are zero, which no generated id has."""
+    return derived_uuid7(idempotency_key)
 
 
 def fingerprint_of(new: NewTimer) -> bytes:

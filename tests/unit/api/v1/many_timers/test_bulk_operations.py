@@ -1,6 +1,7 @@
 """Bulk operations: what they match and change, and what a repeated batch leaves alone."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
@@ -84,7 +85,9 @@ async def test_timers_are_moved_by_a_duration_each_once(bench: V1Bench) -> None:
     assert (ended["moveBy"], ended["changed"], ended["skipped"]) == ("1h", many, 0)
     listed = (await bench.request("GET", f"{BASE}?limit=1000")).json["timers"]
     assert {timer["executeAt"] for timer in listed} == {"2030-01-01T01:00:10Z"}
-    assert (await bench.timer("t7"))["deliveryId"] != before
+    after = (await bench.timer("t7"))["deliveryId"]
+    assert after != before
+    assert UUID(after).version == UUID(before).version == 7
 
 
 async def test_a_timer_moved_into_the_past_is_due_at_once(bench: V1Bench) -> None:
