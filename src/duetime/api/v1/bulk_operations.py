@@ -1,6 +1,7 @@
 """The handlers of the v1 API for bulk operations."""
 
 from msgspec import UNSET, UnsetType, json
+from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
@@ -97,11 +98,11 @@ def operation_answer(operation: BulkOperation) -> OperationAnswer:
 def _new_operation(body: OperationBody) -> NewOperation:
     action = BulkAction(body.action)
     matching = _NO_FILTER if body.filter is UNSET else body.filter
-    if matching == _NO_FILTER and not body.all:
-        raise InvalidInput("filter", "must have a condition; for all timers say all: true")
     status = status_to_change(action).label
     if matching.status not in (UNSET, status):
         raise InvalidInput("filter.status", f"must be {status!r} for the action {body.action!r}")
+    if replace(matching, status=UNSET) == _NO_FILTER and not body.all:
+        raise InvalidInput("filter", "must have a condition; for all timers say all: true")
     return NewOperation(
         namespace=namespace_of(body.namespace, body.group_id),
         action=action,

@@ -43,7 +43,10 @@ class FilterBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     status: Annotated[
         Literal["pending", "failed"] | UnsetType,
-        Meta(description="`failed` for a redrive, `pending` for the others, which is understood."),
+        Meta(
+            description="`failed` for a redrive, `pending` for the others, which is understood: it "
+            "is no condition."
+        ),
     ] = UNSET
     due_after: DueAfter = UNSET
     due_before: DueBefore = UNSET

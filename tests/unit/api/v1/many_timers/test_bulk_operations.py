@@ -209,6 +209,10 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
             "filter must have a condition; for all timers say all: true",
         ),
         (
+            {"action": "cancel", "filter": {"status": "pending"}},
+            "filter must have a condition; for all timers say all: true",
+        ),
+        (
             {"action": "cancel", "filter": {"status": "failed"}},
             "filter.status must be 'pending' for the action 'cancel'",
         ),
