@@ -51,7 +51,11 @@ class TimerFilter(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.id_prefix is None and self.endpoint is None and self.error_contains is None
 
     def matches(self, timer: Timer) -> bool:
-        """Whether a timer in the range meets the other conditions."""
+        first, end = self.due_from_inclusive, self.due_until_exclusive
+        if first is not None and timer.execute_at < first:
+            return False
+        if end is not None and timer.execute_at >= end:
+            return False
         if self.id_prefix is not None and not timer.key.id.startswith(self.id_prefix):
             return False
         if self.error_contains is not None and self.error_contains not in (timer.last_error or ""):
@@ -64,8 +68,10 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     The owner of `shard` runs it. `matched` was counted at the start; with `matched_is_minimum` the
     count was cut short. `scanned` timers were looked at since, `changed` of them were changed, and
-    `skipped` of them matched but could not be changed any more. After a crash the last batch is
-    repeated; its timers are changed once only, but may be missing in `changed`.
+    `skipped` of them matched but could not be changed any more. `executing` of them match and are
+    waited for: they may become pending again. After a crash the last batch is repeated, or the
+    whole pass if timers were waited for; each timer is changed once only, but the timers of a batch
+    may be missing in `changed`.
     """
 
     id: str
@@ -91,6 +97,9 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_execute_at: Instant | None = None
     """Position of the last timer looked at, together with `last_timer_uuid`."""
     last_timer_uuid: bytes | None = None
+    executing: int = 0
+    passed_at: Instant | None = None
+    """The instant at which the first pass over all timers ended."""
     error: str | None = None
 
     @property

@@ -88,6 +88,7 @@ def operation_answer(operation: BulkOperation) -> OperationAnswer:
         scanned=operation.scanned,
         changed=operation.changed,
         skipped=operation.skipped,
+        executing=operation.executing,
         error=operation.error,
         created_at=format_instant(operation.created_at),
         updated_at=format_instant(operation.updated_at),

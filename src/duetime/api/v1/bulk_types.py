@@ -86,7 +86,8 @@ class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | UnsetType,
         Meta(
             description='The duration by which a reschedule moves each timer, such as "1h" or '
-            '"-15m". A timer that is moved into the past is due at once.',
+            '"-15m". A timer that waits for a retry is moved from the instant of the retry. One '
+            "that is moved into the past is due at once.",
             examples=["1h"],
             extra_json_schema=_MOVE,
         ),
@@ -97,7 +98,10 @@ class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class CountAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """How many timers match."""
 
-    matched: Annotated[int, Meta(description="Timers that match, counted before the start.")]
+    matched: Annotated[
+        int,
+        Meta(description="Timers that match, counted before the start; executing ones included."),
+    ]
     matched_is_minimum: Annotated[
         bool, Meta(description="Counting took too long and was cut short: more may match.")
     ]
@@ -123,6 +127,13 @@ class OperationAnswer(CountAnswer, frozen=True, kw_only=True, rename="camel"):
     ]
     skipped: Annotated[
         int, Meta(description="Timers that matched, and then fired or were changed before.")
+    ]
+    executing: Annotated[
+        int,
+        Meta(
+            description="Timers that match and are executing. The operation waits up to 15 minutes "
+            "for them: those that become pending again are changed, the others are skipped."
+        ),
     ]
     error: Annotated[str | None, Meta(description="Why the operation failed.")]
     created_at: InstantText

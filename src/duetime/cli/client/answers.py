@@ -103,6 +103,7 @@ class Operation(MatchedTimers, frozen=True, kw_only=True, rename="camel"):
     scanned: int
     changed: int
     skipped: int
+    executing: int = 0
     error: str | None
     created_at: str
     finished_at: str | None

@@ -61,7 +61,8 @@ def print_operation(operation: Operation) -> None:
         ("matched", Text(_matched(operation))),
         ("looked at", Text(f"{operation.scanned:,}")),
         ("changed", Text(f"{operation.changed:,}")),
-        ("too late", Text(f"{operation.skipped:,}")),
+        ("skipped", Text(f"{operation.skipped:,}")),
+        ("executing", Text(f"{operation.executing:,}")),
         ("started", Text(operation.created_at)),
         ("finished", Text(operation.finished_at or "-")),
     ]

@@ -9,10 +9,9 @@ from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.timer import TimerStatus
 from duetime.ports.clock import Clock
 from duetime.ports.store import ScanQuery, TimerStore
+from duetime.service.bulk.matching import BATCH_SIZE
 from duetime.service.bulk.progress import OperationProgress
 from duetime.service.namespaces import REFRESH_SECONDS, Namespaces
-
-BATCH_SIZE = 200
 
 _END_OF_TIME = Instant(2**62)
 

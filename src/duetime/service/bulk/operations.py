@@ -12,7 +12,6 @@ from duetime.domain.bulk import (
     BulkStatus,
     TimerFilter,
     is_endpoint,
-    status_to_change,
 )
 from duetime.domain.errors import (
     InvalidInput,
@@ -36,15 +35,12 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.bulk import BulkStore
 from duetime.ports.clock import Clock
 from duetime.ports.leases import OwnedShards
-from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.ports.store import TimerStore
+from duetime.service.bulk.matching import Matched, count_matching, scan_of
 from duetime.service.bulk.progress import MAX_TRIES
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 from duetime.service.validation import check_storable_text
-
-BATCH_SIZE = 200
-COUNTING_SECONDS = 5.0
-"""Time that counting may take before an operation starts."""
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
@@ -56,13 +52,6 @@ class NewOperation(Struct, frozen=True, kw_only=True):
     execute_at: Instant | None = None
     move_by_ms: int | None = None
     force: bool = False
-
-
-class Matched(Struct, frozen=True):
-    """The number of timers that match; with `is_minimum` there may be more."""
-
-    timers: int
-    is_minimum: bool
 
 
 class BulkOperations:
@@ -92,7 +81,8 @@ class BulkOperations:
         """Raises `InvalidInput`, `NamespaceNotFound`."""
         self._check(new)
         await self._namespaces.named(new.namespace)
-        return await self._count(new)
+        query = scan_of(new.namespace, new.action, new.filter)
+        return await count_matching(self._store, self._clock, query, new.filter)
 
     async def start(self, new: NewOperation) -> BulkOperation:
         """Raises `InvalidInput`, `NamespaceNotFound`, `TooManyOperations`."""
@@ -201,26 +191,6 @@ class BulkOperations:
     async def _running(self) -> Sequence[BulkOperation]:
         return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
 
-    async def _count(self, new: NewOperation) -> Matched:
-        query: ScanQuery | None = scan_of(new.namespace, new.action, new.filter)
-        if new.filter.is_range:
-            assert query is not None
-            return Matched(await self._store.count_scan(query), is_minimum=False)
-        until_seconds = self._clock.monotonic() + COUNTING_SECONDS
-        matched = 0
-        while query is not None:
-            if self._clock.monotonic() >= until_seconds:
-                return Matched(matched, is_minimum=True)
-            timers = await self._store.scan(query)
-            matched += sum(map(new.filter.matches, timers))
-            last = timers[-1] if len(timers) == query.limit else None
-            query = (
-                None
-                if last is None
-                else replace(query, after_exclusive=Position(last.execute_at, last.timer_uuid))
-            )
-        return Matched(matched, is_minimum=False)
-
     def _check(self, new: NewOperation) -> None:
         for field, text in (
             ("filter.id_prefix", new.filter.id_prefix),
@@ -260,14 +230,3 @@ def _check_move(move_by_ms: int) -> None:
         raise InvalidInput("move_by", "must not be zero")
     if abs(move_by_ms) * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
         raise InvalidInput("move_by", f"is too long: at most {MAX_DELAY_YEARS} years")
-
-
-def scan_of(namespace: str, action: BulkAction, matching: TimerFilter) -> ScanQuery:
-    """The scan over all timers that an operation may have to change."""
-    return ScanQuery(
-        namespace=namespace,
-        status=status_to_change(action),
-        execute_from_inclusive=matching.due_from_inclusive,
-        execute_until_exclusive=matching.due_until_exclusive,
-        limit=BATCH_SIZE,
-    )

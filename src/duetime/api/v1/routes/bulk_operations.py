@@ -41,7 +41,8 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
         handler=OperationsV1.start,
         tag=OPERATIONS,
         summary="Cancel, redrive or reschedule all timers that match",
-        description="Pending timers are canceled or rescheduled, failed timers are redriven. A "
+        description="Pending timers are canceled or rescheduled, failed timers are redriven. "
+        "Timers that are executing are changed when they become pending again. A "
         "reschedule needs `executeAt` or `moveBy`. With `dryRun` the timers are only counted.",
         body=Body(
             OperationBody,
@@ -103,7 +104,9 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
         handler=OperationsV1.abort,
         tag=OPERATIONS,
         summary="Abort a running operation",
-        description="Timers that were changed already stay changed.",
+        description="Timers that were changed already stay changed. Up to 16 timers whose change "
+        "is under way, or 200 whose redrive is, may still change after the answer; they are added "
+        "to the counts.",
         parameters=(_ID,),
         responses=with_failures(
             ok(

@@ -263,6 +263,7 @@ OPERATION = {
     "scanned": 0,
     "changed": 0,
     "skipped": 0,
+    "executing": 0,
     "error": None,
     "createdAt": EXECUTE_AT,
     "updatedAt": EXECUTE_AT,

@@ -70,10 +70,11 @@ def cancel(
     """Cancel pending timers. Once this succeeds, they will never fire.
 
     Name timers by their ids, or select them by filters. Selected timers are counted first, and you
-    are asked to confirm; `--yes` is for scripts. The timers stay, as canceled: repeating the
-    command succeeds, and repeating the command that created a timer does not bring it back. The
-    exit status is 1 if a timer named by its id could not be canceled, or if the operation on a
-    selection could not be started or did not complete.
+    are asked to confirm; `--yes` is for scripts. Selected timers that are executing are canceled if
+    they become pending again within 15 minutes. The timers stay, as canceled: repeating the command
+    succeeds, and repeating the command that created a timer does not bring it back. The exit status
+    is 1 if a timer named by its id could not be canceled, or if the operation on a selection could
+    not be started or did not complete.
 
     Examples:
 
@@ -88,7 +89,7 @@ def cancel(
             refuse("--dry-run", "is for timers selected by filters")
         _cancel_each(ids, namespace, server, api_key, as_json=as_json)
         return
-    action = Action("cancel", "Cancel", "canceled", "pending timer")
+    action = Action("cancel", "Cancel", "canceled", "live timer")
     selection = Selection(matching, every, namespace, all_namespaces)
     BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
         selection, {}, yes=yes, dry_run=dry_run
@@ -166,8 +167,9 @@ def reschedule(
 ) -> None:
     """Move all pending timers that match, by a duration or to an instant.
 
-    The timers are counted first, and you are asked to confirm; `--yes` is for scripts. A timer that
-    is moved into the past is due at once. `duetime update` moves a single timer.
+    The timers are counted first, and you are asked to confirm; `--yes` is for scripts. Timers that
+    are executing are moved if they become pending again within 15 minutes. A timer that is moved
+    into the past is due at once. `duetime update` moves a single timer.
 
     Examples:
 
@@ -183,7 +185,7 @@ def reschedule(
         if by is not None
         else {"executeAt": read_moment("--to", to or "")}
     )
-    action = Action("reschedule", "Reschedule", "rescheduled", "pending timer")
+    action = Action("reschedule", "Reschedule", "rescheduled", "live timer")
     selection = Selection(matching, every, namespace, all_namespaces)
     BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
         selection, moved, yes=yes, dry_run=dry_run

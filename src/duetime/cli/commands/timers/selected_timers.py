@@ -161,5 +161,5 @@ class BulkAction:
                 }
             )
         else:
-            late = f", {counted(skipped, 'timer')} fired or changed before" if skipped else ""
+            late = f"; skipped, fired or changed before: {skipped:,}" if skipped else ""
             print(f"{self._action.participle}: {counted(changed, 'timer')}{late}")

@@ -12,9 +12,9 @@ from duetime.domain.instants import Instant
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
 from duetime.domain.timer import Timer
 from duetime.domain.transitions import Redrive
-from duetime.service.bulk.operations import BATCH_SIZE
+from duetime.service.bulk.matching import BATCH_SIZE
 from duetime.stores.memory import MemoryStore
-from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, run, start
+from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, run, start, step
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
 
 
@@ -148,8 +148,7 @@ async def test_an_operation_is_aborted_once(bench: V1Bench) -> None:
     for _ in range(2):
         aborted = await bench.request("DELETE", path)
         assert (aborted.status, aborted.json["status"]) == (200, "aborted")
-    bench.bulk_runner.wake()
-    await bench.bulk_runner.step()
+    await step(bench)
     assert await statuses(bench) == {"one": "pending"}
 
 

@@ -15,15 +15,10 @@ from duetime.ports.store import Capabilities, CreateRequest, OnExisting, ScanQue
 from duetime.service.namespaces import REFRESH_SECONDS
 from duetime.stores.memory import MemoryStore
 from duetime.testing import make_timer
-from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, start
+from tests.unit.api.v1.many_timers.operations import OPERATIONS, finish, operation, start, step
 from tests.unit.api.v1.v1_bench import V1Bench, create_body, error_of
 
 NAMESPACES = "/api/v1/namespaces"
-
-
-async def step(bench: V1Bench) -> None:
-    bench.bulk_runner.wake()
-    await bench.bulk_runner.step()
 
 
 async def all_operations(bench: V1Bench) -> Any:

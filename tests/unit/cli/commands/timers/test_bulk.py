@@ -76,7 +76,7 @@ def test_a_selection_is_counted_and_then_redriven(server: ScriptedServer) -> Non
     result = invoke("redrive", *chosen, "--yes")
     assert (result.exit_code, result.stdout) == (
         0,
-        "redriven: 1,230 timers, 4 timers fired or changed before\n",
+        "redriven: 1,230 timers; skipped, fired or changed before: 4\n",
     )
     body = {
         "action": "redrive",
@@ -137,7 +137,7 @@ def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
     script(server, matched=1)
     result = invoke("cancel", "--all", "--dry-run")
     assert result.exit_code == 0
-    assert result.stdout == "1 pending timer of namespace 'default' would be canceled (dry run)\n"
+    assert result.stdout == "1 live timer of namespace 'default' would be canceled (dry run)\n"
     (body,) = server.bodies("POST", OPERATIONS)
     assert body == {"action": "cancel", "namespace": "default", "all": True, "dryRun": True}
 
