@@ -151,6 +151,30 @@ async def test_impossible_namespaces_are_refused_together_before_any_is_made() -
     assert await store.namespaces() == []
 
 
+UNTYPEABLE = ["a b", "a$b", "it's", "*", "-a", "a\u00a0b"]
+
+
+@pytest.mark.parametrize("name", UNTYPEABLE)
+async def test_a_new_namespace_has_a_name_that_can_be_typed(name: str) -> None:
+    store = MemoryStore()
+    namespaces = Namespaces(store)
+    with pytest.raises(InvalidInput, match="namespace must not"):
+        await namespaces.put(name, None, unchanged)
+    with pytest.raises(SettingsError, match="namespace must not"):
+        await namespaces.add_all([ConfiguredNamespace(name)])
+    assert await store.namespaces() == []
+
+
+@pytest.mark.parametrize("name", UNTYPEABLE)
+async def test_an_existing_namespace_may_have_any_name(name: str) -> None:
+    """It may be a tenant of the bus, or older than the rule."""
+    store = MemoryStore()
+    namespaces = Namespaces(store)
+    await namespaces.provide([name])
+    await namespaces.add_all([ConfiguredNamespace(name)])
+    assert (await namespaces.put(name, None, concurrency(1))).options == ONE_AT_A_TIME
+
+
 async def test_put_creates_and_changes() -> None:
     store = MemoryStore()
     namespaces = Namespaces(store)

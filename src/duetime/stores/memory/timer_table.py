@@ -111,9 +111,10 @@ class TimerTable:
         """The timers that match the query in no particular order, whatever its position and
         limit."""
         first, end = query.execute_from_inclusive, query.execute_until_exclusive
+        statuses = query.statuses
         for timer in self.of_namespace(query.namespace):
             if (
-                timer.status in query.statuses
+                timer.status in statuses
                 and (first is None or timer.execute_at >= first)
                 and (end is None or timer.execute_at < end)
             ):

@@ -182,6 +182,15 @@ async def test_operations_are_listed_newest_first(bench: V1Bench) -> None:
     assert [each["id"] for each in listed] == [second.json["id"], first.json["id"]]
 
 
+async def test_an_operation_is_forgotten_a_week_after_its_end(bench: V1Bench) -> None:
+    ended = await run(bench, action="cancel", all=True)
+    bench.clock.advance(7 * 86_400)
+    for seconds, status in ((0, 200), (1, 404)):
+        bench.clock.advance(seconds)
+        await step(bench)
+        assert (await bench.request("GET", f"{OPERATIONS}/{ended['id']}")).status == status
+
+
 async def test_an_unknown_operation_is_not_found(bench: V1Bench) -> None:
     for name in ("unknown", "%00", "x" * 300):
         for method in ("GET", "DELETE"):

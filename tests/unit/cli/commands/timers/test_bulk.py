@@ -186,6 +186,7 @@ def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None
     assert ID in invoke("operations").stdout
     shown = invoke("operations", "show", ID).stdout
     assert "matched: 1,234 timers\n" in shown
+    assert "changed: 1,230\nskipped: 4\nexecuting: 0\n" in shown
     assert "error: no such namespace\n" in shown
     assert "due before: 2030-01-01T00:00:00Z\nid prefix: order-\\n\nmoved by: 1h\n" in shown
     shown = invoke("operations", "show", ID).stdout
