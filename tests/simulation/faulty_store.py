@@ -211,6 +211,12 @@ class FaultyStore:
             )
         )
 
+    async def clock_believed_at(self) -> Instant | None:
+        return await self._call(self._truth.clock_believed_at)
+
+    async def mark_clock_believed(self, now: Instant) -> None:
+        await self._call(lambda: self._truth.mark_clock_believed(now))
+
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._call(lambda: self._truth.counts(namespace))
 

@@ -9,18 +9,16 @@ from msgspec import Struct
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.namespace import Namespace
-from duetime.engine.clocks.clock_trust import SILENCE_SECONDS, ClockTrust
+from duetime.engine.clocks.clock_trust import ClockTrust
 from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.ports.clock import Clock
-from duetime.ports.store import PageQuery, TimerStore
+from duetime.ports.store import TimerStore
 
 _log = structlog.get_logger()
 
 BATCH_SIZE = 500
 PAUSE_BETWEEN_BATCHES_SECONDS = 0.05
 PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
-MAX_NAMESPACES_SEARCHED = 100
-"""Namespaces in which the pruner looks for a recent timer before it doubts the clock."""
 
 
 class Retention(Struct, frozen=True):
@@ -39,7 +37,8 @@ class Pruner(BackgroundLoop):
     known to this process may be old, and pruned timers do not come back.
 
     Nothing is pruned while the clock is in doubt: because it differs from the store's, because it
-    jumped ahead, or because it is far ahead of the newest timer when the process starts.
+    jumped ahead, or because it is far ahead of the last believed instant when the process starts.
+    That is kept in the store once a round: the timers there may come from a clock that was wrong.
     """
 
     name = "pruner"
@@ -63,8 +62,8 @@ class Pruner(BackgroundLoop):
 
     async def step(self) -> None:
         if self._clock_trust is None:
-            newest_at = await self._newest_at()
-            self._clock_trust = ClockTrust(self._clock.now(), self._clock.monotonic(), newest_at)
+            believed_at = await self._believed_at()
+            self._clock_trust = ClockTrust(self._clock.now(), self._clock.monotonic(), believed_at)
         if not self._is_right(self._clock.now()):
             await self.wait(PAUSE_BETWEEN_ROUNDS_SECONDS)
             return
@@ -87,21 +86,15 @@ class Pruner(BackgroundLoop):
         is_believed = self._clock_trust.believes(now, self._clock.monotonic())
         return is_believed and not self._clock_watch.is_skewed
 
-    async def _newest_at(self) -> Instant | None:
-        """The newest instant known, from the first namespace with a recent timer. 0 if there may
-        be newer ones in namespaces beyond the search; None if there is no timer."""
-        namespaces = await self._store.namespaces()
-        now = self._clock.now()
-        newest_at: Instant | None = None
-        for namespace in namespaces[:MAX_NAMESPACES_SEARCHED]:
-            page = await self._store.page(PageQuery(namespace=namespace.name, limit=1))
-            for timer in page.timers:
-                newest_at = max(newest_at or Instant(0), timer.created_at, timer.updated_at)
-                if now - newest_at <= SILENCE_SECONDS * MICROSECONDS_PER_SECOND:
-                    return newest_at
-        if newest_at is None and len(namespaces) > MAX_NAMESPACES_SEARCHED:
-            return Instant(0)
-        return newest_at
+    async def _believed_at(self) -> Instant | None:
+        """The instant that this start is compared with. In a new store there is nothing to prune
+        too early, so that any instant will do."""
+        believed_at = await self._store.clock_believed_at()
+        if believed_at is None:
+            counts = await self._store.counts()
+            if not any(count for status, count in counts.items() if status.is_finished):
+                return self._clock.now()
+        return believed_at
 
     async def _begin_pass(self) -> None:
         """Visit the namespaces with more to prune again, or all of them once a round is over."""
@@ -109,8 +102,14 @@ class Pruner(BackgroundLoop):
         again, self._again = self._again, []
         if not again or now_seconds - self._asked_seconds >= PAUSE_BETWEEN_ROUNDS_SECONDS:
             self._asked_seconds = now_seconds
+            await self._mark_believed()
             again = [retention.namespace for retention in await self._retentions()]
         self._left = deque(again)
+
+    async def _mark_believed(self) -> None:
+        now = self._clock.now()
+        if self._is_right(now):
+            await self._store.mark_clock_believed(now)
 
     async def _retentions(self) -> list[Retention]:
         return retentions_of(await self._store.namespaces(), self._retention_seconds)

@@ -395,6 +395,15 @@ class TimerStore(Protocol):
         """
         ...
 
+    async def clock_believed_at(self) -> Instant | None:
+        """The instant of the last `mark_clock_believed`; None before the first."""
+        ...
+
+    async def mark_clock_believed(self, now: Instant) -> None:
+        """Keep an instant at which a node had reason to believe its clock, in place of the one
+        before, even if that was later. Timers that are written do not change it."""
+        ...
+
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         """The number of timers of each status, including 0, in one namespace or in all.
 

@@ -51,6 +51,7 @@ class MemoryStore(OperationTable):
         self._namespaces: dict[str, Namespace] = {}
         self._num_shards = 0
         self._members = MemberTable()
+        self._clock_believed_at: Instant | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -270,6 +271,12 @@ class MemoryStore(OperationTable):
         self, *, finished_before: Instant, limit: int, namespace: str | None = None
     ) -> int:
         return self._timers.prune(finished_before, limit, namespace)
+
+    async def clock_believed_at(self) -> Instant | None:
+        return self._clock_believed_at
+
+    async def mark_clock_believed(self, now: Instant) -> None:
+        self._clock_believed_at = now
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return self._timers.counts(namespace)

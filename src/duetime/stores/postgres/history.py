@@ -1,4 +1,5 @@
-"""The history: partitions of finished timers, made when a write needs one, pruned when old."""
+"""The history: partitions of finished timers, made when a write needs one, pruned when old by a
+clock that may be believed."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -51,6 +52,12 @@ _DELETE_OLD = """
         WHERE slot = (SELECT ledger_slot())
     )
     SELECT count(*) FROM gone
+"""
+
+_BELIEVED_AT = "SELECT believed_at FROM clock"
+_MARK_BELIEVED = """
+    INSERT INTO clock (believed_at) VALUES ($1)
+    ON CONFLICT (is_only) DO UPDATE SET believed_at = excluded.believed_at
 """
 
 _PARTITIONS_BEFORE = """
@@ -153,3 +160,12 @@ async def _drop_partitions(connection: Connection, finished_before: Instant) -> 
         except asyncpg.LockNotAvailableError:
             _log.info("history.drop_postponed", partition=name)
     return forgotten
+
+
+async def clock_believed_at(connections: Connections) -> Instant | None:
+    believed_at: Instant | None = await connections.fetch_value(_BELIEVED_AT)
+    return believed_at
+
+
+async def mark_clock_believed(connections: Connections, now: Instant) -> None:
+    await connections.fetch(_MARK_BELIEVED, now)

@@ -176,6 +176,12 @@ class PostgresStore:
             return await history.prune(self._options, finished_before, limit)
         return await history.prune_namespace(self._options, namespace, finished_before, limit)
 
+    async def clock_believed_at(self) -> Instant | None:
+        return await history.clock_believed_at(self._pools.reads)
+
+    async def mark_clock_believed(self, now: Instant) -> None:
+        await history.mark_clock_believed(self._pools.reads, now)
+
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         async with self._pools.lists.borrow() as connection:
             counts = await lists.count(connection, namespace, list(TimerStatus))

@@ -1,4 +1,4 @@
-"""Forgetting timers that finished long ago."""
+"""Forgetting timers that finished long ago, by a clock that may be believed."""
 
 from collections import Counter
 from heapq import merge
@@ -7,7 +7,7 @@ from typing import Any
 
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
-from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction
 
 _OLD = """
     SELECT updated_at, finish_number, row_id, namespace, status
@@ -37,6 +37,12 @@ _DELETE_FINISHED = """
 """
 DELETE_TIMERS = "DELETE FROM timers WHERE row_id IN (SELECT value FROM json_each(?1))"
 
+_BELIEVED_AT = "SELECT believed_at FROM clock"
+_MARK_BELIEVED = """
+    INSERT INTO clock (number, believed_at) VALUES (1, ?1)
+    ON CONFLICT DO UPDATE SET believed_at = excluded.believed_at
+"""
+
 
 def prune(
     transaction: Transaction, finished_before: Instant, limit: int, namespace: str | None
@@ -62,3 +68,12 @@ def _oldest(transaction: Transaction, finished_before: Instant, limit: int) -> l
     namespaces = list(transaction.execute(_NAMESPACES, finished_before, limit))
     streams = [transaction.execute(_OLD, name, finished_before, limit) for name, _ in namespaces]
     return list(islice(merge(*streams), limit))
+
+
+def clock_believed_at(statements: Statements) -> Instant | None:
+    row = statements.first(_BELIEVED_AT)
+    return None if row is None else Instant(row[0])
+
+
+def mark_clock_believed(transaction: Transaction, now: Instant) -> None:
+    transaction.execute(_MARK_BELIEVED, now)

@@ -31,7 +31,7 @@ from duetime.ports.store import (
     ScanEntry,
     ScanQuery,
 )
-from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces
+from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces, pruning
 from duetime.stores.sqlite.connections import Reader, real_path
 from duetime.stores.sqlite.creating import (
     NewTimer,
@@ -43,7 +43,6 @@ from duetime.stores.sqlite.creating import (
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile, open_file
 from duetime.stores.sqlite.disk.space import DiskStatus
-from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.restoring import restore_timers
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
@@ -243,8 +242,16 @@ class SqliteStore:
         self, *, finished_before: Instant, limit: int, namespace: str | None = None
     ) -> int:
         return await self._writer.submit(
-            partial(prune, finished_before=finished_before, limit=limit, namespace=namespace)
+            partial(
+                pruning.prune, finished_before=finished_before, limit=limit, namespace=namespace
+            )
         )
+
+    async def clock_believed_at(self) -> Instant | None:
+        return await self._quick.run(pruning.clock_believed_at)
+
+    async def mark_clock_believed(self, now: Instant) -> None:
+        await self._writer.submit(partial(pruning.mark_clock_believed, now=now))
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._quick.run(partial(lists.read_counts, namespace=namespace))

@@ -113,6 +113,18 @@ class DurabilityContract:
         reopened = await durable(store, reopen)
         assert await reopened.settle([completion(claimed)]) == [True]
 
+    async def test_the_last_instant_of_a_right_clock_survives(
+        self, store: Store, reopen: Reopen
+    ) -> None:
+        assert await store.clock_believed_at() is None
+        await create(store, make_timer("t", created_at=at(9), execute_at=at(10)))
+        assert await store.clock_believed_at() is None
+        # The clock may be set back, so the last one counts, and not the greatest.
+        for seconds in (1, 50, 2):
+            await store.mark_clock_believed(at(seconds))
+        reopened = await durable(store, reopen)
+        assert await reopened.clock_believed_at() == at(2)
+
     async def test_pruned_and_removed_timers_stay_gone(self, store: Store, reopen: Reopen) -> None:
         pruned, removed = make_timer("pruned"), make_timer("removed")
         await create(store, pruned, removed)

@@ -23,6 +23,15 @@ async def bench_with_finished_timers() -> EngineBench:
     return bench
 
 
+async def start_after(bench: EngineBench, seconds: float) -> None:
+    """Stop the service for so long, then let it run until it has believed its clock for a bit."""
+    await bench.engine.stop(1)
+    await bench.clock.sleep(seconds)
+    await bench.restart()
+    await bench.clock.sleep(HOUR_SECONDS + 300)
+    assert await bench.count(TimerStatus.COMPLETED) == FINISHED
+
+
 @on_virtual_time
 async def test_a_clock_that_is_ahead_for_a_moment_prunes_nothing() -> None:
     bench = await bench_with_finished_timers()
@@ -95,25 +104,74 @@ async def test_a_process_that_starts_with_a_clock_far_ahead_waits_before_it_prun
 
 
 @on_virtual_time
-async def test_a_process_that_starts_soon_after_the_last_timer_prunes_at_once() -> None:
+async def test_timers_written_by_a_clock_that_is_ahead_do_not_confirm_it() -> None:
     bench = await bench_with_finished_timers()
-    await bench.engine.stop(1)
-    await bench.clock.sleep(31 * DAY_SECONDS)
-    await bench.store.add_namespace(Namespace("busy"))
-    busy = make_timer("now", namespace="busy", created_at=bench.at(0), execute_at=bench.at(1))
-    await bench.store.create([CreateRequest(busy, OnExisting.KEEP)])
-    await bench.restart()
-    await bench.clock.sleep(120)
-    assert await bench.count(TimerStatus.COMPLETED) == 1
+    bench.clock.jump_wall(31 * DAY_SECONDS)
+    await bench.clock.sleep(61)
+    later = make_timer("later", created_at=bench.at(0), execute_at=bench.at(1))
+    await bench.store.create([CreateRequest(later, OnExisting.KEEP)])
+    await bench.clock.sleep(5)
+    for _ in range(3):
+        await bench.engine.stop(1)
+        await bench.restart()
+        await bench.clock.sleep(HOUR_SECONDS // 2)
+        assert await bench.count(TimerStatus.COMPLETED) == FINISHED + 1
 
 
 @on_virtual_time
-async def test_the_first_namespaces_alone_are_no_reason_to_trust_the_clock() -> None:
+async def test_a_clock_that_is_set_right_after_a_restart_is_believed_at_once() -> None:
     bench = await bench_with_finished_timers()
-    await bench.engine.stop(1)
-    for number in range(200):
-        await bench.store.add_namespace(Namespace(f"a{number:03}"))
     bench.clock.jump_wall(31 * DAY_SECONDS)
+    await bench.engine.stop(1)
+    await bench.clock.sleep(600)
     await bench.restart()
     await bench.clock.sleep(120)
+    bench.clock.jump_wall(-31 * DAY_SECONDS)
+    asked = len(bench.store.pruned)
+    await bench.clock.sleep(120)
+    assert len(bench.store.pruned) > asked
+
+
+@on_virtual_time
+async def test_a_service_that_was_down_for_a_week_prunes_again_after_an_hour() -> None:
+    bench = await bench_with_finished_timers()
+    await start_after(bench, 25 * DAY_SECONDS)
+    await bench.engine.stop(1)
+    await bench.clock.sleep(7 * DAY_SECONDS)
+    await bench.restart()
+    await bench.clock.sleep(HOUR_SECONDS - 60)
     assert await bench.count(TimerStatus.COMPLETED) == FINISHED
+    await bench.clock.sleep(240)
+    assert await bench.count(TimerStatus.COMPLETED) == 0
+
+
+@on_virtual_time
+async def test_a_service_that_was_down_for_minutes_prunes_at_once() -> None:
+    bench = await bench_with_finished_timers()
+    await start_after(bench, 30 * DAY_SECONDS - 2 * HOUR_SECONDS)
+    await bench.engine.stop(1)
+    await bench.clock.sleep(HOUR_SECONDS - 200)
+    with capture_logs() as logs:
+        await bench.restart()
+        await bench.clock.sleep(120)
+    assert await bench.count(TimerStatus.COMPLETED) == 0
+    assert not [entry for entry in logs if entry["event"].startswith("clock.")]
+
+
+@on_virtual_time
+async def test_a_store_with_timers_and_no_confirmed_time_is_not_pruned_for_an_hour() -> None:
+    """The release before confirmed none."""
+    bench = EngineBench(retention_seconds=30 * DAY_SECONDS)
+    await bench.store.add_namespace(Namespace("default"))
+    old = make_timer("old", created_at=bench.at(0), execute_at=bench.at(1))
+    await bench.store.create([CreateRequest(old, OnExisting.KEEP)])
+    await bench.store.cancel_if_pending(old.key, bench.at(0))
+    await bench.clock.sleep(31 * DAY_SECONDS)
+    with capture_logs() as logs:
+        await bench.start()
+        await bench.clock.sleep(HOUR_SECONDS - 60)
+    assert await bench.count(TimerStatus.CANCELED) == 1
+    (entry,) = [entry for entry in logs if entry["event"].startswith("clock.")]
+    assert (entry["event"], entry["log_level"]) == ("clock.unconfirmed", "info")
+    await bench.clock.sleep(240)
+    assert await bench.count(TimerStatus.CANCELED) == 0
