@@ -26,14 +26,14 @@ from duetime.settings.postgres_address import PostgresAddress
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-_DUMP = (
-    "pg_dump --format=custom --schema={schema} --file={file} {url}"
-    " (or pg_basebackup, for all of the server)"
-)
-_LOAD = (
-    "stop every node, then run"
-    " pg_restore --clean --if-exists --single-transaction --dbname={url} {file}"
-)
+_DUMP = """run this, or pg_basebackup for all of the server:
+  pg_dump --format=custom --schema={schema} --file={file} {url}"""
+
+# `pg_restore --clean` drops only what is in the dump, and so fails on tables of a later release.
+_LOAD = """stop every node, then run:
+  psql --command='ALTER SCHEMA {schema} RENAME TO {schema}_before' {url}  # if it exists
+  pg_restore --single-transaction --dbname={url} {file}
+Once everything is right: DROP SCHEMA {schema}_before CASCADE"""
 
 
 def backup(
@@ -133,11 +133,11 @@ def _sqlite_file(settings: Settings, file: Path, instead: str) -> Path:
         fail("timers are kept in memory: there is no file to copy", ExitCode.USAGE)
     if isinstance(store, PostgresStoreSettings):
         advice = instead.format(
-            schema=shlex.quote(store.schema),
+            schema=store.schema,
             file=shlex.quote(str(file)),
             url=shlex.quote(_without_secrets(store.url)),
         )
-        fail(f"timers are kept in PostgreSQL, which has its own tools: {advice}", ExitCode.USAGE)
+        fail(f"timers are kept in PostgreSQL, which has its own tools; {advice}", ExitCode.USAGE)
     return store.path
 
 
