@@ -17,8 +17,8 @@ class Announcer(BackgroundLoop):
     """Implements the wake-ups port for a cluster.
 
     While one signal is being sent, the next one gathers: one instant for each shard, however
-    many timers. A signal that cannot be sent is not kept, because the fallback poll of the owner
-    finds the timers.
+    many timers. A signal that cannot be sent is not kept: the owner finds the timers by its next
+    poll, or by its search for stragglers if they are due before what it has claimed.
     """
 
     name = "announcer"

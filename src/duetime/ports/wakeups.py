@@ -9,8 +9,8 @@ from duetime.domain.keys import ShardNumber
 class WakeUps(Protocol):
     """Announcements of new due instants.
 
-    An announcement is a hint, never the truth: a lost one costs at most one fallback poll, a
-    superfluous one costs one look at the store.
+    An announcement is a hint, never the truth: a lost one costs at most the time until the
+    next fallback poll or search for stragglers, a superfluous one costs one look at the store.
     """
 
     def announce(self, shard: ShardNumber, due_at: Instant) -> None:

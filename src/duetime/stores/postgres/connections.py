@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import asyncpg
@@ -21,6 +21,25 @@ only if the network has swallowed the answer."""
 _IDLE_IN_TRANSACTION_MS = 5_000
 """Idle time after which a transaction ends, so that a node stopped in the middle of one does not
 keep its locks."""
+
+_LONGEST_STATEMENT_SECONDS = 600.0
+"""Time for a statement of a patient pool, unless other statements have more."""
+
+_LOOK_SECONDS = 5.0
+"""Time between two looks at a long statement, unless statements usually have less."""
+
+_LOOKS_WITHOUT_WORK = 2
+"""Looks in a row that did not see the server at work, after which its answer is not waited for. One
+may fall between the end of a statement and its answer, or on a busy moment."""
+
+_OWN_PID = "SELECT pg_backend_pid()"
+
+# A server that waits for its client to read has finished its work.
+_IS_AT_WORK = """
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_stat_activity
+        WHERE pid = $1 AND state = 'active' AND wait_event IS DISTINCT FROM 'ClientWrite')
+"""
 
 PLANS_BY_INDEX: Mapping[str, str] = {
     # Every statement goes by an index, from a short list into a large table. The planner would
@@ -184,6 +203,60 @@ class Connections:
                 await self._pool.release(connection, timeout=patience)
         except DRIVER_ERRORS as error:
             raise store_error(error, self._options) from error
+
+
+class PatientConnections(Connections):
+    """A pool for statements that may rightly take long.
+
+    On a connection that has died unnoticed, a statement would be waited for as long. Therefore a
+    connection has to answer before it is used, and another pool, `asked`, looks whether the server
+    works on the statement. If not, the call ends with `StoreUnavailable`.
+    """
+
+    def __init__(
+        self,
+        options: PostgresOptions,
+        settings: Mapping[str, str],
+        size: int,
+        *,
+        asked: Connections,
+    ) -> None:
+        usual_seconds = options.statement_timeout_seconds
+        super().__init__(
+            options,
+            settings,
+            size,
+            statement_timeout_seconds=max(usual_seconds, _LONGEST_STATEMENT_SECONDS),
+        )
+        self._asked = asked
+        self._answer_seconds = usual_seconds + _ANSWER_GRACE_SECONDS
+        self._look_seconds = min(usual_seconds, _LOOK_SECONDS)
+
+    @asynccontextmanager
+    async def borrow(self) -> AsyncIterator[Connection]:
+        async with super().borrow() as connection:
+            async with asyncio.timeout(self._answer_seconds):
+                pid = await connection.fetchval(_OWN_PID)
+            watch = asyncio.create_task(self._end_if_dead(connection, pid))
+            try:
+                yield connection
+            finally:
+                watch.cancel()
+
+    async def _end_if_dead(self, connection: Any, pid: int) -> None:
+        looks = 0
+        while looks < _LOOKS_WITHOUT_WORK:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._look_seconds):
+                    await asyncio.Event().wait()
+            looks = 0 if await self._is_at_work(pid) else looks + 1
+        connection.terminate()
+
+    async def _is_at_work(self, pid: int) -> bool:
+        try:
+            return bool(await self._asked.fetch_value(_IS_AT_WORK, pid))
+        except StoreUnavailable:
+            return False
 
 
 async def _reset_nothing(connection: object) -> None:

@@ -39,7 +39,12 @@ from duetime.stores.postgres import (
     settling,
 )
 from duetime.stores.postgres.claiming import Claiming
-from duetime.stores.postgres.connections import LISTS_BY_INDEX, PLANS_BY_INDEX, Connections
+from duetime.stores.postgres.connections import (
+    LISTS_BY_INDEX,
+    PLANS_BY_INDEX,
+    Connections,
+    PatientConnections,
+)
 from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.options import PostgresOptions
 
@@ -49,9 +54,6 @@ _CREATE_CONNECTIONS = 3
 _ENGINE_CONNECTIONS = 4
 _LIST_CONNECTIONS = 3
 _PATIENT_CONNECTIONS = 2
-
-_PATIENT_TIMEOUT_SECONDS = 600.0
-"""Time for a statement that may have to read past every timer claimed since the oldest snapshot."""
 
 
 class PostgresStore:
@@ -256,13 +258,8 @@ class _Pools:
         self.engine = Connections(options, PLANS_BY_INDEX, _ENGINE_CONNECTIONS)
         self.reads = Connections(options, PLANS_BY_INDEX, options.pool_size)
         self.lists = Connections(options, LISTS_BY_INDEX, _LIST_CONNECTIONS)
-        self.patient = Connections(
-            options,
-            PLANS_BY_INDEX,
-            _PATIENT_CONNECTIONS,
-            statement_timeout_seconds=max(
-                options.statement_timeout_seconds, _PATIENT_TIMEOUT_SECONDS
-            ),
+        self.patient = PatientConnections(
+            options, PLANS_BY_INDEX, _PATIENT_CONNECTIONS, asked=self.engine
         )
         self.all = (self.creates, self.engine, self.reads, self.lists, self.patient)
         self.creating = Creating(self.creates)

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.keys import TimerKey
+from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.ports.membership import NodeFacts
@@ -19,6 +19,7 @@ from duetime.stores.postgres.connections import Connection
 from duetime.testing.store_contract.steps import at, claim, completion, create, own_shards
 from duetime.testing.timers import make_timer
 from tests.integration.postgres.held import held
+from tests.polling import poll
 from tests.postgres.fixtures import MakePostgres
 from tests.postgres.options import store_options
 from tests.postgres.relay import Relay
@@ -30,6 +31,14 @@ _END_WAITING_SESSIONS = """
     WHERE $1 = ANY (pg_blocking_pids(pid))
 """
 
+_HAS_TAKEN_LONG = """
+    SELECT EXISTS (
+        SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))
+        AND clock_timestamp() - query_start > make_interval(secs => $2))
+"""
+
+LEASES = {ShardNumber(0): Epoch(0)}
+
 Call = Callable[[PostgresStore], Awaitable[object]]
 CALLS: dict[str, Call] = {
     "ping": lambda store: store.ping(),
@@ -40,6 +49,8 @@ CALLS: dict[str, Call] = {
     "heartbeat": lambda store: store.heartbeat("node-1", NodeFacts(), join=True),
     "prune": lambda store: store.prune(finished_before=at(0), limit=1),
     "counts": lambda store: store.counts(),
+    "first claim": lambda store: claim(store, LEASES),
+    "search for stragglers": lambda store: store.first_due(LEASES, before_exclusive=at(0)),
 }
 
 
@@ -134,6 +145,40 @@ async def test_calls_fail_while_the_network_swallows_everything(
     await expect_unavailable(store)
     relay.heal()
     await expect_available(store)
+
+
+async def test_a_long_claim_ends_when_its_connection_dies(
+    far_store: tuple[PostgresStore, Relay], options: PostgresOptions, database: Connection
+) -> None:
+    store, relay = far_store
+    leases = await own_shards(store)
+    await create(store, make_timer())
+    async with held(options, "SELECT FROM pending_timers FOR UPDATE") as other:
+        claiming = asyncio.create_task(claim(store, leases))
+        await other.is_waited_for(database)
+        relay.freeze()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with pytest.raises(StoreUnavailable):
+                await claiming
+    relay.heal()
+    await expect_available(store)
+
+
+async def test_a_claim_may_take_longer_than_other_statements(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    """It may have to read past many dead rows."""
+    hurried = PostgresStore(replace(options, statement_timeout_seconds=0.1))
+    await hurried.open()
+    leases = await own_shards(store)
+    await create(store, make_timer())
+    async with held(options, "SELECT FROM pending_timers FOR UPDATE") as other:
+        claiming = asyncio.create_task(claim(hurried, leases))
+        await poll(lambda: database.fetchval(_HAS_TAKEN_LONG, other.pid, 1.5), bool)
+        await other.commit()
+        (claimed,) = await claiming
+    assert claimed.id == make_timer().key.id
+    await hurried.close()
 
 
 async def test_closing_ends_when_the_network_swallows_everything(
