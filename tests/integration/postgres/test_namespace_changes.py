@@ -5,6 +5,7 @@ import asyncio
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.ports.store import NamespaceChanges
 from duetime.stores.postgres import PostgresOptions, PostgresStore
+from duetime.stores.postgres.connections import ANY_PLAN, connected
 from tests.integration.postgres.held import PATIENCE_SECONDS, held
 
 ADD = "INSERT INTO namespaces (name, num_shards) VALUES ($1, 16)"
@@ -48,3 +49,23 @@ async def test_a_namespace_committed_after_a_later_one_was_read_is_not_missed(
         await write.commit()
     third = await store.namespaces_changed(second.mark)
     assert "early" in [each.name for each in third.namespaces]
+
+
+async def test_a_dump_of_a_server_with_more_transactions_is_read_once(
+    new_options: PostgresOptions,
+) -> None:
+    """The restored rows have the numbers of transactions that this server has yet to reach."""
+    store = PostgresStore(new_options)
+    await store.open()
+    for n in range(5):
+        await store.add_namespace(Namespace(f"tenant-{n}"))
+    await store.close()
+    async with connected(new_options, ANY_PLAN) as connection:
+        await connection.execute("ALTER TABLE namespaces DISABLE TRIGGER namespaces_changed")
+        await connection.execute("UPDATE namespaces SET changed_in = '9000000000000'")
+        await connection.execute("ALTER TABLE namespaces ENABLE TRIGGER namespaces_changed")
+    await store.open()
+    first = await store.namespaces_changed(None)
+    assert len(first.namespaces) == 5
+    await until_nothing_is_new(store, first.mark)
+    await store.close()

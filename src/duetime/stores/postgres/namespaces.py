@@ -66,6 +66,12 @@ CHANGED = """
 
 _BEFORE_EVERYTHING = "0"
 
+# A trigger sets the number of the current transaction.
+_RENUMBER_CHANGES = """
+    UPDATE namespaces SET changed_in = changed_in
+    WHERE changed_in >= pg_snapshot_xmax(pg_current_snapshot())
+"""
+
 _ADD_SHARDS = """
     WITH fences AS (
         INSERT INTO shard_fences (role, shard, epoch)
@@ -155,6 +161,12 @@ async def read_changes(connections: Connections, since: str | None) -> Namespace
     rows = await connections.fetch(CHANGED, since or _BEFORE_EVERYTHING)
     changed = [_namespace_of(row) for _, *row in rows if row[0] is not None]
     return NamespaceChanges(changed, rows[0][0], are_all=since is None)
+
+
+async def renumber_changes(connections: Connections) -> None:
+    """Replace transaction numbers that this server has yet to reach: those of another server, whose
+    dump was restored here. The changes would count as new until then."""
+    await connections.fetch(_RENUMBER_CHANGES)
 
 
 def _namespace_of(row: Row) -> Namespace:

@@ -73,6 +73,7 @@ class PostgresStore:
         opened = _Pools(self._options)
         await opened.open()
         self._opened = opened
+        await namespaces.renumber_changes(opened.reads)
         await self._warn_if_not_durable()
 
     async def close(self) -> None:
