@@ -1,16 +1,14 @@
 """Deletes finished timers when their retention is over."""
 
 from collections import deque
-from collections.abc import Sequence
 
 import structlog
-from msgspec import Struct
 
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
-from duetime.domain.namespace import Namespace
 from duetime.engine.clocks.clock_trust import ClockTrust
 from duetime.engine.clocks.clock_watch import ClockWatch
+from duetime.engine.retentions import Retention, Retentions
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 
@@ -19,13 +17,6 @@ _log = structlog.get_logger()
 BATCH_SIZE = 500
 PAUSE_BETWEEN_BATCHES_SECONDS = 0.05
 PAUSE_BETWEEN_ROUNDS_SECONDS = 60.0
-
-
-class Retention(Struct, frozen=True):
-    """The retention of one namespace, or of all namespaces together (None)."""
-
-    namespace: str | None
-    seconds: float
 
 
 class Pruner(BackgroundLoop):
@@ -53,7 +44,7 @@ class Pruner(BackgroundLoop):
         super().__init__(clock)
         self._store = store
         self._clock_watch = clock_watch
-        self._retention_seconds = retention_seconds
+        self._retentions = Retentions(retention_seconds)
         self._left: deque[str | None] = deque()
         """Namespaces still to prune a batch of in this pass; None for all together."""
         self._again: list[str | None] = []
@@ -103,7 +94,8 @@ class Pruner(BackgroundLoop):
         if not again or now_seconds - self._asked_seconds >= PAUSE_BETWEEN_ROUNDS_SECONDS:
             self._asked_seconds = now_seconds
             await self._mark_believed()
-            again = [retention.namespace for retention in await self._retentions()]
+            await self._retentions.refresh(self._store)
+            again = [retention.namespace for retention in self._retentions.all()]
         self._left = deque(again)
 
     async def _mark_believed(self) -> None:
@@ -111,15 +103,10 @@ class Pruner(BackgroundLoop):
         if self._is_right(now):
             await self._store.mark_clock_believed(now)
 
-    async def _retentions(self) -> list[Retention]:
-        return retentions_of(await self._store.namespaces(), self._retention_seconds)
-
     async def _prune(self, namespace: str | None) -> int:
-        for retention in await self._retentions():
-            if retention.namespace == namespace:
-                return await self._prune_batch(retention)
-        # The retention was changed since the pass began.
-        return 0
+        await self._retentions.refresh(self._store)
+        retention = self._retentions.of(namespace)
+        return 0 if retention is None else await self._prune_batch(retention)
 
     async def _prune_batch(self, retention: Retention) -> int:
         now = self._clock.now()
@@ -137,26 +124,3 @@ class Pruner(BackgroundLoop):
         if pruned:
             _log.debug("timers.pruned", namespace=retention.namespace, count=pruned)
         return pruned
-
-
-def retentions_of(
-    namespaces: Sequence[Namespace], service_seconds: float | None
-) -> list[Retention]:
-    """The prunings that give every namespace its retention.
-
-    Pruning all namespaces together is cheapest. It is done by the longest retention, unless some
-    namespace is kept for ever; namespaces with a shorter retention are pruned one by one as well.
-    """
-    by_name: dict[str, float] = {}
-    for namespace in namespaces:
-        own_seconds = namespace.options.retention_seconds
-        seconds = service_seconds if own_seconds is None else own_seconds or None
-        if seconds is not None:
-            by_name[namespace.name] = seconds
-    if len(by_name) < len(namespaces) or not by_name:
-        return [Retention(name, seconds) for name, seconds in by_name.items()]
-    longest_seconds = max(by_name.values())
-    shorter = [
-        Retention(name, seconds) for name, seconds in by_name.items() if seconds < longest_seconds
-    ]
-    return [Retention(None, longest_seconds), *shorter]

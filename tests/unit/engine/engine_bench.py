@@ -42,6 +42,11 @@ class WatchedStore(MemoryStore):
         self.settlements: list[Settlement] = []
         self.pruned: list[tuple[float, str | None, int]] = []
         """For each pruning: the time, the namespace and the number."""
+        self.reads_of_all_namespaces = 0
+
+    async def namespaces(self) -> Sequence[Namespace]:
+        self.reads_of_all_namespaces += 1
+        return await super().namespaces()
 
     async def claim_due(
         self,

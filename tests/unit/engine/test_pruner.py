@@ -4,7 +4,6 @@ import pytest
 
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
-from duetime.engine.pruner import Retention, retentions_of
 from duetime.testing import on_virtual_time
 from tests.unit.engine.engine_bench import EngineBench
 
@@ -62,28 +61,6 @@ async def test_pruning_carries_on_when_the_store_comes_back() -> None:
 
 def kept(name: str, seconds: int | None = None) -> Namespace:
     return Namespace(name, options=NamespaceOptions(retention_seconds=seconds))
-
-
-def test_namespaces_of_one_retention_are_pruned_together() -> None:
-    assert retentions_of([kept("a"), kept("b", 600)], 600) == [Retention(None, 600)]
-    assert retentions_of([kept("a"), kept("b")], None) == []
-    assert retentions_of([], 600) == []
-
-
-def test_all_are_pruned_by_the_longest_retention_and_others_by_their_own() -> None:
-    namespaces = [kept("a"), kept("b", 60), kept("c", 9_000), kept("d", 30)]
-    assert retentions_of(namespaces, 600) == [
-        Retention(None, 9_000),
-        Retention("a", 600),
-        Retention("b", 60),
-        Retention("d", 30),
-    ]
-
-
-def test_nothing_is_pruned_together_when_a_namespace_is_kept_for_ever() -> None:
-    ours = [Retention("b", 60)]
-    assert retentions_of([kept("a", 0), kept("b", 60)], 60) == ours
-    assert retentions_of([kept("a"), kept("b", 60)], None) == ours
 
 
 @on_virtual_time
@@ -172,3 +149,18 @@ async def test_all_are_not_pruned_together_any_more_when_one_is_to_be_kept_meanw
     await bench.store.change_namespace("default", NamespaceOptions(retention_seconds=0))
     await bench.clock.sleep(300)
     assert await bench.count(TimerStatus.COMPLETED) == 2_500
+
+
+@on_virtual_time
+async def test_all_namespaces_are_read_once_however_many_batches_there_are() -> None:
+    bench = EngineBench(retention_seconds=600)
+    await bench.start()
+    for number in range(100):
+        await bench.store.add_namespace(kept(f"n{number:02}", 300))
+        await bench.create_many("t", [bench.at(1)] * 6, namespace=f"n{number:02}", num_shards=1)
+    await bench.clock.sleep(120)
+    before = bench.store.reads_of_all_namespaces
+    await bench.clock.sleep(600)
+    assert (await bench.store.counts())[TimerStatus.COMPLETED] == 0
+    assert len(bench.store.pruned) >= 1_000
+    assert bench.store.reads_of_all_namespaces == before

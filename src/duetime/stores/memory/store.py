@@ -36,6 +36,7 @@ from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
+from duetime.stores.namespace_changes import ChangeLog
 
 
 class MemoryStore(OperationTable):
@@ -45,17 +46,16 @@ class MemoryStore(OperationTable):
     Closing forgets nothing; the timers live as long as this object.
     """
 
+    capabilities = Capabilities(durable=False, shared_by_nodes=False)
+
     def __init__(self) -> None:
         super().__init__()
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
+        self._namespace_changes = ChangeLog()
         self._num_shards = 0
         self._members = MemberTable()
         self._clock_believed_at: Instant | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(durable=False, shared_by_nodes=False)
 
     async def open(self) -> None:
         pass
@@ -68,6 +68,7 @@ class MemoryStore(OperationTable):
 
     async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         kept = self._namespaces.setdefault(namespace.name, namespace)
+        self._namespace_changes.note(namespace.name)
         self._num_shards = max(self._num_shards, kept.num_shards)
         return kept
 
@@ -75,8 +76,9 @@ class MemoryStore(OperationTable):
         namespace = self._namespaces.get(name)
         if namespace is None:
             return None
-        self._namespaces[name] = replace(namespace, options=options)
-        return self._namespaces[name]
+        changed = self._namespaces[name] = replace(namespace, options=options)
+        self._namespace_changes.note(name)
+        return changed
 
     async def remove_namespace(self, name: str) -> bool:
         if name not in self._namespaces:
@@ -102,7 +104,7 @@ class MemoryStore(OperationTable):
         return [self._namespaces[name] for name in set(names) if name in self._namespaces]
 
     async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
-        return NamespaceChanges(await self.namespaces(), "", are_all=True)
+        return await self._namespace_changes.answer(self, since)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         return [self._create(request) for request in requests]
@@ -300,10 +302,10 @@ class MemoryStore(OperationTable):
         return taken
 
     async def release_shards(self, leases: Leases) -> set[ShardNumber]:
-        released = self._leased(leases)
-        for _, shard in released:
+        released = dict(self._leased(leases))
+        for shard in released.values():
             shard.owner = None
-        return {number for number, _ in released}
+        return set(released)
 
     async def heartbeat(self, node: str, facts: NodeFacts, *, join: bool) -> ClusterView:
         self._members.beat(node, facts, join=join)

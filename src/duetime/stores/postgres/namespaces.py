@@ -1,16 +1,14 @@
 """Namespaces and their options, and bulk operations on their timers."""
 
 from collections.abc import Collection, Sequence
-from functools import lru_cache
-
-import msgspec
 
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.ports.store import NamespaceChanges
+from duetime.stores.namespace_rows import namespace_of, options_text
 from duetime.stores.operation_rows import operation_of, operation_text
-from duetime.stores.postgres.connections import Connections, Row
+from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.tables import LISTS_COLLATION, storable
 
 _ADD = """
@@ -109,17 +107,14 @@ _FORGET_OPERATIONS = """
     SELECT count(*) FROM forgotten
 """
 
-_encode = msgspec.json.Encoder().encode
-_decode_options = msgspec.json.Decoder(NamespaceOptions).decode
-
 
 async def add_namespace(connections: Connections, namespace: Namespace) -> Namespace:
-    options = _encode(namespace.options).decode()
+    options = options_text(namespace.options)
     async with connections.borrow() as connection, connection.transaction():
         await connection.execute(_ADD, namespace.name, namespace.num_shards, options)
         row = await connection.fetchrow(_GET, namespace.name)
         assert row is not None
-        held = _namespace_of(row)
+        held = namespace_of(*row)
         await connection.execute(_ADD_SHARDS, held.num_shards)
     return held
 
@@ -129,8 +124,8 @@ async def change_namespace(
 ) -> Namespace | None:
     if storable(name) != name:
         return None
-    row = await connections.fetch_one(_CHANGE, name, _encode(options).decode())
-    return None if row is None else _namespace_of(row)
+    row = await connections.fetch_one(_CHANGE, name, options_text(options))
+    return None if row is None else namespace_of(*row)
 
 
 async def remove_namespace(connections: Connections, name: str) -> bool:
@@ -149,17 +144,17 @@ async def remove_pending(connections: Connections, namespace: str, limit: int) -
 
 
 async def read_namespaces(connections: Connections) -> Sequence[Namespace]:
-    return [_namespace_of(row) for row in await connections.fetch(_ALL)]
+    return [namespace_of(*row) for row in await connections.fetch(_ALL)]
 
 
 async def find_namespaces(connections: Connections, names: Collection[str]) -> list[Namespace]:
     storable_names = [name for name in names if storable(name) == name]
-    return [_namespace_of(row) for row in await connections.fetch(FIND, storable_names)]
+    return [namespace_of(*row) for row in await connections.fetch(FIND, storable_names)]
 
 
 async def read_changes(connections: Connections, since: str | None) -> NamespaceChanges:
     rows = await connections.fetch(CHANGED, since or _BEFORE_EVERYTHING)
-    changed = [_namespace_of(row) for _, *row in rows if row[0] is not None]
+    changed = [namespace_of(*row) for _, *row in rows if row[0] is not None]
     return NamespaceChanges(changed, rows[0][0], are_all=since is None)
 
 
@@ -167,17 +162,6 @@ async def renumber_changes(connections: Connections) -> None:
     """Replace transaction numbers that this server has yet to reach: those of another server, whose
     dump was restored here. The changes would count as new until then."""
     await connections.fetch(_RENUMBER_CHANGES)
-
-
-def _namespace_of(row: Row) -> Namespace:
-    name, num_shards, options = row
-    return Namespace(name, num_shards, _options_of(options))
-
-
-@lru_cache(maxsize=1_000)
-def _options_of(text: str) -> NamespaceOptions:
-    """Cached, because most namespaces have the same options."""
-    return _decode_options(text)
 
 
 async def add_operation(connections: Connections, operation: BulkOperation) -> None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Collection
 
-import msgspec
-
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
+from duetime.stores.namespace_rows import namespace_of, options_text
 from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.sqlite.connections import Statements, Transaction
 from duetime.stores.sqlite.pruning import DELETE_TIMERS
@@ -77,9 +76,6 @@ _FORGET_OPERATIONS = """
     RETURNING id
 """
 
-_encode = msgspec.json.Encoder().encode
-_decode_options = msgspec.json.Decoder(NamespaceOptions).decode
-
 
 def add_namespace(
     transaction: Transaction, namespace: Namespace, refusal: Exception | None
@@ -87,9 +83,9 @@ def add_namespace(
     """Raises the refusal if the namespace does not exist."""
     if refusal is not None and transaction.first(_GET_NAMESPACE, namespace.name) is None:
         raise refusal
-    options = _encode(namespace.options).decode()
+    options = options_text(namespace.options)
     transaction.execute(_ADD_NAMESPACE, namespace.name, namespace.num_shards, options)
-    kept = _namespace(*transaction.first(_GET_NAMESPACE, namespace.name))
+    kept = namespace_of(*transaction.first(_GET_NAMESPACE, namespace.name))
     transaction.execute(_ADD_SHARDS, kept.num_shards)
     return kept
 
@@ -97,8 +93,8 @@ def add_namespace(
 def change_namespace(
     transaction: Transaction, name: str, options: NamespaceOptions
 ) -> Namespace | None:
-    row = transaction.first(_CHANGE_NAMESPACE, name, _encode(options).decode())
-    return None if row is None else _namespace(*row)
+    row = transaction.first(_CHANGE_NAMESPACE, name, options_text(options))
+    return None if row is None else namespace_of(*row)
 
 
 def remove_namespace(transaction: Transaction, name: str) -> bool:
@@ -118,16 +114,12 @@ def remove_pending(transaction: Transaction, namespace: str, limit: int) -> int:
 
 
 def read_namespaces(statements: Statements) -> list[Namespace]:
-    return [_namespace(*row) for row in statements.execute(_NAMESPACES)]
+    return [namespace_of(*row) for row in statements.execute(_NAMESPACES)]
 
 
 def find_namespaces(statements: Statements, names: Collection[str]) -> list[Namespace]:
     found = [statements.first(_GET_NAMESPACE, name) for name in names]
-    return [_namespace(*row) for row in found if row is not None]
-
-
-def _namespace(name: str, num_shards: int, options: str) -> Namespace:
-    return Namespace(name, num_shards, _decode_options(options))
+    return [namespace_of(*row) for row in found if row is not None]
 
 
 def add_operation(transaction: Transaction, operation: BulkOperation) -> None:

@@ -1,7 +1,8 @@
 """The methods of the store ports, each handed to the writer or to a reader."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -31,6 +32,7 @@ from duetime.ports.store import (
     ScanEntry,
     ScanQuery,
 )
+from duetime.stores.namespace_changes import ChangeLog
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces, pruning
 from duetime.stores.sqlite.connections import Reader, real_path
 from duetime.stores.sqlite.creating import (
@@ -95,14 +97,14 @@ class SqliteStore:
 
     async def add_namespace(self, namespace: Namespace, *, in_reserve: bool = False) -> Namespace:
         refusal = None if in_reserve else self._refusal_of_new()
-        return await self._writer.submit(
-            partial(namespaces.add_namespace, namespace=namespace, refusal=refusal)
-        )
+        add = partial(namespaces.add_namespace, namespace=namespace, refusal=refusal)
+        with self._noting_change(namespace.name):
+            return await self._writer.submit(add)
 
     async def change_namespace(self, name: str, options: NamespaceOptions) -> Namespace | None:
-        return await self._writer.submit(
-            partial(namespaces.change_namespace, name=name, options=options)
-        )
+        change = partial(namespaces.change_namespace, name=name, options=options)
+        with self._noting_change(name):
+            return await self._writer.submit(change)
 
     async def remove_namespace(self, name: str) -> bool:
         return await self._writer.submit(partial(namespaces.remove_namespace, name=name))
@@ -119,7 +121,7 @@ class SqliteStore:
         return await self._quick.run(partial(namespaces.find_namespaces, names=names))
 
     async def namespaces_changed(self, since: str | None) -> NamespaceChanges:
-        return NamespaceChanges(await self.namespaces(), "", are_all=True)
+        return await self._require_opened().namespace_changes.answer(self, since)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         refusal = self._refusal_of_new()
@@ -310,6 +312,15 @@ class SqliteStore:
         if refusal is not None:
             raise refusal
 
+    @contextmanager
+    def _noting_change(self, name: str) -> Iterator[None]:
+        """Also if the write fails: it may have taken place."""
+        changes = self._require_opened().namespace_changes
+        try:
+            yield
+        finally:
+            changes.note(name)
+
     @property
     def _writer(self) -> Writer:
         return self._require_opened().writer
@@ -336,6 +347,7 @@ class _Opened:
         self.list_reader = file.list_reader
         self.space = file.space
         self.writer = Writer(file.connection, on_failure, file.checkpointer.between_commits)
+        self.namespace_changes = ChangeLog()
         self._closing = file.closing
 
     async def close(self) -> None:
