@@ -27,7 +27,13 @@ _WORKER_INPUT = "duetime_postgres_directory"
 
 
 class MakePostgres(Protocol):
-    def __call__(self, *, durable: bool = False) -> PostgresServer: ...
+    def __call__(
+        self,
+        *,
+        durable: bool = False,
+        primary: PostgresServer | None = None,
+        slot: str | None = None,
+    ) -> PostgresServer: ...
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,22 +32,34 @@ _SETTINGS = {
 # Commits under these settings are lost when the machine crashes. They survive the end of every
 # PostgreSQL process, because what was written stays in the operating system's cache.
 _FORGETFUL_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
+# The primary keeps the rows that sessions of the standby still see.
+_STANDBY_SETTINGS = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s"}
 
 
 class PostgresServer:
     """Keeps its data and its port over restarts. `directory` must exist; leave it to this server.
 
-    `durable` keeps fsync and full page writes on, as in production.
+    `durable` keeps fsync and full page writes on, as in production. A standby follows the server
+    `primary`, which must be running, by a replication slot if that has a name.
     """
 
-    def __init__(self, directory: Path, *, durable: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        durable: bool = False,
+        primary: "PostgresServer | None" = None,
+        slot: str | None = None,
+    ) -> None:
         binaries = find_binaries()
         assert binaries is not None, "PostgreSQL is missing"
         self._binaries = copied_if_out_of_reach(binaries, directory)
         self.socket_directory = self._directory = directory
         self._data = directory / "data"
         self._durable = durable
-        self._password = secrets.token_hex(8)
+        self._primary = primary
+        self._slot = slot
+        self._password: str = secrets.token_hex(8) if primary is None else primary._password
         self.port = 0
 
     @property
@@ -96,6 +108,17 @@ class PostgresServer:
 
     def _create(self) -> None:
         hand_over(self._directory)
+        if self._primary is not None:
+            slot = [] if self._slot is None else ["--create-slot", f"--slot={self._slot}"]
+            self._run(
+                "pg_basebackup",
+                f"--pgdata={self._data}",
+                f"--dbname={self._primary.url}",
+                "--write-recovery-conf",
+                "--checkpoint=fast",
+                *slot,
+            )
+            return
         password_file = self._directory / "password"
         password_file.write_text(self._password)
         hand_over(password_file)
@@ -118,8 +141,10 @@ class PostgresServer:
             self.port = probe.getsockname()[1]
         settings = _SETTINGS | ({} if self._durable else _FORGETFUL_SETTINGS)
         settings |= {"port": str(self.port), "unix_socket_directories": str(self._directory)}
-        written = self._data / "postgresql.auto.conf"
-        written.write_text("".join(f"{name} = '{value}'\n" for name, value in settings.items()))
+        settings |= {} if self._primary is None else _STANDBY_SETTINGS
+        # Later lines count. The copy of a primary has the address of that before them.
+        with (self._data / "postgresql.auto.conf").open("a") as written:
+            written.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def _pg_ctl(self, command: str, *arguments: str) -> None:
         options = ["--wait", "--timeout", str(PATIENCE_SECONDS), *arguments]

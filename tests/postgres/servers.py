@@ -52,12 +52,19 @@ class Servers:
                 written.write_text(server.url)
             return written.read_text()
 
-    def make(self, *, durable: bool = False) -> PostgresServer:
+    def make(
+        self,
+        *,
+        durable: bool = False,
+        primary: PostgresServer | None = None,
+        slot: str | None = None,
+    ) -> PostgresServer:
         """A server that is not started yet."""
         with _locked(self._directory / "making.lock"):
             if not (self._directory / guard.GUARD_LOCK).exists():
                 self._start_guard()
-        return PostgresServer(Path(tempfile.mkdtemp(dir=self._directory)), durable=durable)
+        directory = Path(tempfile.mkdtemp(dir=self._directory))
+        return PostgresServer(directory, durable=durable, primary=primary, slot=slot)
 
     def _start_guard(self) -> None:
         process = subprocess.Popen(

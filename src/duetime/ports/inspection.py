@@ -19,13 +19,15 @@ OVERDUE_TOO_LONG = 60 * MICROSECONDS_PER_SECOND
 
 class HeldSnapshot(Struct, frozen=True):
     """A session in the store's database that keeps dead rows from being removed, with the age of
-    its transaction. A prepared transaction has no `pid`; `application` is its name."""
+    its transaction. A prepared transaction has no `pid`; `application` is its name. A standby or a
+    replication slot has an age in transactions only."""
 
     pid: int | None
     application: str
     user: str
     state: str
-    age_seconds: float
+    age_seconds: float | None
+    age_transactions: int = 0
 
 
 class ClusterFacts(Struct, frozen=True):

@@ -8,11 +8,14 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from duetime.ports.inspection import HeldSnapshot
 from duetime.stores.postgres import PostgresOptions, SnapshotWatch
 from duetime.stores.postgres.connections import ANY_PLAN, connected
 from duetime.stores.postgres.inspection.snapshots import LOG_AGAIN_SECONDS, oldest_snapshot
 from duetime.testing import VirtualClock
 from tests.integration.postgres.held import held
+from tests.polling import poll
+from tests.postgres.fixtures import MakePostgres
 from tests.postgres.options import store_options
 
 
@@ -63,3 +66,38 @@ async def test_a_transaction_that_has_written_is_found(options: PostgresOptions)
             found = await oldest_snapshot(connection, 0.0)
             assert found is not None
             assert replace(found, age_seconds=0.0).pid == writer.pid
+
+
+@pytest.mark.parametrize("slot", [None, "standby_1"])
+async def test_a_standby_whose_sessions_need_old_rows_is_found(
+    make_postgres: MakePostgres, slot: str | None
+) -> None:
+    with make_postgres() as primary, make_postgres(primary=primary, slot=slot) as standby:
+        options = store_options(primary.url, "public")
+        async with (
+            connected(options, ANY_PLAN) as connection,
+            held(
+                store_options(standby.url), "SET idle_in_transaction_session_timeout = 0"
+            ) as report,
+        ):
+            await report.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            await report.run("SELECT count(*) FROM pg_class")
+
+            async def found_after_a_write() -> HeldSnapshot | None:
+                await connection.execute("SELECT pg_current_xact_id()")
+                return await oldest_snapshot(connection, at_least_transactions=20)
+
+            found = await poll(found_after_a_write, lambda each: each is not None)
+            assert found is not None
+            assert await oldest_snapshot(connection) is None
+            watch = SnapshotWatch(options, VirtualClock(), old_transactions=20)
+            with capture_logs() as logs:
+                await watch.look()
+    assert found.age_seconds is None
+    assert found.age_transactions >= 20
+    assert found.pid is not None
+    expected = ("walreceiver", "standby: streaming") if slot is None else (slot, "replication slot")
+    assert (found.application, found.state) == expected
+    (entry,) = logs
+    assert (entry["event"], entry["application"]) == ("store.snapshot_held", expected[0])
+    assert "hot_standby_feedback" in entry["advice"]

@@ -132,10 +132,15 @@ def _snapshot_text(held: HeldSnapshot | None) -> Text:
     if held is None:
         return Text()
     session = held.state if held.pid is None else f"session {held.pid} ({held.state})"
+    user = f" of {printable(held.user)}" if held.user else ""
+    age = (
+        f"{held.age_transactions} transactions"
+        if held.age_seconds is None
+        else span(held.age_seconds * 1_000)
+    )
     return Text(
-        f"\nan old snapshot keeps dead rows: {session} of {printable(held.user)},"
-        f" {printable(held.application) or 'no application name'},"
-        f" for {span(held.age_seconds * 1_000)}",
+        f"\nan old snapshot keeps dead rows: {session}{user},"
+        f" {printable(held.application) or 'no application name'}, for {age}",
         style="yellow",
     )
 

@@ -87,6 +87,26 @@ def test_the_session_with_an_old_snapshot_is_named() -> None:
     assert cluster_document(facts, NOW, skew_limit_ms=500)["oldest_snapshot"] is held
 
 
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (
+            HeldSnapshot(4711, "walreceiver", "replica", "standby: streaming", None, 120_000),
+            "session 4711 (standby: streaming) of replica, walreceiver, for 120000 transactions",
+        ),
+        (
+            HeldSnapshot(None, "left_over", "", "replication slot", None, 120_000),
+            "replication slot, left_over, for 120000 transactions",
+        ),
+    ],
+)
+def test_a_standby_with_an_old_snapshot_is_named(held: HeldSnapshot, words: str) -> None:
+    facts = replace(cluster([member("a")], [shard(0, "a")]), oldest_snapshot=held)
+    assert cluster_tables(facts, NOW, skew_limit_ms=500).summary.plain.splitlines()[1] == (
+        f"an old snapshot keeps dead rows: {words}"
+    )
+
+
 def test_a_skewed_clock_is_red() -> None:
     members = [member("a", clock_offset_ms=501.0), member("b", clock_offset_ms=-499.0)]
     assert styles(tables_of(cluster(members, [])).members, "clock offset") == ["red", ""]
