@@ -33,6 +33,9 @@ WAITING_SECONDS = 0.5
 KEPT_SECONDS = 7 * 86_400
 """Time for which ended operations are kept."""
 
+FORGET_SECONDS = 60.0
+"""Time between two searches for ended operations to forget."""
+
 
 class BulkRunner(BackgroundLoop):
     """Takes a batch of each operation in turn and writes the progress after each batch.
@@ -55,6 +58,7 @@ class BulkRunner(BackgroundLoop):
         owned: OwnedShards,
     ) -> None:
         super().__init__(clock)
+        self._store = store
         self._operations = operations
         self._namespaces = namespaces
         self._owned = owned
@@ -63,6 +67,7 @@ class BulkRunner(BackgroundLoop):
         changes = BulkChanges(store, clock, wakeups)
         self._passes = BulkPasses(store, clock, changes, self._progress)
         self._tidied_seconds = -LOOK_SECONDS
+        self._forget_at_seconds = 0.0
 
     async def step(self) -> None:
         owned = self._owned.owned_shards()
@@ -113,11 +118,19 @@ class BulkRunner(BackgroundLoop):
     async def _tidy(self) -> None:
         """Forget old operations, and clear marks that a crash may have left behind."""
         self._tidied_seconds = self._clock.monotonic()
-        kept_since = Instant(self._clock.now() - KEPT_SECONDS * MICROSECONDS_PER_SECOND)
-        await self._operations.forget_operations(ended_before=kept_since, limit=BATCH_SIZE)
+        if self._tidied_seconds >= self._forget_at_seconds:
+            self._forget_at_seconds = self._tidied_seconds + FORGET_SECONDS
+            await self._forget_old()
         marked = self._namespaces.deleting
         if marked:
             await self._deletion.clear_marks(await self._running(), marked)
+
+    async def _forget_old(self) -> None:
+        """By the time that a node last believed: the clock may be ahead."""
+        believed_at = await self._store.clock_believed_at()
+        if believed_at is not None:
+            kept_since = Instant(believed_at - KEPT_SECONDS * MICROSECONDS_PER_SECOND)
+            await self._operations.forget_operations(ended_before=kept_since, limit=BATCH_SIZE)
 
     async def _running(self) -> Sequence[BulkOperation]:
         return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
