@@ -103,6 +103,14 @@ def scarce_resource(error: BaseException) -> str | None:
     return _SCARCE[numbers[0]]
 
 
+def lacking_resource(error: BaseException, family: int, address: str, port: int) -> str | None:
+    """Like `scarce_resource`, for a connection to one address."""
+    resource = scarce_resource(error)
+    if resource == LOCAL_PORTS and not has_source_address(family, address, port):
+        return None
+    return resource
+
+
 def has_source_address(family: int, address: str, port: int) -> bool:
     """Whether this machine has an address from which it could reach the given one.
 

@@ -40,8 +40,8 @@ RESERVED_HEADERS = frozenset(
 `header_lines` must not contain them, or the peer could disagree about where a request ends.
 """
 
-RESOLVER_GRACE_SECONDS = 0.1
-"""Time after the deadline at which a resolver is abandoned that has not kept it."""
+CONNECTOR_GRACE_SECONDS = 0.1
+"""Time after the deadline at which a connector is abandoned that has not kept it."""
 
 _AUTHORIZATION = re.compile(rb"^authorization:", re.IGNORECASE | re.MULTILINE)
 
@@ -142,24 +142,22 @@ class HttpClient:
         self, target: HttpTarget, deadline: float, timeout_seconds: float
     ) -> Connection:
         self._pool.check_open()
-        self._pool.make_room(len(self._opening))
+        self._pool.begin_opening()
         # asyncio.timeout is slow, but it cancels a half-open connection, and opening is rare.
-        # The resolver keeps the deadline itself, because it knows whose fault a delay is.
-        limit = asyncio.timeout_at(deadline + RESOLVER_GRACE_SECONDS)
+        # The connector keeps the deadline itself, because it knows whose fault a delay is.
+        limit = asyncio.timeout_at(deadline + CONNECTOR_GRACE_SECONDS)
         try:
             async with limit:
                 self._opening.add(limit)
                 addresses = await self._connector.addresses(target, deadline, timeout_seconds)
-                if not self._pool.is_closed:
-                    limit.reschedule(deadline)
-                connection = await self._connector.open(target, addresses)
+                return await self._connector.open(target, addresses, deadline, timeout_seconds)
         except TimeoutError:
             self._pool.check_open()
             check_punctual(asyncio.get_running_loop().time(), deadline)
             raise TimedOut(timeout_seconds) from None
         finally:
             self._opening.discard(limit)
-        return connection
+            self._pool.end_opening()
 
 
 def _format_request(target: HttpTarget, header_lines: bytes, body: bytes | None) -> bytes:

@@ -5,22 +5,22 @@ import ssl
 from collections.abc import Sequence
 from typing import Any
 
-from duetime.delivery.http_client.address_race import NoneConnected, connect_to_first
+from duetime.delivery.http_client.address_race import AddressRace, NoneConnected
 from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import (
     DeliveryFailure,
     LacksResource,
     NotConnected,
+    TimedOut,
     check_punctual,
 )
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.resolver import Address, Resolve
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.network_failures import (
-    LOCAL_PORTS,
     connect_problem,
     format_seconds,
-    has_source_address,
+    lacking_resource,
     lookup_problem,
     name_not_found,
     scarce_resource,
@@ -74,24 +74,34 @@ class Connector:
             raise NotConnected(name_not_found(host))
         return addresses
 
-    async def open(self, target: HttpTarget, addresses: Sequence[Address]) -> Connection:
-        """A new connection to one of the addresses, TLS included. Raises DeliveryFailure and
-        LacksResource.
+    async def open(
+        self,
+        target: HttpTarget,
+        addresses: Sequence[Address],
+        deadline: float,
+        timeout_seconds: float,
+    ) -> Connection:
+        """A new connection to one of the addresses, TLS included, by `deadline` (loop time). Raises
+        DeliveryFailure and LacksResource.
 
-        An address that drops packets does not hide the next: see `connect_to_first`. If all fail,
-        the failure of the most preferred one is raised, or that for which this process lacks a
+        An address that drops packets does not hide the next: see `AddressRace`. If all fail, the
+        failure of the most preferred one is raised, or that for which this process lacks a
         resource. The whole takes `connect_timeout_seconds` at most.
         """
         loop = asyncio.get_running_loop()
-        limit = asyncio.timeout(self._connect_timeout_seconds)
-        due_at = loop.time() + self._connect_timeout_seconds
+        due_at = min(deadline, loop.time() + self._connect_timeout_seconds)
+        race = AddressRace(addresses, target.port, self._pool, due_at)
         try:
-            async with limit:
+            async with asyncio.timeout_at(due_at):
                 if len(addresses) == 1:
                     return await self._open_address(target, addresses[0])
-                return await self._open_first(target, addresses)
+                return await self._open_first(target, race)
         except TimeoutError:
             check_punctual(loop.time(), due_at)
+            if race.lacks is not None:
+                raise LacksResource(race.lacks) from None
+            if due_at == deadline:
+                raise TimedOut(timeout_seconds) from None
             seconds = format_seconds(self._connect_timeout_seconds)
             raise NotConnected(f"could not connect: timed out after {seconds}") from None
 
@@ -102,11 +112,11 @@ class Connector:
         except OSError as error:
             raise _failure(target, address, error) from None
 
-    async def _open_first(self, target: HttpTarget, addresses: Sequence[Address]) -> Connection:
+    async def _open_first(self, target: HttpTarget, race: AddressRace) -> Connection:
         first_failure: DeliveryFailure | LacksResource | None = None
-        while addresses:
+        while True:
             try:
-                address, connected = await connect_to_first(addresses, target.port)
+                address, connected = await race.connect_to_first()
             except NoneConnected as none_connected:
                 failures = [_failure(target, *each) for each in none_connected.failures]
                 lacking = [each for each in failures if isinstance(each, LacksResource)]
@@ -118,11 +128,8 @@ class Connector:
                 connected.close()
                 if not isinstance(error, OSError):
                     raise
+                # The address answers, but TLS fails there. Another one may do better.
                 first_failure = first_failure or _failure(target, address, error)
-            # The address answers, but TLS fails there. Another one may do better.
-            addresses = [each for each in addresses if each != address]
-        assert first_failure is not None
-        raise first_failure
 
     async def _connect(self, target: HttpTarget, **to: Any) -> Connection:
         loop = asyncio.get_running_loop()
@@ -140,10 +147,8 @@ class Connector:
 def _failure(
     target: HttpTarget, address: Address, error: OSError
 ) -> DeliveryFailure | LacksResource:
-    resource = scarce_resource(error)
-    if resource is not None and (
-        resource != LOCAL_PORTS or has_source_address(*address, target.port)
-    ):
+    resource = lacking_resource(error, *address, target.port)
+    if resource is not None:
         return LacksResource(resource)
     uses_tls = target.scheme == "https"
     return NotConnected(connect_problem(error, target.host, uses_tls=uses_tls))

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from duetime.delivery.http_client.address_race import SpareTry
 from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import ClientClosed
 
@@ -19,8 +20,10 @@ class ConnectionPool:
     This order lets surplus connections expire when the load falls. A connection serves one
     request at a time, and is never taken after its expiry.
 
-    No more than `max_open` connections are open because of idle ones: if there are as many, idle
-    connections are closed for new ones.
+    A request has a place of its own for the connection that it uses or opens. No more than
+    `max_open` sockets are open because of others: if there are as many, departing and idle
+    connections, and tries of further addresses, give way to requests. So do departing and idle
+    connections to further addresses.
     """
 
     def __init__(self, max_idle_seconds: float, stale_seconds: float, max_open: int) -> None:
@@ -31,6 +34,8 @@ class ConnectionPool:
         self._farewell: asyncio.TimerHandle | None = None
         self._idle: dict[str, list[Connection]] = {}
         self._open: set[Connection] = set()
+        self._opening = 0
+        self._spare_tries: dict[SpareTry, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
         self._all_lost: asyncio.Future[None] | None = None
@@ -124,20 +129,51 @@ class ConnectionPool:
         if self._farewell is None:
             self._watch_departing(connection.loop, connection.expires_at)
 
-    def make_room(self, opening: int) -> None:
-        """Close connections that nobody needs, so that one more can be opened beside those that
-        are open and the `opening` ones."""
-        surplus = len(self._open) + opening + 1 - self._max_open
+    def begin_opening(self) -> None:
+        """Take a place for one more connection."""
+        surplus = self._surplus()
+        self._opening += 1
         while surplus > 0:
-            if self._departing:
-                connection = next(iter(self._departing))
-                del self._departing[connection]
-                connection.reset()
-            elif (idle := self._take_any_idle()) is not None:
-                idle.abort()
-            else:
+            if self._spare_tries and not self._departing:
+                self._spare_tries.popitem()[0].give_up()
+            elif not self._close_unneeded():
                 return
             surplus -= 1
+
+    def end_opening(self) -> None:
+        """The connection is open, or will not be."""
+        self._opening -= 1
+
+    def has_room(self) -> bool:
+        """Implements `Room`."""
+        surplus = self._surplus()
+        while surplus > 0 and self._close_unneeded():
+            surplus -= 1
+        return surplus <= 0
+
+    def add_spare(self, spare: SpareTry) -> None:
+        """Implements `Room`."""
+        self._spare_tries[spare] = None
+
+    def remove_spare(self, spare: SpareTry) -> None:
+        """Implements `Room`."""
+        self._spare_tries.pop(spare, None)
+
+    def _surplus(self) -> int:
+        """The sockets that have to go before one more may be opened."""
+        return len(self._open) + self._opening + len(self._spare_tries) + 1 - self._max_open
+
+    def _close_unneeded(self) -> bool:
+        """Close a connection that nobody needs, if there is one."""
+        if self._departing:
+            connection = next(iter(self._departing))
+            del self._departing[connection]
+            connection.reset()
+            return True
+        idle = self._take_any_idle()
+        if idle is not None:
+            idle.abort()
+        return idle is not None
 
     async def close(self) -> None:
         """Abort every connection, busy or idle, and wait until they are gone."""

@@ -4,11 +4,11 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from duetime.delivery.http_client import HttpAnswer, HttpClient, parse_target
+from duetime.delivery.http_client import Address, HttpAnswer, HttpClient, Resolve, parse_target
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -192,3 +192,24 @@ async def post(
     client: HttpClient, url: str, body: bytes | None = b"{}", timeout_seconds: float = 5.0
 ) -> HttpAnswer:
     return await client.post(parse_target(url), b"", body, timeout_seconds)
+
+
+def resolving_to(*addresses: str, by_name: dict[str, list[str]] | None = None) -> Resolve:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
+        found = (by_name or {}).get(host, addresses)
+        return [(socket.AF_INET, address) for address in found]
+
+    return resolve
+
+
+def fill_backlog(
+    listener: socket.socket, host: str = "127.0.0.1", port: int = 0
+) -> list[socket.socket]:
+    """Make `listener` listen but take no more connections, so that connecting hangs."""
+    listener.bind((host, port))
+    listener.listen(0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(listener.getsockname())
+    return fillers

@@ -12,8 +12,10 @@ from duetime.delivery.http_client import Address, DeliveryFailure, HttpClient, R
 from tests.integration.delivery.http_client.servers import (
     OK,
     answer_each_with,
+    fill_backlog,
     let_the_loop_turn,
     post,
+    resolving_to,
     serve,
 )
 
@@ -22,13 +24,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def resolving_to(*addresses: str) -> Resolve:
-    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
-        return [(socket.AF_INET, address) for address in addresses]
-
-    return resolve
 
 
 def failing_with(error: Exception) -> Resolve:
@@ -225,16 +220,3 @@ async def test_failed_connections_leave_no_open_files() -> None:
             await post(client, url)
     assert len(os.listdir("/dev/fd")) == before
     await client.close()
-
-
-def fill_backlog(
-    listener: socket.socket, host: str = "127.0.0.1", port: int = 0
-) -> list[socket.socket]:
-    """Make `listener` listen but take no more connections, so that connecting hangs."""
-    listener.bind((host, port))
-    listener.listen(0)
-    fillers = [socket.socket() for _ in range(4)]
-    for filler in fillers:
-        filler.setblocking(False)
-        filler.connect_ex(listener.getsockname())
-    return fillers

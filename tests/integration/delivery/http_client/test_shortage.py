@@ -51,9 +51,7 @@ async def test_no_ports_is_a_shortage_and_no_address_is_a_failure(
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", fail, raising=True)
     with pytest.raises(LacksResource, match="local ports"):
         await post(client, "http://127.0.0.1:9/hook")
-    monkeypatch.setattr(
-        "duetime.delivery.http_client.connector.has_source_address", lambda *_: False
-    )
+    monkeypatch.setattr("duetime.network_failures.has_source_address", lambda *_: False)
     with pytest.raises(NotConnected):
         await post(client, "http://127.0.0.1:9/hook")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from duetime.delivery.http_client import Address, ClientClosed, HttpClient, parse_target
-from duetime.delivery.http_client.client import RESOLVER_GRACE_SECONDS
+from duetime.delivery.http_client.client import CONNECTOR_GRACE_SECONDS
 from duetime.testing import on_virtual_time
 
 
@@ -21,7 +21,7 @@ async def test_a_request_that_times_out_in_the_same_moment_does_not_break_the_cl
     client = HttpClient(resolve=hang)
     closes = asyncio.Event()
     # In the same turn of the loop as the end of the timeout, and just before it.
-    loop.call_at(loop.time() + 1 + RESOLVER_GRACE_SECONDS - 1e-10, closes.set)
+    loop.call_at(loop.time() + 1 + CONNECTOR_GRACE_SECONDS - 1e-10, closes.set)
 
     async def close() -> None:
         await closes.wait()
