@@ -53,12 +53,12 @@ MAX_NAMES = 4_096
 class Standing(IntEnum):
     """The threads that a name may use, by its last lookup. The order is that of precedence."""
 
-    PROMPT = 32
+    PROMPT = 128
     """The name servers answered promptly, whatever they said: all threads."""
     UNKNOWN = 24
-    """There is nothing to go by."""
+    """There is nothing to go by. Shared with slow names, but not with prompt ones."""
     SLOW = 8
-    """The last lookup was slow, or never ended."""
+    """The last lookup was slow, or never ended. Shared with new names that turn out to be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class Resolver:
     name share its result. Results are kept for some seconds.
 
     A thread that waits for a silent name server cannot be stopped. So there is a limit of
-    threads, and most of them are out of reach for names whose last lookup was slow: however many
-    hang, a name that resolved promptly finds a thread.
+    threads, and most of them are for names whose last lookup was prompt: however many others
+    hang, and even if a hundred prompt names fall silent together, a prompt name finds a thread.
     """
 
     def __init__(
@@ -175,13 +175,18 @@ class Resolver:
                 self._start(loop, lookup)
 
     def _has_thread_for(self, standing: Standing, now: float) -> bool:
-        if standing is not Standing.SLOW:
-            return len(self._running) < standing
+        if len(self._running) >= Standing.PROMPT or standing is Standing.PROMPT:
+            return len(self._running) < Standing.PROMPT
+        others = [
+            lookup for lookup in self._running.values() if lookup.standing is not Standing.PROMPT
+        ]
+        if len(others) >= Standing.UNKNOWN or standing is Standing.UNKNOWN:
+            return len(others) < Standing.UNKNOWN
         slow = sum(
             lookup.standing is Standing.SLOW or lookup.seconds_run(now) >= self._slow_seconds
-            for lookup in self._running.values()
+            for lookup in others
         )
-        return slow < Standing.SLOW and len(self._running) < Standing.UNKNOWN
+        return slow < Standing.SLOW
 
     def _start(self, loop: asyncio.AbstractEventLoop, lookup: _Lookup) -> None:
         lookup.started_at = loop.time()

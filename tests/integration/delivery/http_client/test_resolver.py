@@ -27,6 +27,9 @@ Task = asyncio.Task[Sequence[Address]]
 
 LOOPBACK = (socket.AF_INET, "127.0.0.1")
 
+MAX_SILENT_TOGETHER = 100
+"""Names that resolved promptly and may fall silent together without holding up another one."""
+
 
 class NameServers:
     """Answer at once, except for names that begin with `silent`, which wait for `release`."""
@@ -177,6 +180,26 @@ async def test_a_name_that_resolved_promptly_finds_a_thread_beside_many_silent_n
     servers.release()
     assert await asyncio.gather(*under_way) == [[LOOPBACK]] * Standing.UNKNOWN
     assert servers.most_at_once == Standing.UNKNOWN + 1
+
+
+async def test_prompt_names_that_fall_silent_together_hold_up_no_others(
+    servers: NameServers,
+) -> None:
+    zone = [f"silent-{number}.example" for number in range(MAX_SILENT_TOGETHER)]
+    resolver = Resolver(servers.look_up, found_seconds=0.0, slow_seconds=60.0)
+    servers.release()
+    for name in [*zone, "prompt.example"]:
+        await resolve(resolver, name)
+    servers.hold()
+    silent = [asyncio.create_task(resolve(resolver, name)) for name in zone]
+    new = [
+        asyncio.create_task(resolve(resolver, f"silent-new-{number}.example"))
+        for number in range(2 * Standing.UNKNOWN)
+    ]
+    await servers.wait_until_asked(2 * len(zone) + 1 + Standing.UNKNOWN)
+    assert await resolve(resolver, "prompt.example") == [LOOPBACK]
+    servers.release()
+    assert await asyncio.gather(*silent, *new) == [[LOOPBACK]] * (len(silent) + len(new))
 
 
 async def test_names_that_were_slow_leave_threads_for_names_never_seen(
