@@ -31,6 +31,7 @@ from duetime.domain.instants import (
 )
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
+from duetime.network_failures import MEMORY
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
 
@@ -86,10 +87,16 @@ class HttpDestination:
         assert isinstance(callback, HttpCallback)
         sent_at = self._clock.now()
         try:
+            target = _target_of(callback.url)
+            header_lines = _header_lines(claim, callback.headers, sent_at)
+            body = _body(claim, callback)
+        except MemoryError:
+            raise LocalShortage(MEMORY) from None
+        try:
             answer = await self._client.post(
-                _target_of(callback.url),
-                _header_lines(claim, callback.headers, sent_at),
-                _body(claim, callback),
+                target,
+                header_lines,
+                body,
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
                 # An interruption counts as an attempt, not as a failure. Its kept-alive
                 # connection was most likely dead, so the repeat gets a new one.

@@ -191,27 +191,30 @@ class Resolver:
     def _start(self, loop: asyncio.AbstractEventLoop, lookup: _Lookup) -> None:
         lookup.started_at = loop.time()
         self._running[lookup.host] = lookup
-        # A daemon, because a lookup that hangs must not keep the process from ending.
-        thread = Thread(
-            target=self._run, args=[loop, lookup], name=f"lookup {lookup.host}", daemon=True
-        )
         try:
-            thread.start()
-        except RuntimeError:
+            # A daemon, because a lookup that hangs must not keep the process from ending.
+            Thread(
+                target=self._run, args=[loop, lookup], name=f"lookup {lookup.host}", daemon=True
+            ).start()
+        except (RuntimeError, MemoryError) as error:
             # The system allows no more threads. Not finished here, because that starts the next
             # lookup: with many of them waiting, the calls would nest too deeply.
-            loop.call_soon(self._finish, loop, lookup, LacksResource(LOOKUP_THREADS))
+            lacks = LacksResource(scarce_resource(error) or LOOKUP_THREADS)
+            loop.call_soon(self._finish, loop, lookup, lacks)
 
     def _run(self, loop: asyncio.AbstractEventLoop, lookup: _Lookup) -> None:
         """In the thread of the lookup."""
         result: Result
         try:
             result = self._look_up(lookup.host)
-        except (OSError, UnicodeError) as error:
-            resource = scarce_resource(error)
-            result = error if resource is None else LacksResource(resource)
         except Exception as error:
-            result = OSError(str(error))
+            resource = scarce_resource(error)
+            if resource is not None:
+                result = LacksResource(resource)
+            elif isinstance(error, OSError | UnicodeError):
+                result = error
+            else:
+                result = OSError(str(error))
         try:
             loop.call_soon_threadsafe(self._finish, loop, lookup, result)
         except RuntimeError:

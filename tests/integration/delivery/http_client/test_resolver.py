@@ -233,6 +233,22 @@ async def test_a_lookup_without_a_thread_is_nobodys_failure(
     assert await resolve(resolver, "prompt.example") == [LOOPBACK]
 
 
+async def test_a_lookup_without_memory_is_nobodys_failure(
+    monkeypatch: pytest.MonkeyPatch, servers: NameServers
+) -> None:
+    def lack_memory(_: object) -> Sequence[Address]:
+        raise MemoryError
+
+    with pytest.raises(LacksResource, match="memory"):
+        await resolve(Resolver(lack_memory), "prompt.example")
+    resolver = Resolver(servers.look_up)
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", lack_memory)
+        with pytest.raises(LacksResource, match="memory"):
+            await resolve(resolver, "prompt.example")
+    assert await resolve(resolver, "prompt.example") == [LOOPBACK]
+
+
 LIBUV_THREADS = 4
 
 CONNECT_BY_NAME = """
