@@ -14,6 +14,7 @@ from duetime.delivery.http_client.failures import (
     InvalidAnswer,
     StaleConnection,
     TimedOut,
+    is_late,
     loss_problem,
 )
 
@@ -22,6 +23,10 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _TURNS_BEFORE_GIVING_UP = 2
 """Turns of the loop between the end of the timeout and the failure. uvloop may run both the timers
 and the callbacks of a turn before it reads sockets, so only the second turn is sure to follow."""
+
+_READING_SECONDS = 0.5
+"""Time to read the rest of an answer that may have arrived before the end of the timeout. With TLS
+it takes uvloop several turns to report the end of a connection, which may be that of the answer."""
 
 
 class ConnectionOwner(Protocol):
@@ -234,10 +239,11 @@ class Connection(asyncio.Protocol):
         if self._deadline > self._watched_deadline:
             self._watch(self._deadline)
         else:
-            self._give_up(self._waiter, _TURNS_BEFORE_GIVING_UP)
+            self._look_once_more(self._waiter, _TURNS_BEFORE_GIVING_UP)
 
-    def _give_up(self, waiter: asyncio.Future[HttpAnswer], turns: int) -> None:
-        """Fail the exchange of `waiter`, unless its answer is read within the next turns.
+    def _look_once_more(self, waiter: asyncio.Future[HttpAnswer], turns: int) -> None:
+        """Fail the exchange of `waiter`, unless its answer is read within the next turns, or soon
+        after them if it has begun, or if this process stood still.
 
         After a pause of this process the deadline may be long over, while an answer that came in
         time still waits in the socket.
@@ -245,6 +251,12 @@ class Connection(asyncio.Protocol):
         if self._waiter is not waiter:
             return
         if turns:
-            self.loop.call_soon(self._give_up, waiter, turns - 1)
+            self.loop.call_soon(self._look_once_more, waiter, turns - 1)
+        elif self._reader.received_bytes or is_late(self.loop.time(), self._deadline):
+            self.loop.call_later(_READING_SECONDS, self._give_up, waiter)
         else:
+            self._give_up(waiter)
+
+    def _give_up(self, waiter: asyncio.Future[HttpAnswer]) -> None:
+        if self._waiter is waiter:
             self._fail(TimedOut(self._timeout_seconds))

@@ -29,10 +29,15 @@ LATE_SECONDS = 0.5
 """Lateness of a timeout that shows that this process stood still, and not the peer."""
 
 
+def is_late(now: float, due_at: float) -> bool:
+    """Whether a timeout that was due at `due_at` comes so late that this process must have stood
+    still meanwhile."""
+    return now - due_at > LATE_SECONDS
+
+
 def check_punctual(now: float, due_at: float) -> None:
-    """Raise LacksResource if a timeout that was due at `due_at` comes so late that this process
-    must have stood still meanwhile. For timeouts before anything was sent."""
-    if now - due_at > LATE_SECONDS:
+    """Raise LacksResource if the timeout is late. For timeouts before anything was sent."""
+    if is_late(now, due_at):
         raise LacksResource("processor time")
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Sequence
 
 import pytest
+import trustme
 
 from duetime.delivery.http_client import (
     Address,
@@ -115,6 +117,50 @@ def test_answer_that_waits_in_the_socket_counts_after_the_timeout() -> None:
         with asyncio.Runner(loop_factory=selector.new_loop) as runner:
             runner.run(send_three_requests(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
         server.join()
+
+
+ANSWERS = {
+    "with its length": OK,
+    "to its end": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok",
+}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("raw", ANSWERS.values(), ids=ANSWERS)
+async def test_answer_that_came_during_a_pause_is_read_to_its_end(
+    authority: trustme.CA, raw: bytes, scheme: str
+) -> None:
+    requested, paused, answered = threading.Event(), threading.Event(), threading.Event()
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server_context)
+    client_context = ssl.create_default_context()
+    authority.configure_trust(client_context)
+
+    def answer_during_the_pause(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        if scheme == "https":
+            connection = server_context.wrap_socket(connection, server_side=True)
+        with connection:
+            connection.recv(65_536)
+            requested.set()
+            paused.wait()
+            connection.sendall(raw)
+        answered.set()
+
+    client = HttpClient(ssl_context=client_context)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer_during_the_pause, args=[listener])
+        server.start()
+        url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/"
+        request = asyncio.create_task(post(client, url, timeout_seconds=0.5))
+        await asyncio.to_thread(requested.wait)
+        # The loop stands still until the answer has arrived and the timeout is over.
+        paused.set()
+        answered.wait()
+        threading.Event().wait(0.55)
+        assert (await request).status == 200
+        server.join()
+    await client.close()
 
 
 async def test_timeout_while_the_request_is_being_written(client: HttpClient) -> None:
