@@ -86,7 +86,7 @@ class ConnectionPool:
         self._distrusted = {each: until for each, until in self._distrusted.items() if until > now}
         self._distrusted[origin] = now + DISTRUST_SECONDS
         for connection in self._idle.pop(origin, []):
-            connection.abort()
+            self.see_off(connection)
 
     def put(self, connection: Connection, keep_alive_seconds: int | None) -> None:
         """Make a connection idle that has just completed an exchange.
@@ -101,7 +101,7 @@ class ConnectionPool:
         now = loop.time()
         distrusted = self._distrusted and self._distrusted.get(connection.origin, 0.0) > now
         if self._closed or idle_seconds <= 0 or distrusted:
-            connection.abort()
+            self.see_off(connection)
             return
         connection.expires_at = expires_at = now + idle_seconds
         idle = self._idle.get(connection.origin)
@@ -113,8 +113,8 @@ class ConnectionPool:
             self._schedule_sweep(loop, expires_at)
 
     def see_off(self, connection: Connection) -> None:
-        """Let the peer close a connection first, as it announced, and reset the connection if it
-        does not.
+        """Let the peer close a connection first, as it announced or is likely to, and reset the
+        connection if it does not.
 
         The side that closes first keeps the port for a minute (TIME_WAIT), and our ports towards
         one endpoint are some 28,000. A reset at once would keep none either. But some systems

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from duetime.delivery.http_client import Address, HttpClient, LacksResource, NotConnected
+from duetime.delivery.http_client import (
+    Address,
+    HttpClient,
+    LacksResource,
+    NotConnected,
+    StaleConnection,
+)
 from tests.integration.delivery.http_client.servers import (
     OK,
     Behaviour,
     Peer,
     answer_each_with,
+    answer_once_and_watch,
     post,
     serve,
 )
@@ -121,6 +128,47 @@ async def test_a_peer_that_does_not_close_is_reset(client: HttpClient) -> None:
             return closed_by
 
         assert await poll(ends, bool) == ["reset"]
+        assert ports_kept_towards(server.port) == []
+
+
+SHORT_LIVED = OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=1\r\n\r\n", 1)
+
+
+async def test_a_peer_that_hardly_keeps_connections_leaves_no_port_in_use(
+    client: HttpClient,
+) -> None:
+    async with serve(answer_once_and_watch(SHORT_LIVED)) as server:
+        for _ in range(3):
+            assert (await post(client, server.url())).status == 200
+        for peer in server.peers:
+            await peer.see_client_close()
+            await peer.drop()
+        assert len(server.peers) == 3
+        assert ports_kept_towards(server.port) == []
+
+
+async def test_a_peer_that_closes_without_notice_leaves_no_port_in_use(
+    client: HttpClient,
+) -> None:
+    both_there = asyncio.Barrier(2)
+
+    async def behave(peer: Peer) -> None:
+        await peer.read_request()
+        if peer.number < 2:
+            await both_there.wait()
+        peer.send(OK)
+        await peer.read_request()
+        peer.close()
+
+    async with serve(behave) as server:
+        await asyncio.gather(post(client, server.url()), post(client, server.url()))
+        with pytest.raises(StaleConnection):
+            await post(client, server.url())
+        assert (await post(client, server.url())).status == 200
+        unused, after_the_loss = [peer for peer in server.peers if len(peer.requests) == 1]
+        for peer in (unused, after_the_loss):
+            await peer.see_client_close()
+            await peer.drop()
         assert ports_kept_towards(server.port) == []
 
 
