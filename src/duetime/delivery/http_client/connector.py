@@ -134,13 +134,21 @@ class Connector:
     async def _connect(self, target: HttpTarget, **to: Any) -> Connection:
         loop = asyncio.get_running_loop()
         secure = target.scheme == "https"
-        _, connection = await loop.create_connection(
-            lambda: Connection(loop, target.origin, self._pool, self._answer_limit_bytes),
-            ssl=self._ssl_context if secure else None,
-            # An absolute name ends with a dot; names in certificates do not.
-            server_hostname=target.host.rstrip(".") if secure else None,
-            **to,
-        )
+        connection = Connection(loop, target.origin, self._pool, self._answer_limit_bytes)
+        try:
+            await loop.create_connection(
+                lambda: connection,
+                ssl=self._ssl_context if secure else None,
+                # An absolute name ends with a dot; names in certificates do not.
+                server_hostname=target.host.rstrip(".") if secure else None,
+                **to,
+            )
+        except BaseException:
+            # If the wait ends just when the connection is made, uvloop drops the connection
+            # without telling it.
+            connection.abort()
+            self._pool.remove(connection)
+            raise
         return connection
 
 
