@@ -145,19 +145,27 @@ class HttpClient:
         self._pool.begin_opening()
         # asyncio.timeout is slow, but it cancels a half-open connection, and opening is rare.
         # The connector keeps the deadline itself, because it knows whose fault a delay is.
-        limit = asyncio.timeout_at(deadline + CONNECTOR_GRACE_SECONDS)
+        loop = asyncio.get_running_loop()
+        due_at = deadline + CONNECTOR_GRACE_SECONDS
+        limit = asyncio.timeout_at(due_at)
         try:
             async with limit:
                 self._opening.add(limit)
                 addresses = await self._connector.addresses(target, deadline, timeout_seconds)
-                return await self._connector.open(target, addresses, deadline, timeout_seconds)
+                opened = await self._connector.open(target, addresses, deadline, timeout_seconds)
         except TimeoutError:
             self._pool.check_open()
-            check_punctual(asyncio.get_running_loop().time(), deadline)
+            check_punctual(loop.time(), due_at)
             raise TimedOut(timeout_seconds) from None
         finally:
             self._opening.discard(limit)
             self._pool.end_opening()
+        if loop.time() > deadline:
+            # After a pause of this process the connection may be there before the timeout is seen.
+            opened.keep_unused()
+            check_punctual(loop.time(), deadline)
+            raise TimedOut(timeout_seconds)
+        return opened
 
 
 def _format_request(target: HttpTarget, header_lines: bytes, body: bytes | None) -> bytes:

@@ -25,7 +25,7 @@ class LacksResource(Exception):
         self.resource = resource
 
 
-LATE_SECONDS = 0.5
+LATE_SECONDS = 0.1
 """Lateness of a timeout that shows that this process stood still, and not the peer."""
 
 

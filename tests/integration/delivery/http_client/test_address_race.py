@@ -78,6 +78,7 @@ def start_post(client: HttpClient, url: str, timeout_seconds: float) -> asyncio.
     return asyncio.create_task(post(client, url, timeout_seconds=timeout_seconds))
 
 
+@pytest.mark.exclusive
 async def test_tries_stay_within_the_connections_of_the_client() -> None:
     client = HttpClient(resolve=resolving_to(*SILENT), max_connections=6)
     with silent_addresses() as port:

@@ -125,6 +125,7 @@ async def test_failure_of_the_preferred_address_is_reported() -> None:
     assert await failure_text(client, url) == "connection refused"
 
 
+@pytest.mark.exclusive
 async def test_silent_address_times_out() -> None:
     with socket.socket() as listener:
         fillers = fill_backlog(listener)
@@ -166,6 +167,7 @@ async def test_address_that_is_tried_later_may_win_before_the_first_fails() -> N
                 filler.close()
 
 
+@pytest.mark.exclusive
 async def test_silent_addresses_time_out_together() -> None:
     with socket.socket() as silent, socket.socket() as silent_too:
         fillers = fill_backlog(silent, "127.0.0.3")
@@ -180,6 +182,7 @@ async def test_silent_addresses_time_out_together() -> None:
             filler.close()
 
 
+@pytest.mark.exclusive
 async def test_timeout_while_connecting() -> None:
     with socket.socket() as listener:
         fillers = fill_backlog(listener)
@@ -192,6 +195,7 @@ async def test_timeout_while_connecting() -> None:
             filler.close()
 
 
+@pytest.mark.exclusive
 async def test_timeout_while_resolving() -> None:
     given_up = asyncio.Event()
 

@@ -22,6 +22,8 @@ from tests.integration.delivery.http_client.servers import (
     Behaviour,
     Peer,
     answer_each_with,
+    fill_backlog,
+    let_the_loop_turn,
     post,
     serve,
 )
@@ -265,7 +267,7 @@ async def test_answer_that_meets_a_cancellation_is_not_given_to_the_next_request
 
 async def test_pause_before_anything_was_sent_is_not_the_peers_timeout() -> None:
     async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
-        threading.Event().wait(0.7)  # The loop stands still.
+        threading.Event().wait(0.35)  # The loop stands still.
         await asyncio.Event().wait()
         return []
 
@@ -273,6 +275,34 @@ async def test_pause_before_anything_was_sent_is_not_the_peers_timeout() -> None
     with pytest.raises(LacksResource, match="processor time"):
         await post(client, "http://api.example.test/", timeout_seconds=0.05)
     await client.close()
+
+
+async def test_request_is_not_sent_when_its_time_was_over_during_a_pause() -> None:
+    async def resolve(host: str, port: int, deadline: float) -> Sequence[Address]:
+        threading.Event().wait(0.35)  # The loop stands still.
+        return [(socket.AF_INET, "127.0.0.1")]
+
+    client = HttpClient(resolve=resolve)
+    async with serve(answer_each_with(OK)) as server:
+        with pytest.raises(LacksResource, match="processor time"):
+            await post(client, server.url(host="api.example.test"), timeout_seconds=0.05)
+        await let_the_loop_turn()
+        assert not any(peer.requests for peer in server.peers)
+    await client.close()
+
+
+async def test_pause_while_connecting_is_not_the_peers_timeout() -> None:
+    with socket.socket() as listener:
+        fillers = fill_backlog(listener)
+        client = HttpClient()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        request = asyncio.create_task(post(client, url, timeout_seconds=0.05))
+        asyncio.get_running_loop().call_later(0.02, threading.Event().wait, 0.25)
+        with pytest.raises(LacksResource, match="processor time"):
+            await request
+        await client.close()
+        for filler in fillers:
+            filler.close()
 
 
 async def test_cancellation_while_connecting() -> None:

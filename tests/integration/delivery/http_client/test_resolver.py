@@ -106,6 +106,7 @@ async def test_requests_to_a_silent_name_do_not_hold_up_another(
     await client.close()
 
 
+@pytest.mark.exclusive
 async def test_a_name_that_does_not_resolve_in_time_fails_the_request(
     servers: NameServers,
 ) -> None:

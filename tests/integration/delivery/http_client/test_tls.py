@@ -131,6 +131,7 @@ async def test_server_that_closes_during_the_handshake(authority: trustme.CA, en
         assert text == "TLS handshake failed: connection closed by the other side"
 
 
+@pytest.mark.exclusive
 async def test_timeout_in_the_handshake(authority: trustme.CA) -> None:
     async def behave(peer: Peer) -> None:
         await peer.wait_until_client_closes()
