@@ -34,7 +34,11 @@ class ConnectionOwner(Protocol):
 
     stale_seconds: float
     """Time after the request within which the loss of a reused connection means that the peer had
-    closed it before."""
+    closed it before. Pauses of this process do not count."""
+
+    def awake_seconds(self, since: float, now: float) -> float:
+        """Time between two instants of the loop in which this process ran."""
+        ...
 
     def add(self, connection: "Connection") -> None: ...
 
@@ -220,7 +224,8 @@ class Connection(asyncio.Protocol):
         if self._used_before and not answer_started:
             # A reused connection needs no opening, so its request is written when its time starts.
             written_at = self._deadline - self._timeout_seconds
-            if self.loop.time() - written_at < self._pool.stale_seconds:
+            awake_seconds = self._pool.awake_seconds(written_at, self.loop.time())
+            if awake_seconds < self._pool.stale_seconds:
                 return StaleConnection(problem)
         return ConnectionLost(problem)
 

@@ -5,6 +5,7 @@ import asyncio
 from duetime.delivery.http_client.address_race import SpareTry
 from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import ClientClosed
+from duetime.pauses import PULSE_SECONDS, Pauses
 
 DISTRUST_SECONDS = 10.0
 """Time for which no connection is kept to an origin that closed one without notice."""
@@ -12,6 +13,9 @@ DISTRUST_SECONDS = 10.0
 FAREWELL_SECONDS = 0.5
 """Time for a peer to close a connection whose end it announced. Its FIN comes right behind the
 answer, if it comes at all."""
+
+SHORTEST_PAUSE_SECONDS = 2 * PULSE_SECONDS
+"""Time without a pulse from which this process counts as paused."""
 
 
 class ConnectionPool:
@@ -38,6 +42,8 @@ class ConnectionPool:
         self._spare_tries: dict[SpareTry, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
+        self._pauses = Pauses(SHORTEST_PAUSE_SECONDS)
+        self._pulse: asyncio.TimerHandle | None = None
         self._all_lost: asyncio.Future[None] | None = None
         self._closed = False
         self._distrusted: dict[str, float] = {}
@@ -58,6 +64,9 @@ class ConnectionPool:
     def add(self, connection: Connection) -> None:
         """Register a new connection, which is busy from the start."""
         self._open.add(connection)
+        if self._pulse is None:
+            self._pauses.begin(connection.loop.time())
+            self._show_pulse(connection.loop)
         if self._closed:
             connection.abandon()
 
@@ -65,8 +74,15 @@ class ConnectionPool:
         """Forget a connection that was lost."""
         self._open.discard(connection)
         self._departing.pop(connection, None)
+        if not self._open and self._pulse is not None:
+            self._pulse.cancel()
+            self._pulse = None
         if not self._open and self._all_lost is not None and not self._all_lost.done():
             self._all_lost.set_result(None)
+
+    def awake_seconds(self, since: float, now: float) -> float:
+        """Implements `ConnectionOwner`."""
+        return self._pauses.awake_seconds(since, now)
 
     def take(self, origin: str, now: float) -> Connection | None:
         """An idle connection that is open and has not expired by `now` (loop time), if any."""
@@ -189,6 +205,10 @@ class ConnectionPool:
             if self._all_lost is None or self._all_lost.done():
                 self._all_lost = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._all_lost)
+
+    def _show_pulse(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._pauses.pulse(loop.time())
+        self._pulse = loop.call_later(PULSE_SECONDS, self._show_pulse, loop)
 
     def _take_any_idle(self) -> Connection | None:
         """The connection used longest ago of some origin."""

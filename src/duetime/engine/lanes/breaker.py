@@ -7,8 +7,8 @@ import structlog
 
 from duetime.domain.instants import Instant
 from duetime.domain.outcome import Failed, Interrupted, Outcome
-from duetime.engine.lanes.pauses import Pauses
 from duetime.engine.lanes.standing import MOMENT_SECONDS, Standing
+from duetime.pauses import Pauses
 from duetime.ports.clock import Clock
 
 _log = structlog.get_logger()

@@ -10,11 +10,11 @@ from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
 from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND
-from duetime.engine.lanes.pauses import SHORTEST_PAUSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quota, Quotas
 from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
 from duetime.engine.lanes.standing import HELD_UP_SECONDS, Standing
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
+from duetime.pauses import SHORTEST_PAUSE_SECONDS, Pauses
 
 FIRST_WINDOW = 64
 """Attempts at once in a new lane. A quick endpoint needs no more; a slow one soon gets more."""

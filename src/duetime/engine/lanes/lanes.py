@@ -12,12 +12,12 @@ from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
 from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
-from duetime.engine.lanes.pauses import PULSE_SECONDS, Pauses
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.lanes.standing import Standing
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
+from duetime.pauses import PULSE_SECONDS, Pauses
 from duetime.ports.clock import Clock
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 

@@ -1,7 +1,9 @@
 """Connections are reused only while that is safe."""
 
 import asyncio
+import socket
 import ssl
+import threading
 
 import pytest
 
@@ -12,6 +14,7 @@ from duetime.delivery.http_client import (
     StaleConnection,
     parse_target,
 )
+from duetime.event_loop import next_turn
 from tests.integration.delivery.http_client.servers import (
     OK,
     Behaviour,
@@ -60,6 +63,36 @@ async def test_late_loss_of_a_reused_connection_is_a_failure(
             await post(client, server.url())
         assert (type(caught.value), str(caught.value)) == (ConnectionLost, message)
         assert [len(peer.requests) for peer in server.peers] == [2]
+    await client.close()
+
+
+async def test_pause_does_not_make_a_stale_connection_a_failure(
+    ssl_context: ssl.SSLContext,
+) -> None:
+    closed = threading.Event()
+
+    def answer_once(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.send(OK)
+            connection.recv(65_536)
+        closed.set()
+
+    client = HttpClient(ssl_context=ssl_context, stale_seconds=0.6)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer_once, args=[listener])
+        server.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        assert (await post(client, url)).status == 200
+        request = asyncio.create_task(post(client, url))
+        await next_turn()
+        # The loop stands still.
+        closed.wait()
+        threading.Event().wait(0.9)
+        with pytest.raises(StaleConnection):
+            await request
+        server.join()
     await client.close()
 
 

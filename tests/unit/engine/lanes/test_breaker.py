@@ -5,7 +5,7 @@ from structlog.typing import EventDict
 
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.engine.lanes.breaker import MAX_REMEMBERED, REMEMBERED_SECONDS, Breaker, IdleBreakers
-from duetime.engine.lanes.pauses import Pauses
+from duetime.pauses import Pauses
 from duetime.testing import VirtualClock
 from duetime.testing.virtual_clock import START_AT
 

@@ -13,9 +13,9 @@ from duetime.domain.timer import Claim
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
-from duetime.engine.lanes.pauses import Pauses
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, Slots, size_of
+from duetime.pauses import Pauses
 from duetime.ports.namespaces import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT

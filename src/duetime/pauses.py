@@ -19,7 +19,8 @@ class Pauses:
     not be judged by that time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shortest_seconds: float = SHORTEST_PAUSE_SECONDS) -> None:
+        self._shortest_seconds = shortest_seconds
         self._pulse_seconds = 0.0
         self._recent: deque[tuple[float, float]] = deque(maxlen=REMEMBERED_PAUSES)
         """Beginning and end of each pause."""
@@ -29,7 +30,7 @@ class Pauses:
         self._pulse_seconds = now_seconds
 
     def pulse(self, now_seconds: float) -> None:
-        if now_seconds - self._pulse_seconds >= SHORTEST_PAUSE_SECONDS:
+        if now_seconds - self._pulse_seconds >= self._shortest_seconds:
             self._recent.append((self._pulse_seconds, now_seconds))
         self._pulse_seconds = now_seconds
 
