@@ -17,6 +17,9 @@ _REFUSED = re.compile(
     rb"-ERR\s+'(permissions violation for [^\"\r\n]*)(\"[^\r\n]*)'\r\n", re.IGNORECASE
 )
 
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4}|.)")
+_LETTERS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+
 _UNSAFE_SUBJECT = re.compile(r"[\s\x00]")
 
 
@@ -78,6 +81,15 @@ class SessionClient(Client):
         if self._uses_tls and not self._server_info.get("tls_required"):
             raise Error("nats: the server does not offer TLS")
         return super()._connect_command()
+
+
+def unquote(text: str) -> str:
+    """The text that the server wrote in Go's `%q`, given what it wrote between the quotes."""
+    return _ESCAPE.sub(lambda escape: _unescape(escape[1]), text)
+
+
+def _unescape(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _LETTERS.get(escape, escape)
 
 
 def format_headers(headers: Headers) -> bytes:

@@ -14,7 +14,13 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error
 
-from duetime.nats.client import Headers, SessionClient, format_headers, format_message
+from duetime.nats.client import (
+    Headers,
+    SessionClient,
+    format_headers,
+    format_message,
+    unquote,
+)
 from duetime.nats.failures import NatsFailure, connecting_problem, ending_problem, timed_out
 from duetime.nats.options import NatsOptions, UserCredentials
 from duetime.network_failures import scarce_resource
@@ -36,7 +42,7 @@ READING_SECONDS = 0.5
 CLOSE_SECONDS = 1
 MAX_REFUSED_KINDS = 100
 
-_REFUSED = re.compile(r'permissions violation for (publish|subscription)[^"]*"(.*?)"')
+_REFUSED = re.compile(r'permissions violation for (publish|subscription)[^"]*"((?:[^"\\]|\\.)*)"')
 
 Handler = Callable[[Msg], Awaitable[None]]
 ResultT = TypeVar("ResultT")
@@ -278,7 +284,7 @@ class Session:
             raise self._not_established(error)
         refused = _REFUSED.search(str(error))
         if refused is not None:
-            self._refuse(refused[1], refused[2])
+            self._refuse(refused[1], unquote(refused[2]))
         elif not isinstance(error, Error | OSError):
             _log.error("nats.message_not_handled", server=self._server, error=repr(error))
 
@@ -294,13 +300,27 @@ class Session:
             self._inbox_refused |= subject == f"{self._inbox}*"
             refused = list(self._awaiting_reply.values()) if self._inbox_refused else []
         else:
-            refused = [each for each in self._awaiting_reply.values() if each[0] == subject]
-            for waiting in (*self._unflushed, *self._being_flushed):
-                if waiting[0] == subject and not waiting[1].done():
-                    waiting[1].set_exception(_refusal(what, waiting[0]))
-        for requested, future in refused:
+            refused = self._refused_by(subject)
+        for _, future in refused:
             if not future.done():
-                future.set_exception(_refusal(what, requested))
+                future.set_exception(_refusal(what, subject))
+
+    def _refused_by(self, subject: str) -> "list[tuple[str, asyncio.Future[Any]]]":
+        """The waiting messages that a refusal of `subject` may concern.
+
+        A server that renames subjects refuses a message by its new subject. Rather than take a
+        refused message for delivered, all messages that no PONG has confirmed fail then. Nobody
+        waits for messages on subjects of the server itself, such as acknowledgements.
+        """
+        unflushed = [*self._unflushed, *self._being_flushed]
+        waiting: list[tuple[str, asyncio.Future[Any]]] = [
+            *self._awaiting_reply.values(),
+            *unflushed,
+        ]
+        named = [each for each in waiting if each[0] == subject]
+        if named or subject.startswith("$"):
+            return named
+        return [(published, future) for published, future in unflushed if published]
 
     def _end(self, problem: str | None = None) -> None:
         if self.ended.done():

@@ -24,6 +24,11 @@ authorization {
 
 NO_CAPITALS = NO_PUBLISHING.replace("no.>", "orders.A")
 
+RENAMING = 'mappings = { "renamed": "no.entry" }' + NO_PUBLISHING
+"""The server refuses messages on `renamed` with a subject that we never named."""
+
+ESCAPED = ['a"b', "a\\b", "'q'", "\u200bz", "\ue000", "\U000e0001", "\\u200b", "ü😀"]
+
 
 class FleetingServer:
     """Greets every client, and closes the connection once it is established."""
@@ -143,35 +148,78 @@ async def test_refused_subjects_are_logged_once_and_boundedly(
 ) -> None:
     monkeypatch.setattr(session, "MAX_REFUSED_KINDS", 5)
     url = make_nats(configuration=NO_PUBLISHING).url
-    refused = NatsConnection(NatsOptions(url=url, user="duetime", password="secret"), SystemClock())
-    await refused.connect()
-
-    with capture_logs() as logs:
-        for number in range(20):
-            with pytest.raises(NatsFailure, match="refuses to let us publish"):
-                await refused.publish_flushed(f"no.{number // 2}", b"", None, PATIENCE_SECONDS)
-    await refused.close()
+    async with connected_as_user(url) as refused:
+        with capture_logs() as logs:
+            for number in range(20):
+                with pytest.raises(NatsFailure, match="refuses to let us publish"):
+                    await refused.publish_flushed(f"no.{number // 2}", b"", None, PATIENCE_SECONDS)
 
     told = [entry["subject"] for entry in logs if entry["event"] == "nats.refused"]
     assert told == [f"no.{number}" for number in range(5)]
 
 
 async def test_a_refusal_concerns_only_the_subject_as_it_is_spelt(make_nats: MakeNats) -> None:
-    url = make_nats(configuration=NO_CAPITALS).url
-    options = NatsOptions(url=url, user="duetime", password="secret")
-    connection = NatsConnection(options, SystemClock())
-    await connection.connect()
-
-    permitted, refused = await asyncio.gather(
-        connection.publish_flushed("orders.a", b"", None, PATIENCE_SECONDS),
-        connection.publish_flushed("orders.A", b"", None, PATIENCE_SECONDS),
-        return_exceptions=True,
-    )
-    await connection.close()
+    async with connected_as_user(make_nats(configuration=NO_CAPITALS).url) as connection:
+        permitted, refused = await asyncio.gather(
+            connection.publish_flushed("orders.a", b"", None, PATIENCE_SECONDS),
+            connection.publish_flushed("orders.A", b"", None, PATIENCE_SECONDS),
+            return_exceptions=True,
+        )
 
     assert permitted is None
     assert isinstance(refused, NatsFailure)
     assert "refuses to let us publish on orders.A" in refused.message
+
+
+async def test_a_refusal_reaches_subjects_that_the_server_writes_in_escapes(
+    make_nats: MakeNats,
+) -> None:
+    subjects = [f"no.{part}" for part in ESCAPED]
+    async with connected_as_user(make_nats(configuration=NO_PUBLISHING).url) as connection:
+        publishing = [
+            connection.publish_flushed(subject, b"", None, PATIENCE_SECONDS)
+            for subject in [*subjects, *(f"yes.{subject}" for subject in subjects)]
+        ]
+        answers = await asyncio.gather(*publishing, return_exceptions=True)
+
+    refusals = [str(answer) for answer in answers[: len(subjects)]]
+    assert refusals == [
+        f"the server refuses to let us publish on {subject}: permissions violation"
+        for subject in subjects
+    ]
+    assert set(answers[len(subjects) :]) == {None}
+
+
+async def test_no_message_counts_as_taken_after_a_refusal_of_an_unknown_subject(
+    make_nats: MakeNats,
+) -> None:
+    async with connected_as_user(make_nats(configuration=RENAMING).url) as connection:
+        with pytest.raises(NatsFailure, match=r"refuses .* publish on no\.entry") as refused:
+            await connection.publish_flushed("renamed", b"", None, PATIENCE_SECONDS)
+        await connection.publish_flushed("other", b"", None, PATIENCE_SECONDS)
+
+    assert not refused.value.blames_server
+
+
+async def test_a_refused_acknowledgement_fails_no_message(make_nats: MakeNats) -> None:
+    configuration = NO_PUBLISHING.replace("no.>", "$JS.ACK.>")
+    async with connected_as_user(make_nats(configuration=configuration).url) as connection:
+        await connection.publish("$JS.ACK.stream.consumer.1", b"+ACK")
+        with capture_logs() as logs:
+            await connection.publish_flushed("other", b"", None, PATIENCE_SECONDS)
+
+    assert [entry["event"] for entry in logs] == ["nats.refused"]
+
+
+@asynccontextmanager
+async def connected_as_user(url: str) -> AsyncIterator[NatsConnection]:
+    options = NatsOptions(url=url, user="duetime", password="secret")
+    connection = NatsConnection(options, SystemClock())
+    await connection.connect()
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 async def test_closing_does_not_wait_for_a_step_that_does_not_end(
