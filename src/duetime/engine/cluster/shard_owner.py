@@ -22,7 +22,7 @@ from duetime.engine.cluster.unfinished_leases import RECOVER_AT_ONCE, Unfinished
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
 from duetime.ports.clock import Clock
-from duetime.ports.leases import LeaseStore
+from duetime.ports.leases import LeaseStore, ShardState
 from duetime.ports.membership import (
     BEAT_SHARE,
     STEP_DOWN_SHARE,
@@ -264,12 +264,12 @@ class ShardOwner(BackgroundLoop):
             state.shard: state.epoch
             for state in not_held
             if state.shard in mine
-            and (state.owner in (None, self._state.node) or state.owner not in present)
-            and (state.shard, state.epoch) not in self._held.unfinished
+            and (state.owner is None or state.owner not in present or self._lost_track_of(state))
         }
         if free:
             await self._take(free)
-        # Taken or released before, but the answer was lost: no other node may take them.
+        # Taken or released before, but the call or its answer was lost: no other node may take
+        # them.
         stray = {
             state.shard: state.epoch
             for state in not_held
@@ -277,6 +277,12 @@ class ShardOwner(BackgroundLoop):
         }
         if stray:
             await self._release(stray)
+
+    def _lost_track_of(self, state: ShardState) -> bool:
+        """The shard is this node's, but it does not know. A shard with an unfinished lease is on
+        its way to others: without that lease in the store, nobody may take it."""
+        unfinished = self._held.unfinished
+        return state.owner == self._state.node and (state.shard, state.epoch) not in unfinished
 
     def _assigned(self, shards: list[ShardNumber], eligible: list[str]) -> dict[ShardNumber, str]:
         # With thousands of shards this takes tens of milliseconds, too long for every beat.

@@ -161,6 +161,25 @@ async def test_beside_a_node_of_an_earlier_release_shards_move_when_nothing_is_u
 
 
 @on_virtual_time
+async def test_a_shard_whose_next_owner_dies_before_it_takes_it_goes_back_at_once() -> None:
+    bench = ClusterBench()
+    await start_with_long_attempts(bench)
+    bench.hub.lost = 1.0
+    (two,) = await bench.start("two")
+    two.kill()
+    await bench.run(BEAT_SECONDS + 0.5)
+    assert await bench.shares() == {"one": 8, None: 8}
+    await bench.run(LEASE_SECONDS)
+    assert await bench.shares() == {"one": 16}
+    assert await unfinished(bench) == {"one"}
+    await bench.run(45)
+    assert await bench.count(TimerStatus.COMPLETED) == 864
+    assert max(bench.latenesses_ms()) <= (LEASE_SECONDS + BEAT_SECONDS) * 1_000
+    assert all(len(senders) == 1 for senders in bench.senders.values())
+    assert await unfinished(bench) == set()
+
+
+@on_virtual_time
 async def test_a_shard_that_comes_back_is_unfinished_under_its_old_epoch() -> None:
     bench = ClusterBench()
     bench.destination.script(HANGING, Hang())
