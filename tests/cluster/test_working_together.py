@@ -15,6 +15,9 @@ from tests.real_server.timer_requests import wait_until_dry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+SLOW_SECONDS = 8
+"""Time that a slow callback takes, much longer than a hand-over on a busy machine."""
+
 NO_POLLS = "3600000"
 """Milliseconds between polls: so many that only a notification can wake a node in time."""
 
@@ -95,6 +98,42 @@ async def test_a_joining_node_gets_its_share_and_a_stopping_node_gives_it_back(
         await creating
         await load.wait_until_all_came()
         load.check_each_came_once()
+        await nodes.audit()
+
+
+@pytest.mark.exclusive
+async def test_slow_callbacks_make_no_other_timer_late_when_nodes_join_and_stop(
+    tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
+) -> None:
+    receiver.reaction = Answer(delay_seconds=0.01)
+    async with (
+        CallbackReceiver() as slow_receiver,
+        running_nodes(
+            1,
+            tmp_path,
+            postgres_url,
+            postgres_schema,
+            LEASE_SECONDS="300",
+            SHUTDOWN_GRACE_SECONDS="60",
+        ) as nodes,
+    ):
+        slow_receiver.reaction = Answer(delay_seconds=SLOW_SECONDS)
+        slow, quick = Load(slow_receiver, "slow"), Load(receiver)
+        await slow.create_many(nodes.all, 64, 100, 200)
+        await quick.create_many(nodes.all, 600, 500, SLOW_SECONDS * 1_000)
+        await slow.wait_until_all_came()
+        await nodes.add()
+        await nodes.wait_until_spread()
+        stopping = asyncio.create_task(nodes[0].stop())
+        await nodes.wait_until_spread([nodes[1]])
+        await quick.wait_until_all_came()
+        assert await stopping == 0
+        async with nodes[1].client() as api:
+            counts = await wait_until_dry(api)
+        assert counts["completed"] == len(slow.due_at) + len(quick.due_at)
+        quick.check_each_came_once()
+        slow.check_each_came_once()
+        assert quick.latest_seconds() < SLOW_SECONDS / 4
         await nodes.audit()
 
 
