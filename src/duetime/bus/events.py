@@ -65,7 +65,7 @@ class EventDestination:
             data=encode(envelope),
         )
         try:
-            await self._bus.publish(message)
+            await self._bus.publish(message, may_send)
         except BusUnavailable as error:
             if error.lacks is not None:
                 raise LocalShortage(error.lacks) from None

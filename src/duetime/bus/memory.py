@@ -9,6 +9,7 @@ from itertools import islice
 from msgspec import Struct
 
 from duetime.domain.errors import BusUnavailable
+from duetime.domain.outcome import NotSent
 from duetime.ports.bus import (
     GIVE_BACK_SECONDS,
     MAX_IN_FLIGHT,
@@ -17,6 +18,7 @@ from duetime.ports.bus import (
     OutgoingMessage,
     ReceivedCommand,
 )
+from duetime.ports.destination import MaySend, always
 
 MAX_KEPT = 100_000
 """Messages and ids kept per channel. Nothing consumes events and rejections, so the oldest go."""
@@ -232,8 +234,10 @@ class MemoryBus:
         now = asyncio.get_running_loop().time()
         self._broker.take_back(self, commands, now + GIVE_BACK_SECONDS)
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         self._check()
+        if not may_send():
+            raise NotSent
         self._broker.store(message)
 
     async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:

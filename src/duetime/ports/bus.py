@@ -6,6 +6,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from duetime.ports.destination import MaySend, always
+
 REDELIVER_AFTER_SECONDS = 30.0
 """Time after which a command that is not acknowledged is handed over again."""
 
@@ -108,9 +110,12 @@ class Bus(Protocol):
         Not at once: a command that cannot be done now would be tried over and over."""
         ...
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         """Put a message on its channel. On return the broker has stored it, or has an earlier
-        message of the same id. May be called many times at once; takes at most a few seconds."""
+        message of the same id. May be called many times at once; takes at most a few seconds.
+
+        `may_send` is asked directly before the first byte is sent, after connecting and waiting
+        for other messages. If the answer is False nothing is sent, and `NotSent` is raised."""
         ...
 
     def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:

@@ -11,6 +11,11 @@ MaySend = Callable[[], bool]
 """Whether the attempt may still be made. Quick, and never raises."""
 
 
+def always() -> bool:
+    """For messages that are no attempts."""
+    return True
+
+
 class Destination(Protocol):
     """One way to deliver callbacks: HTTP, NATS, bus."""
 

@@ -15,6 +15,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import hand_back
 from duetime.ports.bus import Channel, OutgoingMessage
+from duetime.ports.destination import MaySend, always
 from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
 from duetime.service.create_batcher import CreateBatcher
@@ -63,10 +64,10 @@ class RefusingBus(MemoryBus):
 
     refuses: Channel | None = None
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         if message.channel is self.refuses:
             raise BusUnavailable("the stream is full")
-        await super().publish(message)
+        await super().publish(message, may_send)
 
 
 class Bench:

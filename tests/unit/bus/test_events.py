@@ -15,10 +15,12 @@ from duetime.domain.errors import BusUnavailable, LocalShortage
 from duetime.domain.instants import Instant, format_instant, plus_ms
 from duetime.domain.keys import Epoch, TimerKey
 from duetime.domain.namespace import Namespace
+from duetime.domain.outcome import NotSent
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import claim_of, claimed
 from duetime.ports.bus import Channel, OutgoingMessage
+from duetime.ports.destination import MaySend, always
 from duetime.ports.store import CreateRequest, OnExisting
 from duetime.service.timer_service import new_uuid7
 from duetime.stores.memory import MemoryStore
@@ -83,7 +85,7 @@ async def bench() -> AsyncIterator[Bench]:
 class ShortBus(MemoryBus):
     """A bus that cannot connect, for want of a resource of this process."""
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         raise BusUnavailable("cannot connect", lacks="file descriptors")
 
 
@@ -94,6 +96,14 @@ async def test_a_shortage_of_this_process_is_no_attempt_and_takes_no_pause() -> 
     with pytest.raises(LocalShortage, match="file descriptors"):
         await events.deliver(claim_of(claimed(timer, epoch=Epoch(1), now=START_AT)), lambda: True)
     assert events.published == 0
+
+
+async def test_an_event_that_may_no_longer_be_sent_is_no_attempt(bench: Bench) -> None:
+    timer = await bench.create("call-1")
+    claim = claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
+    with pytest.raises(NotSent):
+        await bench.events.deliver(claim, lambda: False)
+    assert (bench.announced(), bench.events.published) == ([], 0)
 
 
 async def test_an_event_has_every_member_of_the_contract(bench: Bench) -> None:

@@ -12,6 +12,7 @@ from duetime.bus.jetstream.commands import CommandPull
 from duetime.bus.jetstream.setup import NANOSECONDS, CommandSource, set_up, stream_of
 from duetime.bus.jetstream.watch import History, Watch
 from duetime.domain.errors import BusUnavailable
+from duetime.domain.outcome import NotSent
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions
 from duetime.ports.bus import (
     GIVE_BACK_SECONDS,
@@ -21,6 +22,7 @@ from duetime.ports.bus import (
     ReceivedCommand,
 )
 from duetime.ports.clock import Clock
+from duetime.ports.destination import MaySend, always
 
 _log = structlog.get_logger()
 
@@ -97,7 +99,9 @@ class JetStreamBus:
     async def give_back(self, commands: Sequence[ReceivedCommand]) -> None:
         await self._answer(commands, _GIVE_BACK_LATER)
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
+        if not may_send():
+            raise NotSent
         headers = {
             "Nats-Msg-Id": _for_header(message.id),
             "Partition-Key": _for_header(message.key),

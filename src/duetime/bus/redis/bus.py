@@ -21,6 +21,7 @@ from duetime.ports.bus import (
     OutgoingMessage,
     ReceivedCommand,
 )
+from duetime.ports.destination import MaySend, always
 
 GROUP = "duetime"
 RETURNED = "duetime:returned"
@@ -135,8 +136,8 @@ class RedisBus:
         if commands:
             await self._return(_ids_of(commands), GIVE_BACK_SECONDS)
 
-    async def publish(self, message: OutgoingMessage) -> None:
-        await self._publisher.publish(message)
+    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
+        await self._publisher.publish(message, may_send)
 
     async def watch(self, channel: Channel, last: int = 0) -> AsyncGenerator[bytes, None]:
         count = max(1, min(last, MAX_OLD_MESSAGES))

@@ -1,7 +1,7 @@
 """Talks to a Redis or Valkey server. Every wait is bounded, every failure is `BusUnavailable`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -76,10 +76,17 @@ class RedisConnection:
         return answers
 
     async def ask_each(
-        self, calls: Sequence[Call], *, atomic: bool = False, wait_seconds: float = 0.0
+        self,
+        calls: Sequence[Call] | Callable[[], Sequence[Call]],
+        *,
+        atomic: bool = False,
+        wait_seconds: float = 0.0,
     ) -> list[Answer]:
         """The answers to commands sent in one pipeline. The answer to a refused command is its
-        `ResponseError`."""
+        `ResponseError`.
+
+        A function is called for the commands when the connection is there, directly before they
+        are sent."""
         client = self._client
         if client is None:
             raise BusUnavailable(f"the bus {self.name} is not open")
@@ -88,6 +95,11 @@ class RedisConnection:
                 asyncio.timeout(ANSWER_SECONDS + wait_seconds),
                 client.pipeline(transaction=atomic) as pipeline,
             ):
+                if callable(calls):
+                    # The pipeline uses this connection, and returns it to the pool at its end.
+                    pool: Any = client.connection_pool
+                    pipeline.connection = await pool.get_connection()
+                    calls = calls()
                 for call in calls:
                     pipeline.execute_command(*call)
                 answers: list[Answer] = await pipeline.execute(raise_on_error=False)

@@ -8,7 +8,9 @@ from redis.exceptions import ResponseError
 
 from duetime.bus.redis.connection import Answer, Call, RedisConnection, Word
 from duetime.domain.errors import BusUnavailable
+from duetime.domain.outcome import NotSent
 from duetime.ports.bus import Channel, OutgoingMessage
+from duetime.ports.destination import MaySend
 
 MAX_BATCH = 1_000
 MAX_BATCH_BYTES = 1_000_000
@@ -16,6 +18,7 @@ MAX_BATCH_BYTES = 1_000_000
 
 class _Unsent(Struct):
     message: OutgoingMessage
+    may_send: MaySend
     answered: asyncio.Future[None]
 
 
@@ -32,9 +35,9 @@ class RedisPublisher:
         self._unsent: deque[_Unsent] = deque()
         self._sending: asyncio.Task[None] | None = None
 
-    async def publish(self, message: OutgoingMessage) -> None:
+    async def publish(self, message: OutgoingMessage, may_send: MaySend) -> None:
         answered = asyncio.get_running_loop().create_future()
-        self._unsent.append(_Unsent(message, answered))
+        self._unsent.append(_Unsent(message, may_send, answered))
         if self._sending is None:
             self._sending = asyncio.create_task(self._send_all())
         await answered
@@ -59,8 +62,12 @@ class RedisPublisher:
         return batch
 
     async def _send(self, batch: list[_Unsent]) -> None:
+        def calls() -> list[Call]:
+            batch[:] = _permitted(batch)
+            return self._calls(batch)
+
         try:
-            answers = await self._connection.ask_each(self._calls(batch))
+            answers = await self._connection.ask_each(calls)
         except Exception as error:
             # The messages queued meanwhile would only wait as long for the same failure.
             batch += self._unsent
@@ -96,3 +103,14 @@ class RedisPublisher:
             fields = ("id", message.id, "key", message.key, "data", message.data)
             calls.append(("XADD", message.channel.value, *trimming, "*", *fields))
         return calls
+
+
+def _permitted(batch: list[_Unsent]) -> list[_Unsent]:
+    """The messages that may still be sent; the others end here."""
+    permitted = []
+    for unsent in batch:
+        if unsent.may_send():
+            permitted.append(unsent)
+        elif not unsent.answered.done():
+            unsent.answered.set_exception(NotSent())
+    return permitted

@@ -1,10 +1,12 @@
 """Publishing: every message is stored, once if the broker can."""
 
 import asyncio
+from types import NoneType
 from typing import ClassVar
 
 import pytest
 
+from duetime.domain.outcome import NotSent
 from duetime.ports.bus import Bus, Channel
 from duetime.testing.bus_contract.nodes import AnotherBus
 from duetime.testing.bus_contract.steps import (
@@ -71,6 +73,17 @@ class PublishingContract:
         big = [b"%02d" % number + b"x" * BIG_BYTES for number in range(50)]
         await asyncio.gather(*(bus.publish(message(data)) for data in big))
         assert sorted(command.data for command in await take(bus, 50)) == big
+
+    async def test_a_message_that_may_no_longer_be_sent_is_not_stored(self, bus: Bus) -> None:
+        async with watching(bus, Channel.EVENTS) as watch:
+            answers = await asyncio.gather(
+                bus.publish(message("first", channel=Channel.EVENTS), lambda: True),
+                bus.publish(message("too late", channel=Channel.EVENTS), lambda: False),
+                bus.publish(message("last", channel=Channel.EVENTS)),
+                return_exceptions=True,
+            )
+            assert [type(answer) for answer in answers] == [NoneType, NotSent, NoneType]
+            assert sorted(await see(watch, 2)) == ["first", "last"]
 
     async def test_commands_wait_for_a_receiver(self, bus: Bus, another_bus: AnotherBus) -> None:
         await publish(bus, "early")
