@@ -11,6 +11,7 @@ from msgspec import Struct
 from duetime.background import BackgroundLoop
 from duetime.bus.commands import Rejection, read_command, reason_of
 from duetime.bus.rejections import LogLine, Rejected, Rejections
+from duetime.bus.unknown_cancels import NextStep, UnknownCancels
 from duetime.domain.errors import BusUnavailable, DuetimeError, InvalidInput, StoreUnavailable
 from duetime.ports.bus import Bus, ReceivedCommand
 from duetime.ports.clock import Clock
@@ -30,9 +31,6 @@ WAIT_SECONDS = 0.25
 
 STOP_SECONDS = 1.0
 """Time that a broker may take to end a wait for commands when the node stops."""
-
-MAX_SOUGHT = 10_000
-"""Cancellations without a timer that are remembered until they come again."""
 
 CHECK_CHANNELS_SECONDS = 10.0
 """Time between two checks that all channels exist. If the channel of events were missing, commands
@@ -67,8 +65,8 @@ class CommandConsumer(BackgroundLoop):
     reported on the channel of rejected commands, then acknowledged.
 
     A command for a timer that is executing is given back until its outcome is known, and one for a
-    tenant that is being deleted until the deletion has ended. A cancellation that finds no timer is
-    given back once: another node may be about to create it.
+    tenant that is being deleted until the deletion has ended. A cancellation that finds no timer
+    comes again, too (`UnknownCancels`).
     """
 
     name = "bus-commands"
@@ -81,7 +79,7 @@ class CommandConsumer(BackgroundLoop):
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
         self._rejections = Rejections(bus, clock)
         self._ignored_line = LogLine(clock)
-        self._sought: dict[int, None] = {}
+        self._unknown = UnknownCancels(clock)
         self.counts = CommandCounts()
 
     async def step(self) -> None:
@@ -97,6 +95,7 @@ class CommandConsumer(BackgroundLoop):
             await self._handle(commands)
         except BusUnavailable:
             self._open_until_seconds = 0.0
+            self._unknown.start_over()
             raise
 
     async def stop(self) -> None:
@@ -155,17 +154,20 @@ class CommandConsumer(BackgroundLoop):
         try:
             answers = await self._schedule(schedules)
         except StoreUnavailable:
+            self._unknown.start_over()
             await self._give_back(commands)
             raise
         done, outcomes, undecided = [], [], []
         for command, answer in zip(accepted, answers, strict=True):
             if isinstance(answer, DuetimeError):
                 rejected.append(Rejected(command, _reason(answer)))
-            elif answer is Scheduled.UNDECIDED or (
-                answer is Scheduled.UNKNOWN and self._seeks_for_the_first_time(command)
-            ):
+                continue
+            step = NextStep.GIVE_BACK if answer is Scheduled.UNDECIDED else NextStep.ACKNOWLEDGE
+            if answer is Scheduled.UNKNOWN:
+                step = self._unknown.next_step(command)
+            if step is NextStep.GIVE_BACK:
                 undecided.append(command)
-            else:
+            elif step is NextStep.ACKNOWLEDGE:
                 done.append(command)
                 outcomes.append(answer)
         if undecided:
@@ -175,15 +177,6 @@ class CommandConsumer(BackgroundLoop):
         # Counted last: a command that is not acknowledged comes again.
         self._count(outcomes)
         self.counts.rejected += len(finished)
-
-    def _seeks_for_the_first_time(self, command: ReceivedCommand) -> bool:
-        if command.order in self._sought:
-            del self._sought[command.order]
-            return False
-        self._sought[command.order] = None
-        if len(self._sought) > MAX_SOUGHT:
-            del self._sought[next(iter(self._sought))]
-        return True
 
     async def _schedule(self, schedules: Sequence[Schedule | Cancellation]) -> list[Answer]:
         """A batch that fails is repeated one by one, so that a bad command harms no other."""

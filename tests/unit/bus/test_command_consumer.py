@@ -1,34 +1,18 @@
 """Commands become durable timers, whatever the store and the broker do."""
 
-import asyncio
-import json
-from collections.abc import Sequence
-
 from structlog.testing import capture_logs
 
 from duetime.bus.command_consumer import CHECK_CHANNELS_SECONDS, CommandConsumer
-from duetime.bus.events import EventDestination
-from duetime.bus.memory import MemoryBroker, MemoryBus
-from duetime.domain.errors import BusUnavailable, StorageFull, StoreUnavailable
-from duetime.domain.instants import format_instant, plus_ms
+from duetime.bus.memory import MemoryBus
+from duetime.domain.errors import StorageFull
+from duetime.domain.instants import format_instant
 from duetime.domain.keys import TimerKey
-from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import hand_back
-from duetime.ports.bus import Channel, OutgoingMessage
-from duetime.ports.destination import MaySend, always
-from duetime.ports.store import CreateRequest, CreateResult
-from duetime.service.bus_scheduling import Schedule, Scheduled, Scheduling
-from duetime.service.create_batcher import CreateBatcher
+from duetime.ports.bus import Channel
 from duetime.service.namespaces import Namespaces
-from duetime.service.turns import Turns
-from duetime.stores.memory import MemoryStore
-from duetime.testing import LoopClock, on_virtual_time
+from duetime.testing import on_virtual_time
 from duetime.testing.store_contract.steps import own_shards
-from duetime.testing.virtual_clock import START_AT
-from tests.unit.service.service_bench import RecordingWakeUps, timer_rules
-
-RULES = timer_rules(min_delay_ms=0, past_is_due=True)
-DUE_AT = plus_ms(START_AT, 60_000)
+from tests.unit.bus.consumer_bench import DUE_AT, Bench, command
 
 UNREADABLE = [
     b'{"id":1,"type":"\xff"}',
@@ -37,99 +21,6 @@ UNREADABLE = [
     b"\xff",
     b"null",
 ]
-
-
-class UnsteadyStore(MemoryStore):
-    """Fails `failures_left` times before it writes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.failures_left = 0
-        self.failure: Exception = StoreUnavailable("the store is away")
-        self.stumbles_over: str | None = None
-        self.first_create = asyncio.Event()
-
-    async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
-        self.first_create.set()
-        if self.failures_left:
-            self.failures_left -= 1
-            raise self.failure
-        if any(request.timer.key.id == self.stumbles_over for request in requests):
-            raise RuntimeError("a bug")
-        return await super().create(requests)
-
-
-class RefusingBus(MemoryBus):
-    """A bus that is up but refuses messages on one channel."""
-
-    refuses: Channel | None = None
-
-    async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
-        if message.channel is self.refuses:
-            raise BusUnavailable("the stream is full")
-        await super().publish(message, may_send)
-
-
-class Bench:
-    def __init__(self) -> None:
-        self.broker = MemoryBroker(redeliver_after_seconds=30)
-        self.bus = RefusingBus(self.broker)
-        self.clock = LoopClock()
-        self.store = UnsteadyStore()
-        wakeups = RecordingWakeUps()
-        self.namespaces = Namespaces(self.store)
-        self.scheduling = Scheduling(
-            self.store,
-            self.clock,
-            wakeups,
-            EventDestination(self.bus, self.clock),
-            self.namespaces,
-            RULES,
-            creates=CreateBatcher(self.store, wakeups),
-            turns=Turns(self.clock),
-        )
-        self.consumer = CommandConsumer(self.bus, self.scheduling, self.clock)
-        self.sender = MemoryBus(self.broker)
-
-    async def send(self, *commands: bytes) -> None:
-        await self.sender.open()
-        for number, data in enumerate(commands):
-            message_id = f"{number}-{hash(data)}"
-            await self.sender.publish(
-                OutgoingMessage(channel=Channel.COMMANDS, id=message_id, key="k", data=data)
-            )
-
-    async def run(self, seconds: float = 10) -> None:
-        """Let the consumer work for this long."""
-        self.consumer.start()
-        await self.clock.sleep(seconds)
-
-    async def pending(self) -> int:
-        return (await self.store.counts(None)).get(TimerStatus.PENDING, 0)
-
-    def reasons(self) -> list[str]:
-        rejected = self.broker.messages(Channel.REJECTED)
-        return [json.loads(data)["payload"]["reason"] for data in rejected]
-
-    @property
-    def unacknowledged(self) -> int:
-        return len(self.broker.messages(Channel.COMMANDS))
-
-
-def command(call: str, tenant: str = "acme") -> bytes:
-    return json.dumps(
-        {
-            "id": f"envelope-of-{call}",
-            "type": "ScheduleTimer",
-            "tenantId": tenant,
-            "timestampMs": 1,
-            "payload": {
-                "tenantId": tenant,
-                "serviceCallId": call,
-                "dueAt": format_instant(DUE_AT),
-            },
-        }
-    ).encode()
 
 
 @on_virtual_time
@@ -287,12 +178,6 @@ async def test_unhandled_commands_are_given_back_at_the_end() -> None:
     assert await bench.pending() + left == 3_000
 
 
-def cancel_command(call: str, tenant: str = "acme") -> bytes:
-    payload = {"tenantId": tenant, "serviceCallId": call}
-    envelope = {"id": f"cancel-{call}", "type": "CancelTimer", "tenantId": tenant}
-    return json.dumps({**envelope, "timestampMs": 1, "payload": payload}).encode()
-
-
 @on_virtual_time
 async def test_a_command_for_a_claimed_timer_waits_until_the_claim_ends() -> None:
     bench = Bench()
@@ -315,37 +200,6 @@ async def test_a_command_for_a_claimed_timer_waits_until_the_claim_ends() -> Non
     timer = await bench.store.get(TimerKey("acme", "call"))
     assert timer is not None
     assert format_instant(timer.execute_at).startswith("2031")
-    await bench.consumer.stop()
-
-
-@on_virtual_time
-async def test_cancels_are_counted_and_one_without_a_timer_is_tried_twice() -> None:
-    bench = Bench()
-    await bench.send(command("call"), cancel_command("call"), cancel_command("unknown"))
-    with capture_logs() as logs:
-        await bench.run(1)
-        assert bench.unacknowledged == 1
-        await bench.clock.sleep(20)
-    assert bench.unacknowledged == 0
-    counts = bench.consumer.counts
-    assert (counts.scheduled, counts.canceled, counts.unknown) == (1, 1, 1)
-    assert (counts.ignored, counts.received) == (1, 3)
-    assert [entry["event"] for entry in logs] == ["bus.commands_ignored"]
-    assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
-    await bench.consumer.stop()
-
-
-@on_virtual_time
-async def test_a_cancel_that_overtook_its_schedule_counts() -> None:
-    """Another node may be about to create the timer."""
-    bench = Bench()
-    await bench.send(cancel_command("call"))
-    await bench.run(0.5)
-    schedule = Schedule(namespace="acme", id="call", due_at=DUE_AT, correlation_id=None, order=0)
-    assert await bench.scheduling.schedule_all([schedule]) == [Scheduled.CREATED]
-    await bench.clock.sleep(20)
-    assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
-    assert bench.unacknowledged == 0
     await bench.consumer.stop()
 
 
