@@ -94,7 +94,7 @@ class Deliveries:
             await asyncio.wait(abandoned)
 
     async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
-        outcome = None
+        outcome, began_seconds = None, self._clock.monotonic()
         try:
             outcome = await self._deliver(lane, claim)
         except asyncio.CancelledError:
@@ -104,7 +104,7 @@ class Deliveries:
         except Exception:
             self._drop_current()
             _log.exception("attempt.broken", namespace=claim.namespace, id=claim.id)
-        lane.answered(claim, outcome, self._clock.monotonic())
+        lane.answered(claim, outcome, began_seconds, self._clock.monotonic())
         self._wakeups.check_room()
 
     async def _deliver(self, lane: Lane, claim: Claim) -> Outcome | None:

@@ -44,7 +44,9 @@ class FreeLane:
         self.outcome: Outcome | None = None
         self.is_free = asyncio.Event()
 
-    def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
+    def answered(
+        self, claim: Claim, outcome: Outcome | None, began_seconds: float, now_seconds: float
+    ) -> None:
         self.outcome = outcome
         self.is_free.set()
 

@@ -1,5 +1,6 @@
 """The whole engine on a memory store and virtual time, with everything around it in reach."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,13 @@ from duetime.domain.transitions import Settlement
 from duetime.engine import Engine
 from duetime.ports.store import ClaimBatch, ClaimStart, CreateRequest, Leases, OnExisting
 from duetime.stores.memory import MemoryStore
-from duetime.testing import LoopClock, RecordingDestination, engine_options, make_timer
+from duetime.testing import (
+    LoopClock,
+    RecordingDestination,
+    VirtualTimeLoop,
+    engine_options,
+    make_timer,
+)
 
 GOOD = "https://good.example"
 HANGING = "https://hanging.example"
@@ -134,6 +141,12 @@ class EngineBench:
         """Start a new process in place of the old one."""
         self.engine = self.new_engine()
         await self.engine.start()
+
+    def suspend(self, seconds: float) -> None:
+        """Let time pass while nothing of this process runs."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.skip(seconds)
 
     def at(self, seconds: float) -> Instant:
         """The instant `seconds` from now."""

@@ -4,7 +4,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
-from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.domain.keys import ShardNumber
 from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
@@ -116,13 +115,15 @@ class Lane:
             self._line_up(waiting, now_seconds)
         return True
 
-    def answered(self, claim: Claim, outcome: Outcome | None, now_seconds: float) -> None:
+    def answered(
+        self, claim: Claim, outcome: Outcome | None, began_seconds: float, now_seconds: float
+    ) -> None:
         """An attempt is over: its slot is free for the next. Without an outcome it was not made."""
         quota = self.abandoned(claim)
         if outcome is not None:
             if self.breaker.is_troubled or isinstance(outcome, Failed):
                 self._judge(outcome, now_seconds)
-            self._note_standing(outcome, now_seconds)
+            self._note_standing(outcome, began_seconds, now_seconds)
         self._progress_seconds = now_seconds
         if outcome is not None or self.in_flight == 0:
             # An attempt that was not made says nothing about the others under way.
@@ -254,11 +255,14 @@ class Lane:
         if was_open and not self.breaker.is_open:
             self._window = FIRST_WINDOW
 
-    def _note_standing(self, outcome: Outcome, now_seconds: float) -> None:
+    def _note_standing(self, outcome: Outcome, began_seconds: float, now_seconds: float) -> None:
         breaker = self.breaker
         if isinstance(outcome, Failed) and outcome.blames_endpoint:
-            lasted_seconds = (outcome.answered_at - outcome.sent_at) / MICROSECONDS_PER_SECOND
-            if lasted_seconds < HELD_UP_SECONDS:
+            lasted_seconds = now_seconds - began_seconds
+            if (
+                lasted_seconds < HELD_UP_SECONDS
+                or self._pauses.awake_seconds(began_seconds, now_seconds) < HELD_UP_SECONDS
+            ):
                 # A failure, but not one that keeps slots from others.
                 if breaker.hung or self.standing is Standing.HANGS:
                     breaker.hung = False

@@ -1,7 +1,5 @@
 """An endpoint that keeps failing or hanging is asked little, and costs others nothing."""
 
-import asyncio
-
 import pytest
 from structlog.typing import EventDict
 
@@ -15,7 +13,6 @@ from duetime.testing import (
     Hang,
     RecordingDestination,
     Succeed,
-    VirtualTimeLoop,
     on_virtual_time,
 )
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
@@ -239,13 +236,28 @@ async def test_time_in_which_the_process_itself_was_stopped_opens_no_breaker() -
     await bench.start()
     await bench.create_many("t", [bench.at(0)] * 30, url=SLOW)
     await bench.clock.sleep(2)
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualTimeLoop)
-    loop.skip(7.5)
+    bench.suspend(7.5)
     await bench.create("after", 0, url=SLOW)
     await bench.clock.sleep(0.1)
     assert open_endpoints(bench) == []
     assert await bench.status("after") is TimerStatus.EXECUTING, "sent beside the others"
+
+
+@on_virtual_time
+async def test_failures_on_both_sides_of_a_pause_open_no_breaker_before_their_time() -> None:
+    bench = EngineBench()
+    bench.destination.script(DOWN, Fail(after_seconds=0.01))
+    bench.destination.script(SLOW, Succeed(20))
+    await bench.start()
+    await bench.create("under way", 0, url=SLOW)
+    await bench.create_many("before", [bench.at(0)] * 15, url=DOWN)
+    await bench.clock.sleep(1)
+    bench.suspend(8)
+    await bench.create_many("after", [bench.at(number / 5) for number in range(25)], url=DOWN)
+    await bench.clock.sleep(3.5)
+    assert open_endpoints(bench) == []
+    await bench.clock.sleep(1.5)
+    assert open_endpoints(bench) == [DOWN]
 
 
 @on_virtual_time
@@ -255,9 +267,7 @@ async def test_silence_before_and_after_a_pause_opens_the_breaker() -> None:
     await bench.start()
     await bench.create_many("t", [bench.at(0)] * 30, url=HANGING)
     await bench.clock.sleep(2)
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualTimeLoop)
-    loop.skip(8)
+    bench.suspend(8)
     await bench.create_many("after", [bench.at(2.9), bench.at(3.3)], url=HANGING)
     await bench.clock.sleep(3)
     assert open_endpoints(bench) == []

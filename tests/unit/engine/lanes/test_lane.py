@@ -3,72 +3,9 @@
 from collections import Counter
 from itertools import pairwise
 
-from msgspec import UNSET, Raw
-
-from duetime.domain.callback import HttpCallback
-from duetime.domain.instants import plus_ms
-from duetime.domain.keys import Epoch
-from duetime.domain.outcome import Completed, Failed
-from duetime.domain.timer import Claim
-from duetime.domain.transitions import claim_of, claimed
-from duetime.engine.lanes.breaker import Breaker
-from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE, Lane
-from duetime.engine.lanes.quota import Quotas
-from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, Slots, size_of
-from duetime.pauses import Pauses
-from duetime.ports.namespaces import NoNamespaces
-from duetime.testing import VirtualClock, make_timer
-from duetime.testing.virtual_clock import START_AT
-
-DONE = Completed(sent_at=START_AT, answered_at=START_AT)
-REFUSED = Failed(sent_at=START_AT, answered_at=START_AT, error="connection refused")
-TIMED_OUT = Failed(sent_at=START_AT, answered_at=plus_ms(START_AT, 30_000), error="timed out")
-
-
-class LaneBench:
-    """Lanes that note which claims they start."""
-
-    def __init__(self, total: int = 4_096, per_endpoint: int = 1_024) -> None:
-        self.slots = Slots(total, per_endpoint)
-        self.pauses = Pauses()
-        self.started: list[str] = []
-        self._quotas = Quotas(NoNamespaces())
-        self._claims = 0
-
-    def lane(self, now_seconds: float = 0.0) -> Lane:
-        breaker = Breaker("https://one.example", VirtualClock(), self.pauses)
-        return Lane(
-            self.slots,
-            self._quotas,
-            breaker,
-            self.pauses,
-            self._note,
-            lambda lane, now: None,
-            lambda now: None,
-            now_seconds,
-        )
-
-    def claim(self, payload_bytes: int = 0, namespace: str = "default") -> Claim:
-        self._claims += 1
-        payload = Raw(b'"%b"' % (b"x" * (payload_bytes - 2))) if payload_bytes else UNSET
-        callback = HttpCallback(url="http://127.0.0.1:9/", payload=payload)
-        timer = make_timer(f"timer-{self._claims}", namespace=namespace, callback=callback)
-        return claim_of(claimed(timer, epoch=Epoch(1), now=START_AT))
-
-    def fill(self, lane: Lane, count: int, now_seconds: float = 0.0) -> int:
-        """Offer `count` claims; returns the number of accepted ones."""
-        return sum(lane.accept(self.claim(), now_seconds) for _ in range(count))
-
-    def _note(self, lane: Lane, claim: Claim) -> None:
-        self.started.append(claim.id)
-
-
-def look_until(lane: Lane, seconds: float, since: float = 0.0) -> list[Claim]:
-    """Look after the lane every 25 ms; returns the claims it handed back."""
-    handed_back: list[Claim] = []
-    for step in range(1, round(seconds / 0.025) + 1):
-        handed_back += lane.look_after(since + step * 0.025)
-    return handed_back
+from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE
+from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, size_of
+from tests.unit.engine.lanes.lane_bench import DONE, LaneBench, look_until
 
 
 def test_claims_start_in_order_as_far_as_the_first_window_goes() -> None:
@@ -83,7 +20,7 @@ def test_an_answer_lets_the_next_claim_start() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 2)
-    lane.answered(bench.claim(), DONE, 0.01)
+    lane.answered(bench.claim(), DONE, 0.0, 0.01)
     assert bench.started[-1] == f"timer-{FIRST_WINDOW + 1}"
     assert (lane.in_flight, bench.slots.used, bench.slots.waiting) == (64, 64, 1)
 
@@ -115,7 +52,7 @@ def test_a_lane_that_answers_quickly_keeps_its_window() -> None:
     bench = LaneBench()
     lane = bench.lane()
     bench.fill(lane, 200)
-    lane.answered(bench.claim(), DONE, 0.02)
+    lane.answered(bench.claim(), DONE, 0.0, 0.02)
     assert lane.look_after(0.025) == []
     assert lane.in_flight == FIRST_WINDOW
 
@@ -145,7 +82,7 @@ def test_a_lane_that_gave_up_takes_claims_again_after_an_answer() -> None:
     lane = bench.lane()
     bench.fill(lane, 65)
     look_until(lane, 0.25)
-    lane.answered(bench.claim(), DONE, 0.3)
+    lane.answered(bench.claim(), DONE, 0.0, 0.3)
     assert bench.fill(lane, 2, now_seconds=0.3) == 2
     assert (lane.in_flight, lane.waiting) == (64, 1)
 
@@ -160,13 +97,13 @@ def test_a_lane_that_answers_too_slowly_stops_counting_until_it_has_caught_up() 
     lane = bench.lane()
     bench.fill(lane, FIRST_WINDOW + 100)
     for step in range(1, 30):
-        lane.answered(bench.claim(), DONE, step * 0.01)
+        lane.answered(bench.claim(), DONE, 0.0, step * 0.01)
         if step % 2 == 0:
             lane.look_after(step * 0.01)
     assert lane.waiting == 71
     assert bench.slots.waiting == 0
     for _ in range(71):
-        lane.answered(bench.claim(), DONE, 0.3)
+        lane.answered(bench.claim(), DONE, 0.0, 0.3)
     bench.fill(lane, 5, now_seconds=0.3)
     assert bench.slots.waiting == 5
 
@@ -181,7 +118,7 @@ def test_deferrals_grow_while_nothing_moves_and_start_over_when_the_lane_is_free
         assert lane.next_deferral_ms("default", now_seconds + 0.1) == deferrals[-1]
         now_seconds += deferrals[-1] / 1_000
     assert deferrals == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]
-    lane.answered(bench.claim(), DONE, now_seconds)
+    lane.answered(bench.claim(), DONE, 0.0, now_seconds)
     assert lane.next_deferral_ms("default", now_seconds) == 250
 
 
@@ -211,7 +148,7 @@ def test_slots_that_other_lanes_gave_back_are_used_within_one_look() -> None:
     assert blocked.in_flight == 1
     for lane in busy:
         lane.take_waiting()
-        lane.answered(bench.claim(), DONE, 0.02)
+        lane.answered(bench.claim(), DONE, 0.0, 0.02)
     blocked.look_after(0.024)
     assert blocked.in_flight == 2
 
@@ -226,7 +163,7 @@ def test_large_claims_are_bounded_by_their_bytes() -> None:
     assert len(accepted) == 40
     assert sum(second.accept(claim, 0.0) for claim in claims) == 16 + 8
     for claim in accepted[:32]:
-        first.answered(claim, DONE, 0.01)
+        first.answered(claim, DONE, 0.0, 0.01)
     assert (first.in_flight, first.waiting) == (8, 0)
 
 
@@ -238,7 +175,7 @@ def test_a_claim_of_any_size_is_sent_in_the_end() -> None:
     assert lane.in_flight == 1
     assert other.accept(bench.claim(payload_bytes=2**20), 0.0)
     assert other.in_flight == 1
-    lane.answered(huge, DONE, 0.01)
+    lane.answered(huge, DONE, 0.0, 0.01)
     assert bench.slots.used_bytes == 2**20
 
 
@@ -248,7 +185,8 @@ def test_the_namespaces_that_wait_for_an_endpoint_have_their_turns() -> None:
     sent = [bench.claim(namespace=name) for name in ("large",) * 5 + ("small",) * 2]
     assert all(lane.accept(claim, 0.0) for claim in sent)
     for step in range(1, 7):
-        lane.answered(next(claim for claim in sent if claim.id == bench.started[-1]), DONE, step)
+        last = next(claim for claim in sent if claim.id == bench.started[-1])
+        lane.answered(last, DONE, 0.0, step)
     assert bench.started == [f"timer-{number}" for number in (1, 2, 6, 3, 7, 4, 5)]
     assert (lane.in_flight, lane.waiting, bench.slots.waiting) == (1, 0, 0)
 
@@ -319,79 +257,3 @@ def test_the_namespaces_of_a_silent_endpoint_share_the_rate_of_returns() -> None
         deferral_ms = lane.next_deferral_ms(f"tenant-{number % 100}", now_seconds)
         returns[int(now_seconds + deferral_ms / 1_000)] += 1
     assert max(returns[second] for second in range(15, 60)) <= 1_300
-
-
-def test_an_endpoint_without_a_slot_is_crowded_out_when_its_share_is_used_up() -> None:
-    bench = LaneBench(total=8, per_endpoint=8)
-    lanes = [bench.lane() for _ in range(5)]
-    assert [bench.fill(lane, 1) for lane in lanes] == [1, 1, 1, 1, 0]
-    assert lanes[4].is_crowded_out
-    lanes[0].answered(bench.claim(), DONE, 1.0)
-    assert not lanes[4].is_crowded_out
-
-
-def test_an_answer_proves_the_endpoint_at_once_and_frees_its_share_for_others() -> None:
-    bench = LaneBench(total=40, per_endpoint=40)
-    first, second = bench.lane(), bench.lane()
-    bench.fill(first, 40)
-    assert first.in_flight == 10
-    first.answered(bench.claim(), DONE, 1.0)
-    assert first.in_flight == 20, "half of all slots"
-    bench.fill(second, 40)
-    assert second.in_flight == 10
-
-
-def test_endpoints_that_hang_leave_slots_to_new_ones_and_these_to_those_that_answer() -> None:
-    bench = LaneBench(total=40, per_endpoint=40)
-    answering, before = bench.lane(), bench.lane()
-    for lane in (answering, before):
-        bench.fill(lane, 1)
-        lane.answered(bench.claim(), DONE, 0.0)
-    hanging = [bench.lane() for _ in range(20)]
-    assert [bench.fill(lane, 1, 0.1) for lane in hanging] == [1] * 20
-    for lane in hanging:
-        lane.answered(bench.claim(), TIMED_OUT, 30.0)
-        assert lane.standing.name == "HANGS"
-    assert sum(bench.fill(lane, 1, 30.0) for lane in hanging) == 10, "a quarter"
-    assert sum(bench.fill(bench.lane(), 1, 30.0) for _ in range(40)) == 10, "half with the others"
-    bench.fill(answering, 40, 30.0)
-    assert answering.in_flight == 10, "half of the others, as for any lane"
-
-
-def test_silence_under_way_takes_the_good_standing_from_an_endpoint() -> None:
-    bench = LaneBench()
-    lane = bench.lane()
-    bench.fill(lane, 1)
-    lane.answered(bench.claim(), DONE, 0.01)
-    bench.fill(lane, 2, 1.0)
-    for pulse in range(24):
-        bench.pauses.pulse(1.0 + pulse / 4)
-    lane.notice_hanging(5.9)
-    assert lane.standing.name == "ANSWERS"
-    lane.notice_hanging(6.0)
-    assert lane.standing.name == "HANGS"
-    assert bench.slots.used_by == [0, 0, 0, 2]
-    lane.answered(bench.claim(), DONE, 6.1)
-    assert lane.standing.name == "ANSWERS"
-    assert bench.slots.used_by == [1, 0, 0, 0]
-
-
-def test_one_long_failure_among_answers_does_not_count_as_hanging() -> None:
-    bench = LaneBench()
-    lane = bench.lane()
-    bench.fill(lane, 3)
-    lane.answered(bench.claim(), DONE, 29.0)
-    lane.answered(bench.claim(), TIMED_OUT, 30.0)
-    assert lane.standing.name == "ANSWERS"
-    lane.answered(bench.claim(), TIMED_OUT, 60.0)
-    assert lane.standing.name == "HANGS"
-
-
-def test_an_endpoint_that_fails_quickly_holds_up_nobody() -> None:
-    bench = LaneBench()
-    lane = bench.lane()
-    bench.fill(lane, 3)
-    lane.answered(bench.claim(), TIMED_OUT, 30.0)
-    assert lane.standing.name == "HANGS"
-    lane.answered(bench.claim(), REFUSED, 30.0)
-    assert lane.standing.name == "UNKNOWN"

@@ -1,8 +1,10 @@
 """However many endpoints hang, those that answer have room, and new ones get their turn."""
 
+import pytest
+
 from duetime.domain.timer import TimerStatus
-from duetime.testing import Hang, Succeed, on_virtual_time
-from tests.unit.engine.engine_bench import GOOD, EngineBench
+from duetime.testing import Fail, Hang, Succeed, on_virtual_time
+from tests.unit.engine.engine_bench import GOOD, SLOW, EngineBench
 
 SLOTS = 400
 HANGING_ENDPOINTS = 1_000
@@ -105,3 +107,52 @@ async def test_a_burst_over_many_quick_endpoints_needs_no_hand_backs() -> None:
     assert await bench.count(TimerStatus.COMPLETED) == 1_000
     assert sum(came for _, _, _, came in bench.store.claims) == 1_000
     assert bench.engine.endpoints() == []
+
+
+async def most_at_once(bench: EngineBench, url: str) -> int:
+    """Attempts under way when many timers of the endpoint come due now."""
+    await bench.create_many("many", [bench.at(0)] * SLOTS, url=url)
+    await bench.clock.sleep(1)
+    return max(attempt.at_once for attempt in bench.destination.attempts_of(url))
+
+
+@pytest.mark.parametrize("passes", ["the process", "the wall clock", "nothing"])
+@on_virtual_time
+async def test_a_quick_failure_is_not_taken_for_hanging_because_of_a_pause(passes: str) -> None:
+    """An endpoint that nobody knows may use half of the share of its kind, a half of all."""
+    bench = EngineBench(concurrency=SLOTS, concurrency_per_endpoint=SLOTS)
+    bench.destination.script(SLOW, Fail(0.2), Succeed(5))
+    await bench.start()
+    await bench.create("first", 0, url=SLOW)
+    await bench.clock.sleep(0.1)
+    if passes == "the process":
+        bench.suspend(8)
+    elif passes == "the wall clock":
+        bench.clock.jump_wall(8)
+    await bench.clock.sleep(0.5)
+    assert await most_at_once(bench, SLOW) == SLOTS / 4
+
+
+@on_virtual_time
+async def test_a_long_failure_counts_as_hanging_beside_a_pause() -> None:
+    bench = EngineBench(concurrency=SLOTS, concurrency_per_endpoint=SLOTS)
+    bench.destination.script(SLOW, Fail(10), Succeed(5))
+    await bench.start()
+    await bench.create("first", 0, url=SLOW)
+    await bench.clock.sleep(0.5)
+    bench.suspend(8)
+    await bench.clock.sleep(3)
+    assert await most_at_once(bench, SLOW) == SLOTS / 8
+
+
+@on_virtual_time
+async def test_an_endpoint_keeps_its_standing_over_a_pause_during_its_attempts() -> None:
+    bench = EngineBench(concurrency=SLOTS, concurrency_per_endpoint=SLOTS)
+    bench.destination.script(SLOW, Succeed(0.1), Succeed(20))
+    await bench.start()
+    await bench.create("first", 0, url=SLOW)
+    await bench.create("under way", 0.2, url=SLOW)
+    await bench.clock.sleep(1)
+    bench.suspend(8)
+    await bench.clock.sleep(1)
+    assert await most_at_once(bench, SLOW) == SLOTS / 2
