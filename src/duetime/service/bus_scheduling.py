@@ -143,7 +143,9 @@ class Scheduling:
             for _ in range(MAX_TRIES):
                 existing = await self._store.get(key)
                 if existing is None:
-                    return Scheduled.UNKNOWN
+                    # The command that creates the timer may be waiting for the deletion to end.
+                    is_deleted = key.namespace in self._namespaces.deleting
+                    return Scheduled.UNDECIDED if is_deleted else Scheduled.UNKNOWN
                 obstacle = _obstacle(existing, order)
                 if obstacle is not None:
                     is_repeat = existing.status is TimerStatus.CANCELED

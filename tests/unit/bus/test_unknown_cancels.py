@@ -109,3 +109,19 @@ async def test_a_cancel_without_a_timer_is_ignored_in_the_end_by_several_nodes()
     assert sum(consumer.counts.unknown for consumer in consumers) == 20
     for consumer in consumers:
         await consumer.stop()
+
+
+@on_virtual_time
+async def test_a_cancel_waits_with_its_schedule_for_the_deletion_of_their_tenant() -> None:
+    bench = Bench()
+    await bench.namespaces.provide(["gone"])
+    await bench.namespaces.mark_deleting("gone", deleting=True)
+    await bench.send(command("call", "gone"), cancel_command("call", "gone"))
+    await bench.run(120)
+    assert bench.unacknowledged == 2
+    assert await bench.store.remove_namespace("gone")
+    await bench.namespaces.refresh()
+    await bench.clock.sleep(60)
+    assert (await bench.store.counts(None))[TimerStatus.CANCELED] == 1
+    assert bench.unacknowledged == 0
+    await bench.consumer.stop()
