@@ -11,6 +11,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
+from duetime.ports.pruning import PruningStore
 
 Leases = Mapping[ShardNumber, Epoch]
 """The shards an engine owns, each with the epoch of its ownership."""
@@ -180,7 +181,7 @@ class NamespaceChanges(Struct, frozen=True):
     are_all: bool
 
 
-class TimerStore(Protocol):
+class TimerStore(PruningStore, Protocol):
     """Timers, kept durably. One contract suite (`duetime.testing`) defines it in practice.
 
     Every instant is an argument; no store reads a clock. Every method is atomic: it is durable in
@@ -382,26 +383,6 @@ class TimerStore(Protocol):
         none means that none is left.
 
         A store may leave unreadable timers executing; they count neither as any nor as left."""
-        ...
-
-    async def prune(
-        self, *, finished_before: Instant, limit: int, namespace: str | None = None
-    ) -> int:
-        """Forget up to `limit` timers that finished before the instant, of one namespace or of
-        all; returns their number. Without a namespace the earliest go first.
-
-        Without a namespace, and when the instant is a multiple of a `capabilities.history_step`
-        larger than one, whole steps are forgotten at once, however many timers they contain.
-        """
-        ...
-
-    async def clock_believed_at(self) -> Instant | None:
-        """The instant of the last `mark_clock_believed`; None before the first."""
-        ...
-
-    async def mark_clock_believed(self, now: Instant) -> None:
-        """Keep an instant at which a node had reason to believe its clock, in place of the one
-        before, even if that was later. Timers that are written do not change it."""
         ...
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:

@@ -46,8 +46,6 @@ class MemoryStore(OperationTable):
     Closing forgets nothing; the timers live as long as this object.
     """
 
-    capabilities = Capabilities(durable=False, shared_by_nodes=False)
-
     def __init__(self) -> None:
         super().__init__()
         self._timers = TimerTable()
@@ -56,6 +54,10 @@ class MemoryStore(OperationTable):
         self._num_shards = 0
         self._members = MemberTable()
         self._clock_believed_at: Instant | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(durable=False, shared_by_nodes=False)
 
     async def open(self) -> None:
         pass
