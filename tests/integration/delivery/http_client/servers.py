@@ -179,6 +179,22 @@ def answer_once_and_watch(answer: bytes) -> Behaviour:
     return behave
 
 
+def close_on_second_requests() -> Behaviour:
+    """Answer the first request of each connection, those of the first two together, and close the
+    connection on its second one."""
+    both_there = asyncio.Barrier(2)
+
+    async def behave(peer: Peer) -> None:
+        await peer.read_request()
+        if peer.number < 2:
+            await both_there.wait()
+        peer.send(OK)
+        await peer.read_request()
+        peer.close()
+
+    return behave
+
+
 async def let_the_loop_turn() -> None:
     """Run everything that is ready now, sockets included."""
     loop = asyncio.get_running_loop()

@@ -21,6 +21,7 @@ from tests.integration.delivery.http_client.servers import (
     Peer,
     answer_each_with,
     answer_once_and_watch,
+    close_on_second_requests,
     post,
     serve,
 )
@@ -150,17 +151,7 @@ async def test_a_peer_that_hardly_keeps_connections_leaves_no_port_in_use(
 async def test_a_peer_that_closes_without_notice_leaves_no_port_in_use(
     client: HttpClient,
 ) -> None:
-    both_there = asyncio.Barrier(2)
-
-    async def behave(peer: Peer) -> None:
-        await peer.read_request()
-        if peer.number < 2:
-            await both_there.wait()
-        peer.send(OK)
-        await peer.read_request()
-        peer.close()
-
-    async with serve(behave) as server:
+    async with serve(close_on_second_requests()) as server:
         await asyncio.gather(post(client, server.url()), post(client, server.url()))
         with pytest.raises(StaleConnection):
             await post(client, server.url())
