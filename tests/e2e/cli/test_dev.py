@@ -18,15 +18,18 @@ async def url_of(dev: Command) -> str:
     return (await dev.line(containing="API:")).split()[-1]
 
 
-def free_port() -> int:
-    with bind_next_free("127.0.0.1", 18_300) as listener:
+def free_port(first: int) -> int:
+    with bind_next_free("127.0.0.1", first) as listener:
         port: int = listener.getsockname()[1]
         return port
 
 
-@pytest.mark.parametrize("place", ["environment", "dotenv"])
-async def test_dev_and_the_commands_agree_on_the_port(place: str, tmp_path: Path) -> None:
-    port = str(free_port())
+# Tests beside this one may look for a free port at the same time, so each begins elsewhere.
+@pytest.mark.parametrize(("place", "first"), [("environment", 18_300), ("dotenv", 18_340)])
+async def test_dev_and_the_commands_agree_on_the_port(
+    place: str, first: int, tmp_path: Path
+) -> None:
+    port = str(free_port(first))
     environ = {"PORT": port} if place == "environment" else {}
     if place == "dotenv":
         (tmp_path / ".env").write_text(f"PORT={port}\n")
@@ -84,7 +87,7 @@ async def test_examples_find_dev_and_serve(tmp_path: Path) -> None:
 
 
 async def test_dev_uses_the_broker_of_dotenv(broker: RunningBroker, tmp_path: Path) -> None:
-    port = free_port()
+    port = free_port(18_360)
     lines = [f"{name}={text}" for name, text in broker.settings.items()]
     (tmp_path / ".env").write_text("\n".join([*lines, f"PORT={port}"]))
     async with Command("dev", directory=tmp_path) as dev:
