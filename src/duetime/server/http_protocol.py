@@ -207,7 +207,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         app: Refusing = self.app
         answer = app.refusal(self.url, problem.status, problem.message)
         headers = tuple(self.server_state.default_headers)
-        words = last_answer_bytes(answer, headers, self.parser.get_method())
+        # Before its target is read, the parser may still know the method of the request before.
+        method = self.parser.get_method() if self.url else b""
+        words = last_answer_bytes(answer, headers, method)
         cycle: Any = self.cycle
         waits = cycle is not None and not cycle.response_complete
         if self._is_in_message:

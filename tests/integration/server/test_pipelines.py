@@ -106,6 +106,15 @@ def test_an_offer_behind_a_create_does_not_repeat_the_create(runner: asyncio.Run
     assert stored == 1
 
 
+def test_bytes_that_are_not_http_behind_a_head_request_get_a_whole_answer(
+    runner: asyncio.Runner,
+) -> None:
+    head = b"HEAD /healthz HTTP/1.1\r\n%b\r\n" % HOST
+    stream, _ = in_loop(runner, head + b"garbage\r\n\r\n", [], [0])
+    expected = [Expected(200, is_head=True), Expected(400)]
+    assert [status for status, _ in answers_in(stream, expected)] == [200, 400]
+
+
 def test_a_thousand_offers_in_a_row(runner: asyncio.Runner) -> None:
     offer = create_request(b"Connection: Upgrade\r\n", b"Upgrade: h2c\r\n")
     last = b"GET /nope HTTP/1.1\r\n%bConnection: close\r\n\r\n" % HOST
