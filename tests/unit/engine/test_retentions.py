@@ -1,4 +1,4 @@
-"""Which prunings give every namespace its retention."""
+"""Prunings that give every namespace its retention."""
 
 from msgspec.structs import replace
 
