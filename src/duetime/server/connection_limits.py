@@ -19,7 +19,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     rest of a body whose request was answered, however slowly the bytes come. Another body may take
     any time, but not pause for `body_pause_seconds`. While the memory for bodies is short, a body
     that has been under way for `body_seconds_when_short` makes room for others. The reading of an
-    answer may not pause for `answer_pause_seconds`."""
+    answer may not pause for `answer_pause_seconds`. Idle connections stay for `idle_seconds`."""
 
     max_connections: int
     max_surplus: int
@@ -28,6 +28,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     body_pause_seconds: float = 60.0
     body_seconds_when_short: float = 60.0
     answer_pause_seconds: float = 60.0
+    idle_seconds: float = 75.0
 
     @property
     def look_seconds(self) -> float:
@@ -37,6 +38,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             self.body_pause_seconds,
             self.body_seconds_when_short,
             self.answer_pause_seconds,
+            self.idle_seconds,
         )
         return shortest / LOOKS_PER_LIMIT
 

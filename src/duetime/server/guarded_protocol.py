@@ -25,21 +25,23 @@ _TOO_SLOW = Problem(
 
 
 class _Part(Enum):
-    """A part of a request that its client has yet to send."""
+    """A part of the input that a client has yet to send."""
 
     HEAD = auto()
     BODY = auto()
     REST = auto()
     """The part of a body that is missing when its request has been answered."""
+    NEXT = auto()
+    """The next request, which need not come."""
 
 
 class _Awaited(NamedTuple):
-    """The input that a client owes. It is equal as long as the wait goes on: for a body that is its
+    """The input that we wait for. It is equal as long as the wait goes on: for a body that is its
     next piece, otherwise the whole part."""
 
     part: _Part
     request: object
-    """For a head, the request before it."""
+    """For a head and for the next request, the one before it."""
     pieces: int = 0
 
     def limit_seconds(self, limits: ConnectionLimits) -> float:
@@ -50,6 +52,8 @@ class _Awaited(NamedTuple):
                 return limits.body_pause_seconds
             case _Part.REST:
                 return limits.rest_seconds
+            case _Part.NEXT:
+                return limits.idle_seconds
 
 
 class _Body(NamedTuple):
@@ -66,9 +70,6 @@ class GuardedProtocol(FastCreateProtocol):
     Every few seconds it is looked at, so that a request costs no timer of its own. A client that
     lets us wait for the rest of a request gets a 408.
     """
-
-    pieces = 0
-    """Pieces of input so far."""
 
     def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -92,10 +93,6 @@ class GuardedProtocol(FastCreateProtocol):
         self._waits_for = self._awaited()
         self._look_later()
 
-    def data_received(self, data: bytes) -> None:
-        self.pieces += 1
-        super().data_received(data)
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.leave(self)
         if self._look_timer is not None:
@@ -114,9 +111,8 @@ class GuardedProtocol(FastCreateProtocol):
             return now >= self._lingering.began_at + UNUSED_SECONDS
         if self._is_read_slowly and self.transport.get_write_buffer_size():
             return True
-        expiry = self.timeout_keep_alive_task
-        if expiry is not None:
-            return now >= expiry.when() - self.timeout_keep_alive + UNUSED_SECONDS
+        if self._idle_since is not None:
+            return now >= self._idle_since + UNUSED_SECONDS
         awaited = self._awaited()
         if awaited is None:
             return False
@@ -182,16 +178,17 @@ class GuardedProtocol(FastCreateProtocol):
         return _Body(request, share.arrived_bytes, share.returned_bytes)
 
     def _awaited(self) -> _Awaited | None:
-        """The input that the client owes us; None if it owes none."""
+        """The input that we wait for; None if we wait for none."""
         if self.is_closing or self.flow.read_paused:
             return None
         request: Any = self.cycle
         if self._is_in_message:
             if request.response_complete:
                 return _Awaited(_Part.REST, request)
-            return _Awaited(_Part.BODY, request, self.pieces)
-        is_idle = self.timeout_keep_alive_task is not None
-        if request is None or (request.response_complete and not is_idle):
+            return _Awaited(_Part.BODY, request, self._pieces)
+        if self._idle_since is not None:
+            return _Awaited(_Part.NEXT, request)
+        if request is None or request.response_complete:
             return _Awaited(_Part.HEAD, request)
         return None
 
@@ -203,8 +200,8 @@ class GuardedProtocol(FastCreateProtocol):
         if turns:
             self.loop.call_soon(self._end_waiting, awaited, seconds, turns - 1)
             return
-        if not self.pieces:
-            # Browsers open connections in advance. There is nobody to be told.
+        if not self._pieces or awaited.part is _Part.NEXT:
+            # There is nobody to be told. Browsers open connections in advance.
             self.transport.close()
             return
         if awaited.part is _Part.REST:

@@ -96,6 +96,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """The answer to a request that cannot be read, while earlier ones are not answered yet."""
     _lingering: LingeringClose | None = None
     _is_stopping = False
+    _pieces = 0
+    """Pieces of input so far."""
+    _idle_since: float | None = None
+    """Time of the loop of the last answer, unless anything has happened since."""
     _is_input_over = False
     """Whether the client has closed its side of the connection."""
 
@@ -117,12 +121,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return self._last_words is not None or bool(self.pipeline)
 
     def data_received(self, data: bytes) -> None:
+        self._pieces += 1
         if self._lingering is not None:
             self._lingering.discard(data)
             return
         if self._last_words is not None or self.transport.is_closing():
             return
-        self._unset_keepalive_if_required()
+        self._idle_since = None
         self._incoming_bytes = self._unread_bytes + len(data)
         self._largest_head_bytes += len(data)
         try:
@@ -196,10 +201,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         if self._last_words is not None and not self.pipeline and not self.is_closing:
             self._end_with(self._last_words)
+        self.server_state.total_requests += 1
         if self.is_closing:
-            self.server_state.total_requests += 1
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
         else:
-            super().on_response_complete()
+            # Uvicorn would set a timer for every request.
+            self._idle_since = self.loop.time()
 
     def refuse(self, problem: Problem) -> None:
         """Answer the request that is being read with the problem, and end the connection. Requests
@@ -236,7 +246,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self._abandon_queued()
         self._last_words = None
-        self._unset_keepalive_if_required()
+        self._idle_since = None
         if self._is_input_over or (self._is_stopping and not self._is_in_message):
             self.transport.close()
             return
@@ -263,7 +273,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._started_cycle = cycle
         # An earlier answer of the same pipeline may have set it.
-        self._unset_keepalive_if_required()
+        self._idle_since = None
         super()._start_asgi_task(cycle, partial(_run, app))
 
     def _abandon(self, cycle: Any) -> None:

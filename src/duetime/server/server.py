@@ -22,7 +22,6 @@ from duetime.server.door import Door
 from duetime.server.guarded_protocol import GuardedProtocol
 
 BACKLOG = 2048
-KEEP_ALIVE_SECONDS = 75
 FIRST_REQUEST_SECONDS = 0.05
 """Time for the first request of a connection that was accepted just before the stop. Without it,
 such requests were lost when workers were replaced under load."""
@@ -189,7 +188,6 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 server_header=False,
                 backlog=BACKLOG,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=max(1, math.ceil(grace_seconds)),
             )
         )

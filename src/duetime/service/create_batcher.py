@@ -30,11 +30,14 @@ class CreateBatcher:
         self._wakeups = wakeups
         self._requests: list[CreateRequest] = []
         self._answers: list[asyncio.Future[CreateResult]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.Task[None] | None = None
 
     def create(self, request: CreateRequest) -> asyncio.Future[CreateResult]:
         """Submit a request. Its future has the result once the timer is durable and announced."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
         answer: asyncio.Future[CreateResult] = loop.create_future()
         self._requests.append(request)
         self._answers.append(answer)

@@ -19,7 +19,6 @@ METHODS = {
     },
     HttpToolsProtocol: {
         "_start_asgi_task": ["self", "cycle", "app"],
-        "_unset_keepalive_if_required": ["self"],
         "connection_lost": ["self", "exc"],
         "connection_made": ["self", "transport"],
         "data_received": ["self", "data"],

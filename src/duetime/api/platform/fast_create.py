@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from duetime.api.http.answers import Answer
-from duetime.api.http.auth import ApiKeyGuard
+from duetime.api.http.auth import API_KEY_HEADER, ApiKeyGuard
 from duetime.api.http.host import HOST_HEADER, is_host
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.platform.errors import error_answer
 from duetime.api.platform.requests import decode_create, new_timer_of
 from duetime.api.platform.routes import CREATE_TIMER
 from duetime.api.platform.timers import created_answer
-from duetime.domain.errors import Unauthorized
 from duetime.ports.store import CreateResult
 from duetime.service.create_requests import NewTimer
 from duetime.service.timer_service import TimerService
@@ -54,26 +53,19 @@ class FastCreate:
     def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
         if method != _METHOD or target != _TARGET:
             return False
-        length = 0
-        host: bytes | None = None
-        for name, value in headers:
-            if name == b"content-length":
-                length = int(value) if len(value) < 10 else self._largest_body + 1
-            elif name == HOST_HEADER:
-                if host is not None:
-                    return False
-                host = value
-            elif name in _NOT_PLAIN:
-                return False
-        if not 0 < length <= self._largest_body or host is None or not is_host(host):
+        by_name = dict(headers)
+        if len(by_name) != len(headers) or not _NOT_PLAIN.isdisjoint(by_name):
             return False
-        if not self._lifecycle.is_started:
-            return False
-        try:
-            self._guard.check(headers)
-        except Unauthorized:
-            return False
-        return True
+        length = by_name.get(b"content-length", b"0")
+        host = by_name.get(HOST_HEADER)
+        return (
+            len(length) < 10
+            and 0 < int(length) <= self._largest_body
+            and host is not None
+            and is_host(host)
+            and self._lifecycle.is_started
+            and self._guard.accepts(by_name.get(API_KEY_HEADER))
+        )
 
     def handle(self, body: bytes, respond: Callable[[Answer], None]) -> None:
         try:

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+import msgspec
+
 from duetime.server.connection_limits import LOOKS_PER_LIMIT, ConnectionLimits
 from tests.integration.server.loopback_server import LoopbackServer, loopback_server
 from tests.polling import PATIENCE_SECONDS, poll
-from tests.unit.api.asgi_client import API_KEY, ApiBench
+from tests.unit.api.asgi_client import API_KEY, ApiBench, create_body
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -16,10 +18,14 @@ IMPORT = (
     b"POST /api/v1/timers/import HTTP/1.1\r\nHost: test\r\nX-API-Key: %b\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n" % API_KEY.encode()
 )
-CREATE = (
+_CREATE_HEAD = (
     b"POST /timers HTTP/1.1\r\nHost: test\r\nX-API-Key: %b\r\nContent-Type: application/json\r\n"
-    b"Content-Length: 500\r\n\r\n" % API_KEY.encode()
+    b"Content-Length: %d\r\n\r\n"
 )
+CREATE = _CREATE_HEAD % (API_KEY.encode(), 500)
+"""The head of a create whose body does not follow."""
+_BODY = msgspec.json.encode(create_body())
+WHOLE_CREATE = _CREATE_HEAD % (API_KEY.encode(), len(_BODY)) + _BODY
 LINES = b"400\r\n%b\r\n" % (b"\n" * 1_024)
 """A piece of an import, of empty lines."""
 
@@ -34,6 +40,7 @@ def limits(
     rest: float = LONG_SECONDS,
     body: float = LONG_SECONDS,
     answer: float = LONG_SECONDS,
+    idle: float = LONG_SECONDS,
     look: float = LONG_SECONDS,
 ) -> ConnectionLimits:
     """`look` is the time between two looks at a connection, if no other limit is shorter."""
@@ -45,6 +52,7 @@ def limits(
         body_pause_seconds=body,
         body_seconds_when_short=look * LOOKS_PER_LIMIT,
         answer_pause_seconds=answer,
+        idle_seconds=idle,
     )
 
 

@@ -9,6 +9,7 @@ from tests.integration.server.connections.clients import (
     CREATE,
     HEALTH,
     IMPORT,
+    WHOLE_CREATE,
     ask,
     limits,
     received,
@@ -101,6 +102,14 @@ async def test_an_idle_connection_is_not_limited_by_the_time_for_a_head() -> Non
         assert await ask(streams) == b"HTTP/1.1 200 OK"
         assert await received(silent[0]) == b""
         assert await ask(streams) == b"HTTP/1.1 200 OK"
+
+
+@pytest.mark.parametrize("request_", [HEALTH, WHOLE_CREATE], ids=["health", "create"])
+async def test_an_idle_connection_is_closed_after_its_time(request_: bytes) -> None:
+    async with serving(limits(idle=0.2)) as clients:
+        streams = await clients.connect()
+        assert (await ask(streams, request_)).startswith(b"HTTP/1.1 20")
+        assert await received(streams[0]) == b""
 
 
 async def test_a_client_that_does_not_read_its_answers_is_dropped() -> None:
