@@ -115,21 +115,23 @@ async def test_a_peer_that_announces_the_end_closes_first(client: HttpClient) ->
         await peer.wait_until_client_closes()
 
     async with serve(behave) as server:
+        kept = KeptPorts(server.port)
         assert (await post(client, server.url())).status == 200
         await server.peers[0].see_client_close()
-        assert ports_kept_towards(server.port) == []
+        assert kept.new() == set()
 
 
 async def test_a_peer_that_does_not_close_is_reset(client: HttpClient) -> None:
     closed_by: list[str] = []
     async with serve(answer_and_stay(closed_by)) as server:
+        kept = KeptPorts(server.port)
         assert (await post(client, server.url())).status == 200
 
         async def ends() -> list[str]:
             return closed_by
 
         assert await poll(ends, bool) == ["reset"]
-        assert ports_kept_towards(server.port) == []
+        assert kept.new() == set()
 
 
 SHORT_LIVED = OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=1\r\n\r\n", 1)
@@ -139,19 +141,21 @@ async def test_a_peer_that_hardly_keeps_connections_leaves_no_port_in_use(
     client: HttpClient,
 ) -> None:
     async with serve(answer_once_and_watch(SHORT_LIVED)) as server:
+        kept = KeptPorts(server.port)
         for _ in range(3):
             assert (await post(client, server.url())).status == 200
         for peer in server.peers:
             await peer.see_client_close()
             await peer.drop()
         assert len(server.peers) == 3
-        assert ports_kept_towards(server.port) == []
+        assert kept.new() == set()
 
 
 async def test_a_peer_that_closes_without_notice_leaves_no_port_in_use(
     client: HttpClient,
 ) -> None:
     async with serve(close_on_second_requests()) as server:
+        kept = KeptPorts(server.port)
         await asyncio.gather(post(client, server.url()), post(client, server.url()))
         with pytest.raises(StaleConnection):
             await post(client, server.url())
@@ -160,7 +164,7 @@ async def test_a_peer_that_closes_without_notice_leaves_no_port_in_use(
         for peer in (unused, after_the_loss):
             await peer.see_client_close()
             await peer.drop()
-        assert ports_kept_towards(server.port) == []
+        assert kept.new() == set()
 
 
 async def test_a_departing_connection_makes_room_for_a_new_one(small_client: HttpClient) -> None:
@@ -179,8 +183,20 @@ async def test_closing_the_client_ends_departing_connections(client: HttpClient)
         assert len(server.peers) == 1
 
 
-def ports_kept_towards(port: int) -> list[str]:
-    """The states of our sockets towards the port that have been closed and wait (TIME_WAIT)."""
-    time_wait, remote = "06", f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return [line[1] for line in lines if line[2] == remote and line[3] == time_wait]
+class KeptPorts:
+    """Local ports that connections to a port occupy after their end (TIME_WAIT), from now on.
+
+    The port may have been another server's a moment ago.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._remote = f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"
+        self._before = self._now()
+
+    def new(self) -> set[str]:
+        return self._now() - self._before
+
+    def _now(self) -> set[str]:
+        time_wait = "06"
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return {line[1] for line in lines if line[2] == self._remote and line[3] == time_wait}
