@@ -97,6 +97,13 @@ def test_variables_are_settings(page: Path) -> None:
     assert named <= known
 
 
+def test_the_key_is_set_before_it_is_used(page: Path) -> None:
+    text, _, used = page.read_text(encoding="utf-8").partition('"X-API-Key: $API_KEY"')
+    if used:
+        assert "API_KEY=$(cat .duetime-dev-key)" in text, "no way to set the key of `duetime dev`"
+        assert "API_KEY=$(sed -n 's/^API_KEY=//p' .env)" in text, "nor that of `duetime serve`"
+
+
 def test_commands_and_their_options_exist(page: Path) -> None:
     known = options_by_command()
     for name, options in commands_named(page.read_text(encoding="utf-8")):
