@@ -69,6 +69,19 @@ async def test_create_sends_every_option(cli: Cli, receiver: CallbackReceiver) -
     assert callback["headers"] == {"X-Tag": "a=b"}
 
 
+async def test_with_a_namespace_json_has_the_members_of_v1(
+    cli: Cli, receiver: CallbackReceiver
+) -> None:
+    created = await cli.data("create", "--url", receiver.url, "--at", "2090-01-01T00:00:00Z")
+    id = str(created["id"])
+    for command in (("get", id), ("update", id, "--in", "1h"), ("cancel", id)):
+        timer = await cli.data(*command, "--namespace", "default")
+        assert timer["callbackUrl"] == receiver.url
+    listed = await cli.data("list", "--namespace", "default", "--limit", "1")
+    assert isinstance(listed["timers"], list)
+    assert "executeAt" in listed["timers"][0]
+
+
 async def test_a_payload_arrives_as_it_was_written(cli: Cli, receiver: CallbackReceiver) -> None:
     payload = '{"n": 0.10000000000000000555, "n":1e400}'
     finished = await cli("create", "--url", receiver.url, "--in", "1s", "--payload", payload)

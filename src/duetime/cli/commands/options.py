@@ -32,6 +32,14 @@ ApiKeyOption = Annotated[
     str | None, typer.Option(envvar=["DUETIME_API_KEY", "API_KEY"], help=_KEY_HELP)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the server's data as JSON.")]
+TimerJsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the server's data as JSON. In scripts give `--namespace` too: the members are "
+        "then always those of the v1 API.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 ConfigOption = Annotated[
     Path | None, typer.Option(help="TOML file with settings (default: DUETIME_CONFIG).")

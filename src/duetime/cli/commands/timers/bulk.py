@@ -15,6 +15,7 @@ from duetime.cli.commands.options import (
     NamespaceOption,
     QuietOption,
     ServerOption,
+    TimerJsonOption,
     read_due_range,
     read_moment,
     read_move,
@@ -65,7 +66,7 @@ def cancel(
     quiet: QuietOption = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
-    as_json: JsonOption = False,
+    as_json: TimerJsonOption = False,
 ) -> None:
     """Cancel pending timers. Once this succeeds, they will never fire.
 

@@ -15,8 +15,8 @@ from duetime.cli.commands.options import (
     ApiKeyOption,
     DueAfterOption,
     DueBeforeOption,
-    JsonOption,
     ServerOption,
+    TimerJsonOption,
     read_due_range,
 )
 from duetime.cli.commands.timers.bulk import AllNamespacesOption
@@ -91,7 +91,7 @@ def list_timers(
     ] = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
-    as_json: JsonOption = False,
+    as_json: TimerJsonOption = False,
 ) -> None:
     """List timers of the namespace `default`, the most recently created first.
 

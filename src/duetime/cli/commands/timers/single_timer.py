@@ -18,7 +18,6 @@ from duetime.cli.commands.options import (
     IdArgument,
     InitialIntervalOption,
     InOption,
-    JsonOption,
     MaxDurationOption,
     MaxIntervalOption,
     MaxRetriesOption,
@@ -27,6 +26,7 @@ from duetime.cli.commands.options import (
     NoPayloadOption,
     PayloadOption,
     ServerOption,
+    TimerJsonOption,
     default_payload,
     read_duration,
     read_headers,
@@ -57,7 +57,7 @@ def get(
     namespace: NamespaceOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
-    as_json: JsonOption = False,
+    as_json: TimerJsonOption = False,
 ) -> None:
     """Show one timer with its callback, status, last error and latest attempts."""
     timer = SingleTimer(id, namespace, server=server, api_key=api_key)
@@ -82,7 +82,7 @@ def update(
     namespace: NamespaceOption = None,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
-    as_json: JsonOption = False,
+    as_json: TimerJsonOption = False,
 ) -> None:
     """Change a pending timer. Options that are not given leave their part of it unchanged.
 
