@@ -76,6 +76,7 @@ class FastCreateProtocol(BoundedHttpProtocol):
             self._incoming_bytes = 0
             cycle: Any = FastCreateCycle(self.parser.should_keep_alive())
             self.cycle = cycle
+            self._is_in_head = False
             self._is_in_message = True
         else:
             super().on_headers_complete()

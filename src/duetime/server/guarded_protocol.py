@@ -111,14 +111,16 @@ class GuardedProtocol(FastCreateProtocol):
             return now >= self._lingering.began_at + UNUSED_SECONDS
         if self._is_read_slowly and self.transport.get_write_buffer_size():
             return True
-        if self._idle_since is not None:
-            return now >= self._idle_since + UNUSED_SECONDS
         awaited = self._awaited()
         if awaited is None:
             return False
-        if awaited.part is _Part.BODY:
-            return self._slow is awaited.request
-        return self._looks_waited > 0 and awaited == self._waits_for
+        match awaited.part:
+            case _Part.NEXT:
+                return now >= self._answered_at + UNUSED_SECONDS
+            case _Part.BODY:
+                return self._slow is awaited.request
+            case _Part.HEAD | _Part.REST:
+                return self._looks_waited > 0 and awaited == self._waits_for
 
     def _look_later(self) -> None:
         self._look_timer = self.loop.call_later(self._door.limits.look_seconds, self._look)
@@ -186,11 +188,10 @@ class GuardedProtocol(FastCreateProtocol):
             if request.response_complete:
                 return _Awaited(_Part.REST, request)
             return _Awaited(_Part.BODY, request, self._pieces)
-        if self._idle_since is not None:
-            return _Awaited(_Part.NEXT, request)
-        if request is None or request.response_complete:
-            return _Awaited(_Part.HEAD, request)
-        return None
+        if request is not None and not request.response_complete:
+            return None
+        is_next = request is not None and not self._is_in_head
+        return _Awaited(_Part.NEXT if is_next else _Part.HEAD, request)
 
     def _end_waiting(self, awaited: _Awaited, seconds: float, turns: int) -> None:
         """End the connection, unless the input is read within the next turns of the loop: after a

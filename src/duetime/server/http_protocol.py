@@ -88,6 +88,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _largest_head_bytes = 0
     """No head that is completed by the current data is larger."""
     _problem: Problem | None = None
+    _is_in_head = False
+    """Whether a head began that is not complete yet."""
     _is_in_message = False
     """Whether a head was read whose body is not complete yet."""
     _head_to_replay: bytes | None = None
@@ -98,8 +100,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _is_stopping = False
     _pieces = 0
     """Pieces of input so far."""
-    _idle_since: float | None = None
-    """Time of the loop of the last answer, unless anything has happened since."""
+    _answered_at = 0.0
+    """When the last answer was written, by the loop's clock."""
     _is_input_over = False
     """Whether the client has closed its side of the connection."""
 
@@ -127,7 +129,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         if self._last_words is not None or self.transport.is_closing():
             return
-        self._idle_since = None
         self._incoming_bytes = self._unread_bytes + len(data)
         self._largest_head_bytes += len(data)
         try:
@@ -154,6 +155,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # Later requests cannot come, so the answer to the latest one is the last.
         cycle.keep_alive = False
         return not cycle.response_complete
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_in_head = True
 
     def on_headers_complete(self) -> None:
         if self.is_closing:
@@ -183,6 +188,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle.transport = self._cycle_transport
         cycle.body_share = BodyShare(self.bodies)
         cycle.body_share.put_into(self.scope)
+        self._is_in_head = False
         self._is_in_message = True
 
     def on_body(self, body: bytes) -> None:
@@ -209,7 +215,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
         else:
             # Uvicorn would set a timer for every request.
-            self._idle_since = self.loop.time()
+            self._answered_at = self.loop.time()
 
     def refuse(self, problem: Problem) -> None:
         """Answer the request that is being read with the problem, and end the connection. Requests
@@ -246,7 +252,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self._abandon_queued()
         self._last_words = None
-        self._idle_since = None
         if self._is_input_over or (self._is_stopping and not self._is_in_message):
             self.transport.close()
             return
@@ -272,8 +277,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._started_cycle = cycle
-        # An earlier answer of the same pipeline may have set it.
-        self._idle_since = None
         super()._start_asgi_task(cycle, partial(_run, app))
 
     def _abandon(self, cycle: Any) -> None:

@@ -26,6 +26,10 @@ class LoopbackServer:
         """Connections that are open."""
         return len(self._state.connections)
 
+    @property
+    def protocols(self) -> list[Any]:
+        return list(self._state.connections)
+
     async def open_connections(self) -> int:
         return self.connections
 

@@ -25,6 +25,7 @@ METHODS = {
         "eof_received": ["self"],
         "on_body": ["self", "body"],
         "on_headers_complete": ["self"],
+        "on_message_begin": ["self"],
         "on_message_complete": ["self"],
         "on_response_complete": ["self"],
         "shutdown": ["self"],

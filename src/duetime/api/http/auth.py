@@ -33,6 +33,7 @@ class ApiKeyGuard:
             raise Unauthorized("missing or invalid X-API-Key")
 
     def accepts(self, given: bytes | None) -> bool:
+        """Whether this is the key; None if there was none. The caller has refused a second one."""
         if self._expected is None:
             return True
         # Keys are often pasted with white space, which is not part of a header's value.

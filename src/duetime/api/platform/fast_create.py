@@ -30,7 +30,8 @@ _LOGGED_AS = {"method": CREATE_TIMER.method, "path": CREATE_TIMER.path}
 
 
 class FastCreate:
-    """Handles `POST /timers` with the right key and a body of known, moderate length."""
+    """Handles `POST /timers` with the right key, no header twice, and a body of known, moderate
+    length."""
 
     def __init__(
         self,

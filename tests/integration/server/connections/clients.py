@@ -26,6 +26,7 @@ CREATE = _CREATE_HEAD % (API_KEY.encode(), 500)
 """The head of a create whose body does not follow."""
 _BODY = msgspec.json.encode(create_body())
 WHOLE_CREATE = _CREATE_HEAD % (API_KEY.encode(), len(_BODY)) + _BODY
+BAD_CREATE = _CREATE_HEAD % (API_KEY.encode(), 2) + b"{}"
 LINES = b"400\r\n%b\r\n" % (b"\n" * 1_024)
 """A piece of an import, of empty lines."""
 

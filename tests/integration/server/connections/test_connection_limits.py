@@ -1,11 +1,14 @@
 """Clients that keep the server waiting."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from duetime.ports.store import CreateRequest, CreateResult
 from tests.integration.server.connections.clients import (
+    BAD_CREATE,
     CREATE,
     HEALTH,
     IMPORT,
@@ -110,6 +113,46 @@ async def test_an_idle_connection_is_closed_after_its_time(request_: bytes) -> N
         streams = await clients.connect()
         assert (await ask(streams, request_)).startswith(b"HTTP/1.1 20")
         assert await received(streams[0]) == b""
+
+
+async def test_a_create_under_way_is_not_idle_whatever_came_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving(limits(idle=0.2)) as clients:
+        store = clients.server.api.store
+        create, is_open = store.create, asyncio.Event()
+
+        async def create_late(requests: Sequence[CreateRequest]) -> list[CreateResult]:
+            await is_open.wait()
+            return await create(requests)
+
+        monkeypatch.setattr(store, "create", create_late)
+        busy, idle = await clients.connect(), await clients.connect()
+        assert await ask(busy, BAD_CREATE + WHOLE_CREATE) == b"HTTP/1.1 400 Bad Request"
+        assert await ask(idle) == b"HTTP/1.1 200 OK"
+        assert await received(idle[0]) == b""
+        is_open.set()
+        assert await ask(busy, b"") == b"HTTP/1.1 201 Created"
+
+
+@pytest.mark.parametrize("rest", [b"x" * 9, b"x" * 9 + b"\r\n"], ids=["body", "blank-line"])
+async def test_neither_the_rest_of_a_body_nor_a_blank_line_begins_a_head(rest: bytes) -> None:
+    async with serving(limits(head=0.2)) as clients:
+        streams = await clients.connect()
+        head = b"POST /timers HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\n"
+        assert await ask(streams, head) == b"HTTP/1.1 401 Unauthorized"
+        streams[1].write(rest)
+        for _ in range(2):
+            silent, _ = await clients.connect()
+            assert await received(silent) == b""
+        assert await ask(streams) == b"HTTP/1.1 200 OK"
+
+
+async def test_a_head_that_begins_behind_another_request_has_the_time_of_a_head() -> None:
+    async with serving(limits(head=0.2)) as clients:
+        streams = await clients.connect()
+        assert await ask(streams, HEALTH + b"GET /") == b"HTTP/1.1 200 OK"
+        assert (await received(streams[0])).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
 async def test_a_client_that_does_not_read_its_answers_is_dropped() -> None:

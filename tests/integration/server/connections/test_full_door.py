@@ -1,7 +1,10 @@
 """More clients than there are places."""
 
+import asyncio
+
 import pytest
 
+from duetime.server.guarded_protocol import UNUSED_SECONDS
 from tests.integration.server.connections.clients import (
     CREATE,
     IMPORT,
@@ -56,6 +59,16 @@ async def test_a_connection_unused_for_a_while_makes_room_before_one_in_use() ->
         await wait_for_place(clients)
         assert await received(idle[0]) == b""
         assert await ask(used, b"0\r\n\r\n") == b"HTTP/1.1 200 OK"
+
+
+async def test_a_connection_answered_a_moment_ago_is_in_use() -> None:
+    async with serving(limits()) as clients:
+        streams, loop = await clients.connect(), asyncio.get_running_loop()
+        asked_at = loop.time()
+        assert await ask(streams) == b"HTTP/1.1 200 OK"
+        (protocol,) = clients.server.protocols
+        assert not protocol.is_unused(asked_at + UNUSED_SECONDS - 0.001)
+        assert protocol.is_unused(loop.time() + UNUSED_SECONDS)
 
 
 async def test_an_unfinished_head_keeps_no_place() -> None:
