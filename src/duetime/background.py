@@ -60,6 +60,14 @@ class BackgroundLoop(ABC):
         if self._task is not None:
             await self._task
 
+    async def stop_within(self, seconds: float) -> None:
+        """Stop after the step under way, or in the middle of a step that takes longer."""
+        self._stop_asked.set()
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=seconds)
+        await self.abandon()
+
     async def abandon(self) -> None:
         """Stop in the middle of a step, for loops whose work may be left undone."""
         self._stop_asked.set()

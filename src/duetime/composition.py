@@ -163,8 +163,11 @@ class Duetime:
         await self._namespace_refresher.abandon()
         if self._store_watch is not None:
             await self._store_watch.abandon()
-        await self._bulk_runner.abandon()
-        await self._engine.stop(self._settings.shutdown_grace_seconds)
+        clock = SystemClock()
+        end_seconds = clock.monotonic() + self._settings.shutdown_grace_seconds
+        # Before the engine hands over its shards: the next owner goes on with the written progress.
+        await self._bulk_runner.stop_within(self._settings.shutdown_grace_seconds)
+        await self._engine.stop(max(end_seconds - clock.monotonic(), 0))
         await self._close()
 
     async def _close(self) -> None:

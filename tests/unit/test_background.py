@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -34,6 +35,37 @@ class Patient(BackgroundLoop):
     async def step(self) -> None:
         self.tried_at_seconds.append(self._clock.monotonic())
         raise StoreUnavailable("away")
+
+
+class Slow(BackgroundLoop):
+    """Counts its steps of ten seconds."""
+
+    name = "slow"
+    steps = 0
+
+    async def step(self) -> None:
+        assert isinstance(self._clock, LoopClock)
+        await self._clock.sleep(10)
+        self.steps += 1
+
+
+@pytest.mark.parametrize(
+    ("within_seconds", "steps", "took_seconds"), [(60, 1, 6), (2, 0, 2), (0, 0, 0)]
+)
+def test_the_step_under_way_has_some_time_to_finish(
+    within_seconds: float, steps: int, took_seconds: float
+) -> None:
+    @on_virtual_time
+    async def scenario() -> tuple[int, float]:
+        clock = LoopClock()
+        loop = Slow(clock)
+        loop.start()
+        await clock.sleep(4)
+        told_seconds = clock.monotonic()
+        await loop.stop_within(within_seconds)
+        return loop.steps, clock.monotonic() - told_seconds
+
+    assert scenario() == (steps, took_seconds)
 
 
 def test_a_loop_may_set_its_own_pauses() -> None:

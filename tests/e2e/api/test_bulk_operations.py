@@ -15,6 +15,8 @@ pytestmark = pytest.mark.e2e
 
 OPERATIONS = "/api/v1/operations"
 MANY = 300
+A_DAY_MS = 86_400_000
+TIMERS_CANCELED = 5_000
 
 
 @on_every_database
@@ -59,3 +61,38 @@ async def test_no_timer_of_a_hanging_endpoint_escapes_a_cancel(
         ended = answer.json()
         assert (ended["status"], ended["changed"], ended["skipped"]) == ("completed", MANY, 0)
         assert (await counts())["canceled"] == MANY
+
+
+@on_every_database
+async def test_the_counts_include_every_timer_when_the_server_stops_in_between(
+    tmp_path: Path, database: Database
+) -> None:
+    server = ServerProcess(tmp_path, **database.settings)
+    await server.start()
+    async with server.client() as api:
+        due_at = in_ms(A_DAY_MS)
+        for start in range(0, TIMERS_CANCELED, 1_000):
+            ids = range(start, start + 1_000)
+            bodies = [v1_body(f"t{id}", "http://127.0.0.1:9/", due_at) for id in ids]
+            answer = await api.post(f"{TIMERS}/batch", json={"timers": bodies})
+            assert answer.status_code == 200, answer.text
+        started = await api.post(OPERATIONS, json={"action": "cancel", "all": True})
+        path = f"{OPERATIONS}/{started.json()['id']}"
+    for stop in range(3):
+        async with server.client() as api:
+            await poll(
+                lambda api=api: api.get(path),  # type: ignore[misc]
+                lambda found, stop=stop: found.json()["scanned"] > stop * 1_000,  # type: ignore[misc]
+            )
+        assert await server.stop() == 0
+        await server.start()
+    async with server.client() as api:
+        ended = await poll(lambda: api.get(path), lambda found: found.json()["status"] != "running")
+    await server.stop()
+    counts = {name: ended.json()[name] for name in ("matched", "scanned", "changed", "skipped")}
+    assert counts == {
+        "matched": TIMERS_CANCELED,
+        "scanned": TIMERS_CANCELED,
+        "changed": TIMERS_CANCELED,
+        "skipped": 0,
+    }

@@ -40,6 +40,8 @@ FORGET_SECONDS = 60.0
 class BulkRunner(BackgroundLoop):
     """Takes a batch of each operation in turn and writes the progress after each batch.
 
+    A batch that is under way when the runner stops is finished and counted.
+
     A batch may be repeated: after a crash, or by a former owner of the shard that was paused. Every
     change is conditional, and a new firing has a name that follows from the operation and the
     timer, so a repeat changes no timer twice. A runner that finds its progress overtaken by
@@ -81,6 +83,8 @@ class BulkRunner(BackgroundLoop):
         progressed = False
         unavailable: Unavailable | None = None
         for operation in mine:
+            if self._stopping:
+                return
             try:
                 progressed |= await self._advance_or_fail(operation)
             except Unavailable as error:
