@@ -4,12 +4,12 @@
 UTF-8 nor their depth. Both are checked here, so that the store holds only valid JSON.
 """
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from msgspec import DecodeError, Raw, ValidationError, inspect, json
 
+from duetime.api.http.members import advice, letters
 from duetime.domain.errors import InvalidInput
 from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.limits import MAX_JSON_DEPTH
@@ -28,6 +28,7 @@ _IN_WORDS = {
 }
 
 _NOT_TEXT = "must be a string"
+_NOT_TEXT_OR_NULL = "must be a string or null"
 _DURATION = ' such as "30s"'
 _INSTANT = ' such as "2030-01-31T12:00:00Z"'
 _EXAMPLES = {
@@ -36,7 +37,7 @@ _EXAMPLES = {
     "duebefore": _INSTANT,
     "executein": _DURATION,
     "moveby": _DURATION,
-    "retention": _DURATION,
+    "retention": ' such as "7d"',
     "callbacktimeout": _DURATION,
     "initialinterval": _DURATION,
     "maxinterval": _DURATION,
@@ -112,35 +113,17 @@ class BodyDecoder(Generic[T]):
             return InvalidRequest(_member(field, _name_in(problem)), "is required")
         if problem.startswith("Object contains unknown field"):
             name = _name_in(problem)
-            meant = self._names.get(_letters(name))
-            advice = "" if meant is None else f"; did you mean {meant!r}?"
-            return InvalidRequest(_member(field, name), f"is not a known field{advice}")
+            told = advice(self._type_info, field, name[:MAX_ECHO_CHARACTERS])
+            return InvalidRequest(_member(field, name), f"is not a known field{told}")
         problem = _in_words(problem)
-        if problem == _NOT_TEXT:
-            problem += _EXAMPLES.get(_letters(field.rpartition(".")[2]), "")
+        example = _EXAMPLES.get(letters(field.rpartition(".")[2]))
+        if example is not None and problem in (_NOT_TEXT, _NOT_TEXT_OR_NULL):
+            problem = _NOT_TEXT + example + (", or null" if problem == _NOT_TEXT_OR_NULL else "")
         return InvalidRequest(field or whole, problem)
 
     @cached_property
-    def _names(self) -> dict[str, str]:
-        """The names of all members by their letters, in which both APIs agree."""
-        return {_letters(name): name for name in _member_names(inspect.type_info(self._body_type))}
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
-def _member_names(of_type: inspect.Type) -> Iterator[str]:
-    """The names of the members of a type, those of its innermost members included."""
-    if isinstance(of_type, inspect.UnionType):
-        for one in of_type.types:
-            yield from _member_names(one)
-    elif isinstance(of_type, inspect.Metadata):
-        yield from _member_names(of_type.type)
-    elif isinstance(of_type, inspect.StructType):
-        for field in of_type.fields:
-            yield field.encode_name
-            yield from _member_names(field.type)
+    def _type_info(self) -> inspect.Type:
+        return inspect.type_info(self._body_type)
 
 
 def _too_deep(whole: str) -> InvalidRequest:

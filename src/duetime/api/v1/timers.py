@@ -178,7 +178,8 @@ class TimersV1:
     async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
         filters = (body.due_after, body.due_before, body.error_contains)
         if body.all or any(each is not UNSET for each in filters):
-            raise InvalidInput("timer_id", "cannot be given together with a filter")
+            problem = "cannot be given together with due_after, due_before, error_contains or all"
+            raise InvalidInput("timer_id", problem)
         if body.dry_run:
             await self._redriving.check(key)
             return ok(RedriveAnswer(1, 0))
@@ -217,7 +218,8 @@ class TimersV1:
 def _filter_of(namespace: str, body: RedriveBody) -> RedriveFilter:
     filters = (body.due_after, body.due_before, body.error_contains)
     if not body.all and all(each is UNSET for each in filters):
-        raise InvalidInput("body", "must have a timer_id, a filter, or all: true")
+        conditions = "one of due_after, due_before and error_contains"
+        raise InvalidInput("body", f"must have a timer_id, {conditions}, or all: true")
     text = body.error_contains
     if text == "":
         raise InvalidInput("error_contains", "must not be empty: leave it out, or say all: true")

@@ -96,7 +96,16 @@ BODIES: list[tuple[str, object, str]] = [
     ("no http url", with_callback(url="ftp://example.com"), "callback.url "),
     ("NUL in url", with_callback(url=URL + "/\0"), "callback.url "),
     ("long url", with_callback(url=URL + "/" + "x" * 2048), "callback.url "),
-    ("misspelt member", with_callback(haeders={}), "callback.haeders is not a known field"),
+    (
+        "misspelt member",
+        with_callback(haeders={}),
+        "callback.haeders is not a known field; did you mean 'headers'?",
+    ),
+    (
+        "member of the other type",
+        create_body(callback={"type": "nats", "topic": "a", "url": URL}),
+        "callback.url is not a known field: this object takes type, topic, key, headers, payload",
+    ),
     (
         "member of the other API",
         create_body(executeIn="30s"),

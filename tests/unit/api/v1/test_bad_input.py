@@ -30,6 +30,8 @@ BODIES: list[tuple[object, str]] = [
         "execute_in is not a known field; did you mean 'executeIn'?",
     ),
     (create_body(execute_at="x"), "execute_at is not a known field; did you mean 'executeAt'?"),
+    (create_body(url="x"), "url is not a known field; did you mean 'callbackUrl'?"),
+    (create_body(maxRetries=1), "maxRetries is not a known field: this object takes id, executeAt"),
     (create_body(executeAt=7), 'executeAt must be a string such as "2030-01-31T12:00:00Z"'),
     (create_body(executeAt="soon"), "executeAt must be a date and time in ISO 8601"),
     (create_body(executeAt="2030-01-01T00:00:10"), "executeAt must have a UTC offset"),
@@ -119,7 +121,7 @@ async def test_a_payload_that_is_too_large(bench: V1Bench) -> None:
         ({"executeAt": "2020-01-01T00:00:00Z"}, "executeAt must be in the future"),
         ({"callbackUrl": "nowhere"}, "callbackUrl "),
         ({"retryPolicy": {"maxRetries": -1}}, "retryPolicy.maxRetries must be from 0 to 100"),
-        ({"id": "two"}, "id is not a known field"),
+        ({"id": "two"}, "id is not a known field: this object takes executeAt, executeIn, "),
         ({"callbackTimeout": "x"}, f"callbackTimeout {DURATION}"),
     ],
 )
@@ -129,3 +131,25 @@ async def test_a_bad_update(bench: V1Bench, body: object, message: str) -> None:
     assert (status, code) == (400, "INVALID_INPUT")
     assert told.startswith(message)
     assert await bench.timer() == before
+
+
+@pytest.mark.parametrize("path", ["/get", "/cancel", "/delete", "/update"])
+async def test_a_member_that_is_part_of_a_name_gets_that_name(bench: V1Bench, path: str) -> None:
+    reply = await bench.post(path, {"id": "one"})
+    assert error_of(reply) == (
+        400,
+        "INVALID_INPUT",
+        "id is not a known field; did you mean 'timerId'?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"shards": 3}, "shards is not a known field; did you mean 'numShards'?"),
+        ({"retention": 7}, 'retention must be a string such as "7d", or null'),
+    ],
+)
+async def test_a_bad_namespace(bench: V1Bench, body: object, message: str) -> None:
+    reply = await bench.request("PUT", "/api/v1/namespaces/ok", body)
+    assert error_of(reply) == (400, "INVALID_INPUT", message)

@@ -119,7 +119,7 @@ async def test_the_engine_is_woken_for_every_shard(bench: V1Bench) -> None:
         (b"{}", "timers is required"),
         (b'{"timers":{}}', "timers must be an array"),
         (b'{"timers":[]}', "timers must have 1 to 1000 entries"),
-        (b'{"timers":[],"more":1}', "more is not a known field"),
+        (b'{"timers":[],"more":1}', "more is not a known field: this object takes timers"),
         (b'{"timers":[' + b"1," * 1_000 + b"1]}", "timers must have 1 to 1000 entries"),
         (b'{"timers":["\xff"]}', "body is not valid UTF-8 (byte 12)"),
     ],

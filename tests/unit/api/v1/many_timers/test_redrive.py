@@ -55,16 +55,26 @@ async def test_timers_are_redriven_by_their_instants(bench: V1Bench) -> None:
     assert (await bench.post("/redrive", earlier)).json["redriven"] == 1
 
 
+NOTHING_SELECTED = (
+    "body must have a timerId, one of dueAfter, dueBefore and errorContains, or all: true"
+)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "body must have a timerId, a filter, or all: true"),
-        ({"namespace": "default"}, "body must have a timerId, a filter, or all: true"),
-        ({"timerId": "x", "all": True}, "timerId cannot be given together with a filter"),
+        ({}, NOTHING_SELECTED),
+        ({"namespace": "default"}, NOTHING_SELECTED),
+        ({"filter": {}}, "filter is not a known field: this object takes namespace, timerId, "),
+        ({"id": "x"}, "id is not a known field; did you mean 'timerId'?"),
+        (
+            {"timerId": "x", "all": True},
+            "timerId cannot be given together with dueAfter, dueBefore, errorContains or all",
+        ),
         ({"dueAfter": "x"}, "dueAfter must be a date and time in ISO 8601"),
         ({"errorContains": ""}, "errorContains must not be empty"),
         ({"all": "yes"}, "all must be true or false"),
-        ({"due_after": "x"}, "due_after is not a known field"),
+        ({"due_after": "x"}, "due_after is not a known field; did you mean 'dueAfter'?"),
     ],
 )
 async def test_bad_requests(bench: V1Bench, body: object, message: str) -> None:
