@@ -32,6 +32,9 @@ from duetime.ports.destination import Destination
 SHELL_CHARACTERS = frozenset(" \"'\\`$&|;<>()[]{}*?!#~")
 """Characters with a meaning to a shell."""
 
+_SETTING = "(MIN_DELAY_SECONDS)"
+"""The setting that `min_delay_ms` comes from, for the operator who reads the error."""
+
 
 class TimerRules(Struct, frozen=True, kw_only=True):
     """The rules of one API.
@@ -78,14 +81,16 @@ class TimerChecks:
         if delay <= 0:
             raise InvalidInput("execute_at", "must be in the future")
         seconds = self._rules.min_delay_ms / 1_000
-        raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future")
+        raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future {_SETTING}")
 
     def _check_delay(self, delay: Delay) -> None:
         if delay.ms * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
             raise InvalidInput("execute_in", f"is too long: at most {MAX_DELAY_YEARS} years")
         shortest_ms = 0 if self._rules.past_is_due else max(self._rules.min_delay_ms, 1)
         if delay.ms < shortest_ms:
-            raise InvalidInput("execute_in", f"must be at least {format_duration(shortest_ms)}")
+            setting = f" {_SETTING}" if self._rules.min_delay_ms else ""
+            problem = f"must be at least {format_duration(shortest_ms)}{setting}"
+            raise InvalidInput("execute_in", problem)
 
     def max_payload_bytes(self, namespace: Namespace) -> int:
         limit = namespace.options.max_payload_bytes

@@ -1,4 +1,5 @@
 import asyncio
+import re
 
 import pytest
 from msgspec import Raw
@@ -75,8 +76,8 @@ async def test_a_given_id_is_kept_and_an_existing_timer_is_answered(bench: Servi
     [
         (-1, "execute_at must be in the future"),
         (0, "execute_at must be in the future"),
-        (0.001, "execute_at must be at least 5 s in the future"),
-        (4_999.999, "execute_at must be at least 5 s in the future"),
+        (0.001, "execute_at must be at least 5 s in the future (MIN_DELAY_SECONDS)"),
+        (4_999.999, "execute_at must be at least 5 s in the future (MIN_DELAY_SECONDS)"),
         (100 * YEAR_MS + 1, "execute_at is too far in the future: at most 100 years"),
     ],
 )
@@ -84,9 +85,9 @@ async def test_instants_out_of_bounds_are_refused(
     bench: ServiceBench, delay_ms: float, problem: str
 ) -> None:
     kept = (await bench.service.create(new_timer())).timer
-    with pytest.raises(InvalidInput, match=f"^{problem}$"):
+    with pytest.raises(InvalidInput, match=f"^{re.escape(problem)}$"):
         await bench.service.create(new_timer(delay_ms))
-    with pytest.raises(InvalidInput, match=f"^{problem}$"):
+    with pytest.raises(InvalidInput, match=f"^{re.escape(problem)}$"):
         await bench.service.change(kept.key, execute_at=plus_ms(START_AT, delay_ms))
     assert await bench.service.get(kept.key) == kept
     assert sum((await bench.service.counts()).values()) == 1

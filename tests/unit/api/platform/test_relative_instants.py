@@ -74,8 +74,8 @@ BOTH = "execute_in and execute_at cannot both be given: give one of them"
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"execute_in": "4999ms"}, "execute_in must be at least 5s"),
-        ({"execute_in": "0s"}, "execute_in must be at least 5s"),
+        ({"execute_in": "4999ms"}, "execute_in must be at least 5s (MIN_DELAY_SECONDS)"),
+        ({"execute_in": "0s"}, "execute_in must be at least 5s (MIN_DELAY_SECONDS)"),
         ({"execute_in": "36526d"}, "execute_in is too long: at most 100 years"),
         ({"execute_in": "soon"}, NO_DURATION),
         ({"execute_in": 30}, 'execute_in must be a string such as "30s"'),
