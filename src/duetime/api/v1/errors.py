@@ -117,8 +117,9 @@ def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
     return (error.public_message if isinstance(error, StoreUnavailable) else error.message), {}
 
 
-def no_such_path(now: Instant) -> Answer:
-    return refusal(404, "NOT_FOUND", "no such path", now)
+def no_such_path(meant: str | None, now: Instant) -> Answer:
+    advice = "" if meant is None else f"; did you mean {meant}?"
+    return refusal(404, "NOT_FOUND", f"no such path{advice}", now)
 
 
 def method_not_allowed(allowed: Collection[str], now: Instant) -> Answer:

@@ -59,9 +59,10 @@ class RouterV1:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        methods = self._methods_of(scope, method)
+        path: bytes = scope["raw_path"].partition(b"?")[0]
+        methods = self._methods_of(path, scope, method)
         if not methods:
-            return no_such_path(self._clock.now())
+            return no_such_path(self._longer_path(path, method), self._clock.now())
         endpoint = methods.get(method)
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
@@ -79,9 +80,14 @@ class RouterV1:
             return refusal(status, "SERVICE_UNAVAILABLE", message, now, headers=RETRY_LATER)
         return refusal(status, "INVALID_INPUT", message, now)
 
-    def _methods_of(self, scope: Scope, method: str) -> _Methods:
-        """The operations of the path, by method: those that have `method` come first."""
-        path: bytes = scope["raw_path"].partition(b"?")[0]
+    def _longer_path(self, path: bytes, method: str) -> str | None:
+        """The path of an operation that takes one part more; often the namespace was left out."""
+        endpoint = self._methods_of(path.rstrip(b"/") + b"/x", {}, method).get(method)
+        return None if endpoint is None else endpoint.operation.path
+
+    def _methods_of(self, path: bytes, scope: Scope, method: str) -> _Methods:
+        """The operations of the path, by method: those that have `method` come first. The scope
+        gets the parameters of the path."""
         exact = self._exact.get(path)
         if exact is not None:
             return exact

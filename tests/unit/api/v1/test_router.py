@@ -50,6 +50,23 @@ async def test_unknown_paths_and_methods(bench: V1Bench) -> None:
     assert (reply.status, reply.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "advice"),
+    [
+        ("GET", f"{BASE}/x", f"; did you mean {BASE}/{{namespace}}/{{timerId}}?"),
+        ("DELETE", f"{BASE}/x/", f"; did you mean {BASE}/{{namespace}}/{{timerId}}?"),
+        ("GET", "/api/v1/namespaces/", "; did you mean /api/v1/namespaces/{name}?"),
+        ("POST", f"{BASE}/x", ""),
+        ("GET", "/api/v1/nothing", ""),
+    ],
+)
+async def test_a_path_that_lacks_a_part_gets_the_whole_path(
+    bench: V1Bench, method: str, path: str, advice: str
+) -> None:
+    reply = await bench.request(method, path)
+    assert error_of(reply) == (404, "NOT_FOUND", f"no such path{advice}")
+
+
 async def test_a_slash_at_the_end_creates_no_other_namespace(bench: V1Bench) -> None:
     assert (await bench.request("PUT", "/api/v1/namespaces/orders/", {})).status == 404
     assert (await bench.request("PUT", "/api/v1/namespaces/orders%2F", {})).status == 200
