@@ -47,6 +47,8 @@ _TARGETS_REMEMBERED = 4_096
 _ASKS_FOR_PATIENCE = frozenset({408, 429})
 """Statuses 4xx that blame the endpoint, not the request."""
 
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
 _target_of = lru_cache(_TARGETS_REMEMBERED)(parse_target)
 
 
@@ -110,8 +112,12 @@ class HttpDestination:
         except DeliveryFailure as failure:
             return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         outcome = _outcome(callback.protocol, answer, sent_at, self._clock.now())
-        if isinstance(outcome, Failed) and self._kept_answer_bytes and answer.body:
-            return _with_answer(outcome, answer, self._kept_answer_bytes)
+        if isinstance(outcome, Failed) and self._kept_answer_bytes:
+            if answer.location and answer.status in _REDIRECTS:
+                leads_to = one_line(answer.location.decode(errors="replace"))
+                outcome = replace(outcome, error=f"{outcome.error} (Location: {leads_to})")
+            if answer.body:
+                return _with_answer(outcome, answer, self._kept_answer_bytes)
         return outcome
 
     async def close(self) -> None:
@@ -153,6 +159,8 @@ def _outcome(
 ) -> Outcome:
     status = answer.status
     error = f"HTTP {status}"
+    if status in _REDIRECTS:
+        error += ", but redirects are not followed"
     retry_after_ms = _retry_after_ms(answer, answered_at)
     match protocol:
         case CallbackProtocol.STATUS:

@@ -26,7 +26,10 @@ async def test_a_failed_callback_is_not_tried_again(
         "/closes": (Close(), "connection closed before an answer"),
         "/500": (Answer(500), "HTTP 500"),
         "/404": (Answer(404, b"not here"), "HTTP 404: not here"),
-        "/302": (Answer(302, headers={"Location": "/elsewhere"}), "HTTP 302"),
+        "/302": (
+            Answer(302, headers={"Location": "/elsewhere"}),
+            "HTTP 302, but redirects are not followed (Location: /elsewhere)",
+        ),
         "/304": (Answer(304), "HTTP 304"),
     }
     for target, (reaction, last_error) in failures.items():

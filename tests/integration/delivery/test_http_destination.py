@@ -24,6 +24,7 @@ from tests.unit.delivery.claims import always, claim_of
 
 STATUS, ANSWER = CallbackProtocol.STATUS, CallbackProtocol.ANSWER
 BOTH = [STATUS, ANSWER]
+NOT_FOLLOWED = ", but redirects are not followed"
 NOT_200 = ', but only 200 with {"ok": true} completes the timer'
 
 
@@ -102,7 +103,7 @@ async def test_the_protocol_decides_the_body_and_not_the_headers(
         (202, b'{"ok":true}', None, "HTTP 202" + NOT_200),
         (204, b"", None, "HTTP 204" + NOT_200),
         (299, b'{"ok":true}', None, "HTTP 299" + NOT_200),
-        (302, b'{"ok":true}', 'HTTP 302: {"ok":true}', 'HTTP 302: {"ok":true}'),
+        (304, b"", "HTTP 304", "HTTP 304"),
         (404, b'{"ok":true}', 'HTTP 404: {"ok":true}', 'HTTP 404: {"ok":true}'),
         (500, b"", "HTTP 500", "HTTP 500"),
     ],
@@ -133,8 +134,8 @@ async def test_one_answer_means_different_things_in_the_two_protocols(
         (500, b"a\0b\xff", "a\ufffdb", "HTTP 500: a\ufffdb"),
         (400, b"x" * 2_000, "x" * 1_024, "HTTP 400: " + "x" * 199 + "\N{HORIZONTAL ELLIPSIS}"),
         (400, b"x" * 1_023 + "ä".encode(), "x" * 1_023, None),
-        (302, b"moved", "moved", "HTTP 302: moved"),
-        (302, b"<html>moved</html>", "<html>moved</html>", "HTTP 302"),
+        (302, b"moved", "moved", f"HTTP 302{NOT_FOLLOWED}: moved"),
+        (302, b"<html>moved</html>", "<html>moved</html>", f"HTTP 302{NOT_FOLLOWED}"),
         (500, b"", None, "HTTP 500"),
         (500, b"\xff", None, "HTTP 500"),
     ],
@@ -190,7 +191,8 @@ async def test_a_refused_request_does_not_blame_the_endpoint(
     async with serve(answer_each_with(raw_answer(status))) as server:
         outcome = await deliver(destination, server.url(), protocol)
     assert isinstance(outcome, Failed)
-    assert (outcome.error, outcome.blames_endpoint) == (f"HTTP {status}", blames_endpoint)
+    assert outcome.error.startswith(f"HTTP {status}")
+    assert outcome.blames_endpoint == blames_endpoint
 
 
 @pytest.mark.parametrize("protocol", BOTH)

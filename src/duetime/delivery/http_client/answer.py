@@ -24,6 +24,8 @@ class HttpAnswer(msgspec.Struct, frozen=True, gc=False):
     """The body, cut to the size that the client keeps."""
     body_truncated: bool
     """Whether the body was cut."""
+    location: bytes | None = None
+    """The value of `Location`, as it was sent."""
 
 
 class AnswerReader:
@@ -40,6 +42,7 @@ class AnswerReader:
         "_content_length",
         "_framing_limit_bytes",
         "_limit_bytes",
+        "_location",
         "_parser",
         "_retry_after",
         "_status",
@@ -67,6 +70,7 @@ class AnswerReader:
         """The peer will close the connection after this answer."""
         self._status = 0
         self._retry_after: bytes | None = None
+        self._location: bytes | None = None
         self._content_length: bytes | None = None
         self._chunked = False
         self._body: bytes | bytearray = b""
@@ -103,6 +107,7 @@ class AnswerReader:
             None if retry_after is None else retry_after.decode("latin-1"),
             bytes(self._body),
             self._truncated,
+            self._location,
         )
 
     def release(self) -> None:
@@ -137,9 +142,12 @@ class AnswerReader:
         elif length == 11:
             if name.lower() == b"retry-after":
                 self._retry_after = value
-        elif length == 10 and name.lower() == b"keep-alive":
-            match = _KEEP_ALIVE_TIMEOUT.search(value)
-            self.keep_alive_seconds = int(match[1]) if match else None
+        elif length == 10:
+            if name.lower() == b"keep-alive":
+                match = _KEEP_ALIVE_TIMEOUT.search(value)
+                self.keep_alive_seconds = int(match[1]) if match else None
+        elif length == 8 and name.lower() == b"location":
+            self._location = value
 
     def on_headers_complete(self) -> None:
         if self._status:
@@ -148,7 +156,7 @@ class AnswerReader:
         if status < 200:
             if status == 101 or status < 100:
                 raise InvalidAnswer
-            self._retry_after = self._content_length = None
+            self._retry_after = self._location = self._content_length = None
             self._chunked = False
             return
         self._status = status
