@@ -10,6 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 CLOSE = 0.88
 """Similarity from which a name counts as misspelt. `DB_PORT` and `PG_PORT` have 0.86."""
 
+SHORTEST = 3
+"""Letters from which a part of a name may be the abbreviation of a word."""
+
 OWN_PREFIX = "DUETIME_"
 CLIENT_NAMES = ("DUETIME_URL", "DUETIME_API_KEY")
 """Names that only the commands read that talk to a server."""
@@ -67,4 +70,22 @@ def _closest(name: str, settings: Collection[str]) -> str | None:
             return setting
         if "_" in name and setting.startswith(f"{name}_"):
             return setting
-    return next(iter(difflib.get_close_matches(name, settings, n=1, cutoff=CLOSE)), None)
+    close = difflib.get_close_matches(name, settings, n=1, cutoff=CLOSE)
+    return next(iter(close or (each for each in settings if _abbreviates(name, each))), None)
+
+
+def _abbreviates(name: str, setting: str) -> bool:
+    """Whether the name has the words of the setting, some of them shortened: `LOG_LVL`. At least
+    one word is whole."""
+    words, wholes = name.split("_"), setting.split("_")
+    if len(words) != len(wholes) or set(words).isdisjoint(wholes):
+        return False
+    return all(map(_is_short_for, words, wholes))
+
+
+def _is_short_for(word: str, whole: str) -> bool:
+    if word == whole:
+        return True
+    rest = iter(whole)
+    # `in` takes letters from `rest` up to the one that it finds, so the order counts.
+    return len(word) >= SHORTEST and word[0] == whole[0] and all(each in rest for each in word)

@@ -39,6 +39,11 @@ def problems(tmp_path: Path, *lines: str) -> list[str]:
         ("BROKER_URL", "TIMER_BROKER_URL"),
         ("RETENTION", "RETENTION_DAYS"),
         ("LOG-LEVEL", "LOG_LEVEL"),
+        ("LOG_LVL", "LOG_LEVEL"),
+        ("LOG_FMT", "LOG_FORMAT"),
+        ("PG_PASS", "PG_PASSWORD"),
+        ("NATS_PWD", "NATS_PASSWORD"),
+        ("MIN_DELAY_SECS", "MIN_DELAY_SECONDS"),
     ],
 )
 def test_a_misspelt_setting_is_an_error_with_a_suggestion(
@@ -58,6 +63,8 @@ def test_an_own_name_that_is_like_no_setting_is_an_error(tmp_path: Path) -> None
         *("NODE_ENV", "COMPOSE_PROJECT_NAME", "POSTGRES_USER", "POSTGRES_PASSWORD", "DB_HOST"),
         *("DB_PORT", "DB_PASSWORD", "REDIS_URL", "AWS_REGION", "TZ", "DEBUG", "SECRET_KEY"),
         *("STRIPE_API_KEY", "SENTRY_DSN", "HTTP_PROXY", "PYTHONPATH", "PATH", "HOME", "LANG"),
+        *("LOG_FILE", "LOG_DIR", "LOG_L", "DB_PASS", "APP_KEY", "API_TOKEN", "PG_SSL", "NATS_PATH"),
+        *("API_URL", "TIMER_PATH", "RUST_LIB", "PG_OPTS", "LEASE_FILE", "NATS_PID"),
         *("DUETIME_URL", "DUETIME_API_KEY"),
     ],
 )
