@@ -204,11 +204,10 @@ def refuse_both_payloads(payload: str | None, no_payload: bool) -> None:
         refuse("--payload / --no-payload", "give one of them, not both")
 
 
-def refuse_v1_options(body: Mapping[str, object]) -> None:
+def refuse_v1_options(body: Mapping[str, object], way_out: str) -> None:
+    """`way_out` is the option that would select the v1 API."""
     if "callback_timeout" in body:
-        refuse(
-            "--callback-timeout", "is for timers of the v1 API: give --id or --namespace as well"
-        )
+        refuse("--callback-timeout", f"is for timers of the v1 API: give {way_out} as well")
 
 
 def read_headers(texts: list[str]) -> dict[str, str]:

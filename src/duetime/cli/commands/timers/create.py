@@ -140,8 +140,8 @@ def create(
     if retry_policy:
         body["retry_policy"] = retry_policy
     client: PlatformClient | V1Client
-    if id is None and namespace in (None, DEFAULT_NAMESPACE):
-        refuse_v1_options(body)
+    if id is None and namespace is None:
+        refuse_v1_options(body, "--id")
         client = PlatformClient(server, api_key)
     else:
         if id is None:

@@ -119,7 +119,7 @@ def update(
         refuse(" / ".join(_CHANGES), "give at least one of them")
     timer = SingleTimer(id, namespace, server=server, api_key=api_key)
     if not timer.is_v1:
-        refuse_v1_options(body)
+        refuse_v1_options(body, "--namespace")
     elif metadata is not None:
         refuse("--metadata", "cannot be changed through the v1 API")
     # The platform API replaces a callback or retry policy as a whole, so the old one is read first.
