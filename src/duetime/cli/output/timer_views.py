@@ -21,6 +21,15 @@ _STATUS_STYLES = {
     "failed": "red",
     "canceled": "dim",
 }
+_RETRIES = {
+    "max_retries": "at most {} retries",
+    "initial_interval": "the first after {}",
+    "backoff_multiplier": "each wait {} times the last",
+    "max_interval": "no wait above {}",
+    "max_retry_attempts_duration": "until {} after the first attempt",
+}
+"""Members of a retry policy in words, in the order in which they are shown."""
+
 _ATTEMPT_COLUMNS = (
     "attempt",
     # Without the fraction of a second, which the lateness shows better.
@@ -99,15 +108,13 @@ def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]
 
 
 def _retry_policy(value: object) -> Text:
-    if not isinstance(value, dict):
+    """The policy in words; members that are absent are left to the server."""
+    if not isinstance(value, dict) or value.get("max_retries") == 0:
         return Text("none")
-    shown = {name: printable(str(member)) for name, member in value.items()}
-    multiplier = shown["backoff_multiplier"].removesuffix(".0")
-    return Text(
-        f"at most {shown['max_retries']} retries, the first after {shown['initial_interval']}, "
-        f"each wait {multiplier} times the last and at most {shown['max_interval']}, "
-        f"until {shown['max_retry_attempts_duration']} after the first attempt"
-    )
+    shown = {name: printable(str(member)).removesuffix(".0") for name, member in value.items()}
+    words = [phrase.format(shown[name]) for name, phrase in _RETRIES.items() if name in shown]
+    rest = "" if len(words) == len(_RETRIES) else "; the rest by default"
+    return Text(", ".join(words).replace("at most 1 retries", "at most 1 retry") + rest)
 
 
 def _print_last_answer(attempt: TimerData) -> None:

@@ -101,10 +101,12 @@ def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     assert "callback.headers: Authorization: Bearer token123" in lines
     assert 'callback.payload: {"event": "timer_triggered", "user_id": "user123"}' in lines
     assert (
-        "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last "
-        "and at most 10m, until 24h after the first attempt"
+        "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last, "
+        "no wait above 10m, until 24h after the first attempt"
     ) in lines
-    assert "retry_policy: none" in piped(timer(retry_policy=None)).splitlines()
+    never = {"max_retries": 0, "initial_interval": "30s", "backoff_multiplier": 2.0}
+    for policy in (None, never):
+        assert "retry_policy: none" in piped(timer(retry_policy=policy)).splitlines()
 
 
 def test_fields_in_a_pipe_are_one_line_each_without_padding(piped: Show) -> None:

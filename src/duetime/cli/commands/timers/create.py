@@ -153,7 +153,10 @@ def create(
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "id": id, **in_v1_names(body)}
         client = V1Client(server, api_key)
     existence, data = client.create(body)
-    show_timer(_headline(existence, data), data, as_json=as_json)
+    headline = _headline(existence, data)
+    if not as_json and isinstance(client, PlatformClient):
+        data = _with_sent_members(data, callback, retry_policy)
+    show_timer(headline, data, as_json=as_json)
 
 
 def _headline(existence: str, timer: object) -> str:
@@ -161,6 +164,18 @@ def _headline(existence: str, timer: object) -> str:
         status = timer.get("status") if isinstance(timer, dict) else None
         return f"Timer existed already{_FINISHED.get(str(status), '')}."
     return "Timer created." if existence == "created" else "Timer accepted."
+
+
+def _with_sent_members(
+    timer: object, callback: dict[str, object], retry_policy: dict[str, object]
+) -> object:
+    """The timer with its destination and its retries, which the platform API does not repeat. They
+    hold for an existing timer too: a create that differs from it is refused."""
+    if not isinstance(timer, dict):
+        return timer
+    destination = {n: v for n, v in callback.items() if n not in ("headers", "payload")}
+    sent = {"callback_config": destination, "retry_policy": retry_policy or None}
+    return {**timer, **{name: value for name, value in sent.items() if name not in timer}}
 
 
 def _callback(
