@@ -1,13 +1,11 @@
 """The client of the platform API, and the requests that both APIs share."""
 
-import json
 import signal
 import socket
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from math import isfinite
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
@@ -24,8 +22,8 @@ TIMEOUT_SECONDS = 30.0
 NUDGE_SECONDS = 0.25
 """Longest time that Ctrl-C goes unnoticed in a blocking call."""
 
-_MAX_DIGITS = 4_000
-"""Length of a whole number that Python always reads. JSON has no such limit."""
+_KEPT_AS_WRITTEN = {"payload", "metadata"}
+"""Members of a timer that are JSON of its user."""
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _NO_KEY = (
@@ -237,18 +235,21 @@ def interruptible() -> Iterator[None]:
 
 
 def read_document(content: bytes) -> object:
-    """The decoded JSON. A number that is too long or too large for Python stays as written, so
-    that one such timer does not keep others from being shown. Raises `ValueError`."""
-    try:
-        return msgspec.json.decode(content)
-    except msgspec.ValidationError:
-        return json.loads(content, parse_int=_whole_number, parse_float=_number)
+    """The decoded JSON, in which payloads and metadata stay as they are written: Python would
+    change some of their numbers, and cannot read others. Raises `ValueError`."""
+    content.decode()
+    return _decoded(content)
 
 
-def _whole_number(text: str) -> int | msgspec.Raw:
-    return int(text) if len(text) <= _MAX_DIGITS else msgspec.Raw(text.encode())
+def _decoded(text: bytes) -> object:
+    if text.lstrip().startswith(b"{"):
+        members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        return {name: _member(name, value) for name, value in members.items()}
+    if text.lstrip().startswith(b"["):
+        return [_decoded(bytes(item)) for item in msgspec.json.decode(text, type=list[msgspec.Raw])]
+    return msgspec.json.decode(text)
 
 
-def _number(text: str) -> float | msgspec.Raw:
-    number = float(text)
-    return number if isfinite(number) else msgspec.Raw(text.encode())
+def _member(name: str, value: msgspec.Raw) -> object:
+    is_kept = name in _KEPT_AS_WRITTEN and bytes(value) != b"null"
+    return value if is_kept else _decoded(bytes(value))

@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, cast
 
+import msgspec
 import typer
 
 from duetime.cli.client.field_names import TimerData, in_platform_names, in_v1_names
@@ -145,8 +146,12 @@ def update(
 
 
 def _has_default_payload(timer: TimerData) -> bool:
-    callback = cast(CallbackData, timer["callback_config"])
-    return callback.get("payload") == {"execute_at": timer["execute_at"]}
+    payload = cast(CallbackData, timer["callback_config"]).get("payload")
+    try:
+        made_for = msgspec.json.decode(cast(msgspec.Raw, payload or b""), type=dict[str, str])
+    except msgspec.DecodeError:
+        return False
+    return made_for == {"execute_at": timer["execute_at"]}
 
 
 def _in_one_spelling(policy: object) -> CallbackData:

@@ -226,14 +226,6 @@ def test_create_sends_json_as_written(
         assert EXACT.encode() in bytes(body[member])
 
 
-def test_update_sends_json_as_written(server: ScriptedServer) -> None:
-    server.answer("GET", ORDER, timer())
-    server.answer("PUT", ORDER, timer())
-    result = invoke("update", "order-17", "--namespace", "orders", "--payload", EXACT)
-    assert result.exit_code == 0, result.stderr
-    assert server.of("PUT", ORDER)[0].content == b'{"payload":%b}' % EXACT.encode()
-
-
 @pytest.mark.parametrize(
     ("headers", "headline"),
     [
