@@ -188,7 +188,7 @@ async def test_a_refusal_is_one_line(cli: Cli) -> None:
     assert refused.errors.count("\n") == 1
     past = await cli("create", "--url", "http://127.0.0.1/", "--at", "2020-01-01T00:00:00Z")
     assert (past.status, past.output) == (1, "")
-    assert past.errors.startswith("execute_at ")
+    assert past.errors.startswith("--at must be ")
     assert past.errors.count("\n") == 1
 
 

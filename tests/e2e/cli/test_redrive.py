@@ -89,7 +89,7 @@ async def test_commands_take_any_id(cli: Cli, id: str) -> None:
     again = await cli(*create, "--payload", "[1]", "--callback-timeout", "5s")
     assert again.output.startswith("Timer existed already.\n")
     refused = await cli(*create)
-    problem = "a timer with this id exists and differs in payload, callbackTimeout\n"
+    problem = "a timer with this id exists and differs in --payload, --callback-timeout\n"
     assert refused == (1, "", problem)
     await cli.data("update", id, "--max-retries", "7", "--no-payload")
     shown = await cli.data("get", id)
@@ -136,4 +136,4 @@ async def test_a_cursor_continues_the_list_of_a_namespace(cli: Cli) -> None:
         "list", "--namespace", "paged", "--cursor", str(page["nextCursor"]), "--order", "desc"
     )
     assert backwards.status == 1
-    assert backwards.errors.startswith("cursor is of another list: namespace, status, ")
+    assert backwards.errors.startswith("--cursor is of another list: namespace, --status, ")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from duetime.cli.client.option_names import in_option_names
 from duetime.cli.client.server_lookup import DEFAULT_URL, client_dotenv, find_key, find_url
 from duetime.cli.terminal import ExitCode, fail, printable
 
@@ -123,7 +124,7 @@ class PlatformClient:
         if answer.status_code == 401:
             self.fail_unauthorized()
         if not answer.is_success:
-            fail(printable(str(envelope["message"])), ExitCode.FAILED)
+            fail(in_option_names(printable(str(envelope["message"]))), ExitCode.FAILED)
         return envelope["data"]
 
     @contextmanager

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from duetime.cli.client.option_names import in_option_names
 from duetime.cli.client.platform import TIMEOUT_SECONDS, PlatformClient, read_document
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_KEY_CHARACTERS
@@ -136,14 +137,16 @@ class V1Client:
 
     def _succeeded(self, answer: "httpx.Response", document: object) -> object:
         if not answer.is_success:
-            fail(refusal(document), ExitCode.FAILED)
+            of_operation = answer.request.url.path.endswith("/operations")
+            fail(refusal(document, of_operation=of_operation), ExitCode.FAILED)
         return document
 
 
-def refusal(document: object) -> str:
-    """The server's reason for refusing, from the document of its answer, and a way out."""
+def refusal(document: object, *, of_operation: bool = False) -> str:
+    """The server's reason for refusing, from the document of its answer, and a way out. It names
+    options instead of fields."""
     answer = cast(Mapping[str, object], document)
-    message = printable(str(answer["message"]))
+    message = in_option_names(printable(str(answer["message"])), of_operation=of_operation)
     missing = _MISSING_NAMESPACE.fullmatch(message)
     if missing is None or answer["error"] != "NAMESPACE_NOT_FOUND":
         return message

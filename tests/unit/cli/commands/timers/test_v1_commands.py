@@ -287,13 +287,6 @@ def test_an_unknown_namespace_comes_with_a_way_out(server: ScriptedServer) -> No
     assert (result.exit_code, result.stderr) == (1, f"{problem}: {advice}\n")
 
 
-def test_create_names_the_differences_from_an_existing_timer(server: ScriptedServer) -> None:
-    problem = "a timer with this id exists and differs in executeAt, payload"
-    server.answer("POST", "/api/v1/timers", refusal("TIMER_CONFLICT", problem), status=409)
-    result = invoke(*CREATE, "--id", "order-17")
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{problem}\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
