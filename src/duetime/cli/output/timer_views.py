@@ -1,6 +1,6 @@
 """Timers and health as tables and fields for a person."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -31,12 +31,14 @@ _RETRIES = {
 """Members of a retry policy in words, in the order in which they are shown."""
 
 _ATTEMPT_COLUMNS = (
-    "attempt",
-    # Without the fraction of a second, which the lateness shows better.
-    Column("due", Cut.END, least=20, enough=20, extra=1),
-    *("lateness", "duration"),
-    Column("outcome", Cut.WRAP, least=20, enough=24),
+    *("attempt", Column("due", extra=1), "lateness", Column("duration", extra=2)),
+    # All columns fit a terminal of 80 characters.
+    Column("outcome", Cut.WRAP, least=16, enough=16),
 )
+_NEW_FIRING = "a new firing: attempts start over"
+_FINISHED = {"completed", "failed", "canceled"}
+_DUE = {"execute_at", "due_at", "next_attempt_at"}
+"""Fields with an instant that does not matter any more once the timer is finished."""
 
 
 def print_json(data: object) -> None:
@@ -59,11 +61,18 @@ def print_timer(headline: str, data: object) -> None:
     now = SystemClock().now()
     if headline:
         console().print(headline)
-    print_fields([row for name, value in timer.items() for row in _fields(name, value, now)])
+    past = _DUE if timer.get("status") in _FINISHED else set()
+    print_fields(
+        [
+            row
+            for name, value in timer.items()
+            for row in _fields(name, value, None if name in past else now)
+        ]
+    )
     attempts = cast(list[TimerData], timer.get("attempts") or [])
     if attempts:
         console().print()
-        print_table(_ATTEMPT_COLUMNS, [_attempt_row(attempt) for attempt in attempts])
+        print_table(_ATTEMPT_COLUMNS, list(_attempt_rows(attempts)))
         _print_last_answer(attempts[-1])
 
 
@@ -80,8 +89,9 @@ def print_health(headline: str, url: str, data: object) -> None:
     print_fields(fields)
 
 
-def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]]:
-    """The rows of one field; a callback has a row for each of its parts."""
+def _fields(name: str, value: object, now: Instant | None) -> Iterator[tuple[str, Text]]:
+    """The rows of one field; a callback has a row for each of its parts. An instant is related to
+    `now`, if that is given."""
     if name == "callback_config" and isinstance(value, dict):
         for member, content in value.items():
             if member == "headers" and isinstance(content, dict):
@@ -101,7 +111,7 @@ def _fields(name: str, value: object, now: Instant) -> Iterator[tuple[str, Text]
             yield name, Text("none")
     elif name == "status":
         yield name, status_text(value)
-    elif name.endswith("_at") and isinstance(value, str):
+    elif name.endswith("_at") and isinstance(value, str) and now is not None:
         yield name, Text.assemble(_plain(value), "  ", (relative_text(value, now), "dim"))
     else:
         yield name, _plain(value)
@@ -124,6 +134,18 @@ def _print_last_answer(attempt: TimerData) -> None:
         print(f"\nanswer of attempt {printable(str(attempt.get('number')))}:")
         for line in answer.strip().splitlines():
             print(f"  {printable(line)}")
+
+
+def _attempt_rows(attempts: Sequence[TimerData]) -> Iterator[list[Text]]:
+    """A row for each attempt, and one before attempts that start over, unless the outcome of the
+    last one was that."""
+    before: TimerData = {"number": 0}
+    for attempt in attempts:
+        starts_over = cast(int, attempt["number"]) <= cast(int, before["number"])
+        if starts_over and before.get("outcome") != "rescheduled":
+            yield [*map(Text, "----"), Text(_NEW_FIRING, style="dim")]
+        yield _attempt_row(attempt)
+        before = attempt
 
 
 def _attempt_row(attempt: TimerData) -> list[Text]:

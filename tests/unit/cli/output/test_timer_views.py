@@ -38,10 +38,10 @@ def piped(capsys: pytest.CaptureFixture[str]) -> Show:
 
 @pytest.fixture
 def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Show:
-    def narrow() -> Console:
-        return Console(force_terminal=True, color_system=None, width=60)
+    def show(data: object, width: int = 60) -> str:
+        def narrow() -> Console:
+            return Console(force_terminal=True, color_system=None, width=width)
 
-    def show(data: object) -> str:
         monkeypatch.setattr(layout, "console", narrow)
         monkeypatch.setattr(timer_views, "console", narrow)
         print_timer("", data)
@@ -86,6 +86,47 @@ def test_attempts_show_their_outcome(piped: Show, members: dict[str, object], sh
     attempt = {"number": 1, "due_at": "2030-01-01T12:00:00Z", **members}
     *_, last = piped(timer(attempts=[attempt])).splitlines()
     assert last == f"1\t2030-01-01T12:00:00Z\t-\t-\t{shown}"
+
+
+def attempt(number: int, **members: object) -> dict[str, object]:
+    due_at = f"2030-01-01T12:00:0{number}.123456Z"
+    sent = {"sent_at": due_at, "answered_at": f"2030-01-01T12:00:0{number}.623456Z"}
+    return {
+        "number": number,
+        "due_at": due_at,
+        **sent,
+        "outcome": "failed",
+        "error": "HTTP 503",
+        **members,
+    }
+
+
+def test_attempts_that_start_over_are_set_apart(piped: Show) -> None:
+    redriven = [attempt(1), attempt(2), attempt(1)]
+    *_, first, second, between, third = piped(timer(attempts=redriven)).splitlines()
+    assert [line.split("\t")[0] for line in (first, second, third)] == ["1", "2", "1"]
+    assert between == "-\t-\t-\t-\ta new firing: attempts start over"
+    # The outcome says it already.
+    rescheduled = [attempt(1, outcome="rescheduled", error=None), attempt(1)]
+    assert "start over" not in piped(timer(attempts=rescheduled))
+
+
+@pytest.mark.parametrize("width", range(40, 121))
+def test_no_instant_is_cut(on_terminal: Show, width: int) -> None:
+    shown = on_terminal(
+        timer(attempts=[attempt(1), attempt(2, sent_at="2030-01-01T12:00:03.123356Z")]), width
+    )
+    assert "…" not in shown
+    assert (" 2030-01-01T12:00:01.123456Z " in shown) or width < 80
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "canceled"])
+def test_a_finished_timer_is_not_due(piped: Show, status: str) -> None:
+    lines = piped(timer(status=status, due_at="2030-01-01T12:00:00Z")).splitlines()
+    assert {"execute_at: 2030-01-01T12:00:00Z", "due_at: 2030-01-01T12:00:00Z"} <= set(lines)
+    assert any(line.startswith("created_at: 2029-12-31T10:30:00Z  ") for line in lines)
+    pending = piped(timer(status="pending"))
+    assert "execute_at: 2030-01-01T12:00:00Z  " in pending
 
 
 def test_the_last_answer_is_shown_line_by_line(piped: Show) -> None:
