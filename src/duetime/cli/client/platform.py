@@ -6,7 +6,7 @@ import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -56,12 +56,12 @@ class PlatformClient:
         query: Mapping[str, str | int] | None = None,
     ) -> object:
         """The `data` of a successful answer."""
-        return self._data(*self.exchange(method, path, body=body, query=query))
+        return self.data_of(*self.exchange(method, path, body=body, query=query))
 
     def create(self, body: object) -> tuple[str, object]:
         """Create a timer. Returns `created` or `existing`, and the timer's data."""
         answer, envelope = self.exchange("POST", "/timers", body=body)
-        data = self._data(answer, envelope)
+        data = self.data_of(answer, envelope)
         return "created" if answer.status_code == 201 else "existing", data
 
     def exchange(
@@ -120,12 +120,14 @@ class PlatformClient:
         except (UnicodeEncodeError, httpx.InvalidURL):
             fail("the API key or the URL has characters that cannot be sent", ExitCode.USAGE)
 
-    def _data(self, answer: "httpx.Response", envelope: Mapping[str, object]) -> object:
+    def data_of(self, answer: "httpx.Response", envelope: object) -> object:
+        """The `data` of an envelope; one that is not of a success ends the command."""
+        members = cast(Mapping[str, object], envelope)
         if answer.status_code == 401:
             self.fail_unauthorized()
         if not answer.is_success:
-            fail(in_option_names(printable(str(envelope["message"]))), ExitCode.FAILED)
-        return envelope["data"]
+            fail(in_option_names(printable(str(members["message"]))), ExitCode.FAILED)
+        return members["data"]
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:

@@ -52,13 +52,13 @@ class V1Client:
         answer, document = self.exchange(
             method, path, body=body, query=query, timeout_seconds=timeout_seconds
         )
-        return self._succeeded(answer, document)
+        return self.data_of(answer, document)
 
     def create(self, body: object) -> tuple[str, object]:
         """Create a timer. Returns `created` or `existing`, and the timer. The first is empty if a
         proxy has dropped the header."""
         answer, document = self.exchange("POST", "/timers", body=body)
-        timer = self._succeeded(answer, document)
+        timer = self.data_of(answer, document)
         return answer.headers.get(EXISTENCE_HEADER, ""), timer
 
     def exchange(
@@ -85,7 +85,7 @@ class V1Client:
         """The document of a successful answer to a GET, undecoded."""
         answer = self._server.send("GET", V1_BASE + path, query=query)
         if not answer.is_success:
-            self._succeeded(answer, self._document(answer))
+            self.data_of(answer, self._document(answer))
         return answer.content
 
     def upload(
@@ -106,7 +106,7 @@ class V1Client:
             query=query,
             timeout_seconds=stall_seconds,
         )
-        return self._succeeded(answer, self._document(answer))
+        return self.data_of(answer, self._document(answer))
 
     def read_as(self, kind: type[Document], document: object) -> Document:
         """The document of a successful answer, converted to the given type. Bytes are JSON."""
@@ -135,7 +135,8 @@ class V1Client:
             self._server.fail_unlike_duetime(answer)
         return document
 
-    def _succeeded(self, answer: "httpx.Response", document: object) -> object:
+    def data_of(self, answer: "httpx.Response", document: object) -> object:
+        """The document of an answer; one that is not a success ends the command."""
         if not answer.is_success:
             of_operation = answer.request.url.path.endswith("/operations")
             fail(refusal(document, of_operation=of_operation), ExitCode.FAILED)

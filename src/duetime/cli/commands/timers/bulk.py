@@ -233,7 +233,7 @@ def _cancel_each(
 ) -> None:
     if len(ids) == 1:
         timer = SingleTimer(ids[0], namespace, server=server, api_key=api_key).cancel()
-        show_timer("Timer canceled.", timer, as_json=as_json)
+        show_timer(f"Timer {printable(ids[0])} canceled.", timer, as_json=as_json)
         return
 
     def cancel_one(id: str) -> str | None:

@@ -1,7 +1,7 @@
 """`duetime get` and `update`: one timer, by its id."""
 
 import re
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
 import typer
@@ -22,7 +22,6 @@ from duetime.cli.commands.options import (
     MaxDurationOption,
     MaxIntervalOption,
     MaxRetriesOption,
-    MetadataOption,
     NamespaceOption,
     NoPayloadOption,
     PayloadOption,
@@ -38,11 +37,22 @@ from duetime.cli.commands.options import (
     refuse_v1_options,
 )
 from duetime.cli.output.timer_views import show_timer
-from duetime.cli.terminal import refuse
+from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
+if TYPE_CHECKING:
+    import httpx
+
 CallbackData = dict[str, object]
+
+ChangedMetadataOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON|@FILE|-",
+        help="Stored with the timer, not sent; for timers without an id of your own.",
+    ),
+]
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _SECOND_NAMES = ("max_attempts", "max_attempts_duration")
@@ -73,7 +83,7 @@ def update(
     payload: PayloadOption = None,
     no_payload: NoPayloadOption = False,
     header: HeaderOption = None,
-    metadata: MetadataOption = None,
+    metadata: ChangedMetadataOption = None,
     max_retries: MaxRetriesOption = None,
     initial_interval: InitialIntervalOption = None,
     max_interval: MaxIntervalOption = None,
@@ -203,17 +213,24 @@ class SingleTimer:
         self.is_v1 = namespace is not None or not _UUID.fullmatch(id)
         self._path = _v1_path(namespace, id) if self.is_v1 else f"/timers/{id}"
         self._client = V1Client(server, api_key) if self.is_v1 else PlatformClient(server, api_key)
+        self._place = f"{id!r} in namespace {namespace or DEFAULT_NAMESPACE!r}"
 
     def request(self, method: str, *, body: object = None) -> object:
-        return self._client.request(method, self._path, body=body)
+        return self._data(*self._client.exchange(method, self._path, body=body))
 
     def cancel(self) -> object:
-        return self._client.request(*self._cancel_request())
+        return self._data(*self._client.exchange(*self._cancel_request()))
 
     def try_cancel(self) -> str | None:
         """The reason why the timer cannot be canceled; None when it is canceled."""
         answer, document = self._client.exchange(*self._cancel_request())
         return None if answer.is_success else refusal(document)
+
+    def _data(self, answer: "httpx.Response", document: object) -> object:
+        if answer.status_code == 404:
+            place = printable(f"{self._place} at {self._client.url}")
+            fail(f"{refusal(document)}: {place}", ExitCode.FAILED)
+        return self._client.data_of(answer, document)
 
     def _cancel_request(self) -> tuple[str, str]:
         return ("POST", f"{self._path}/cancel") if self.is_v1 else ("DELETE", self._path)

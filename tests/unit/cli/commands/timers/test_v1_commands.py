@@ -85,16 +85,6 @@ def test_a_v1_timer_is_shown_like_a_platform_timer(server: ScriptedServer) -> No
     assert msgspec.json.decode(output) == timer()
 
 
-def test_cancel_keeps_the_timer(server: ScriptedServer) -> None:
-    server.answer("POST", f"{ORDER}/cancel", timer(status="canceled"))
-    result = invoke("cancel", "order-17", "--namespace", "orders")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("Timer canceled.\nid: order-17\n")
-    assert "status: canceled" in result.stdout.splitlines()
-    invoke("cancel", UUID)
-    assert [request.method for request in server.requests] == ["POST", "DELETE"]
-
-
 def test_a_duration_is_left_to_the_server(server: ScriptedServer) -> None:
     existing = {"timer-existence": "existing"}
     server.answer("POST", "/api/v1/timers", timer(status="pending"), headers=existing)
@@ -330,13 +320,6 @@ def test_update_sends_the_changes(
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Timer updated.\n")
     assert server.bodies("PUT", ORDER) == [body]
-
-
-def test_update_refuses_options_that_the_api_cannot_change(server: ScriptedServer) -> None:
-    result = invoke("update", "order-17", "--namespace", "orders", "--metadata", "1")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("--metadata: cannot be changed through the v1 API")
-    assert not server.requests
 
 
 @pytest.mark.parametrize(
