@@ -24,6 +24,7 @@ from duetime.bus.messages import (
     encode,
     key_of,
 )
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import (
     AtOption,
     ConfigOption,
@@ -177,15 +178,15 @@ def tail(
     tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenantId.")] = None,
     last: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=MAX_OLD_MESSAGES,
+        whole_number(
+            0,
+            MAX_OLD_MESSAGES,
             show_default=False,
             help=f"Old messages to show first [0; {_OLD_REJECTIONS} for rejected commands].",
         ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="Messages to show before ending, including old ones.")
+        int | None, whole_number(1, help="Messages to show before ending, including old ones.")
     ] = None,
     broker: BrokerOption = None,
     config: ConfigOption = None,

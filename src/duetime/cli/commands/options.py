@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from duetime.cli.client.server_lookup import DEFAULT_URL
+from duetime.cli.commands.number_options import number, whole_number
 from duetime.cli.terminal import refuse
 from duetime.clock import SystemClock
 from duetime.domain.instants import (
@@ -91,7 +92,7 @@ RETRY_OPTIONS = (
     "--max-duration",
 )
 
-MaxRetriesOption = Annotated[int | None, typer.Option(min=0, help="Retries of a failed callback.")]
+MaxRetriesOption = Annotated[int | None, whole_number(0, help="Retries of a failed callback.")]
 InitialIntervalOption = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Wait before the first retry.")
 ]
@@ -99,7 +100,7 @@ MaxIntervalOption = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Longest wait between two attempts.")
 ]
 BackoffMultiplierOption = Annotated[
-    float | None, typer.Option(min=1, help="Factor by which each further wait grows.")
+    float | None, number(1, help="Factor by which each further wait grows.")
 ]
 MaxDurationOption = Annotated[
     str | None,

@@ -13,6 +13,7 @@ import typer
 from duetime.cli.client.dev_server import DEV_KEY_PATH, DevAnnouncement
 from duetime.cli.client.platform import NotCreated, create_from_event_loop
 from duetime.cli.client.server_lookup import client_dotenv
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.dev_welcome import DevAddresses, print_welcome
 from duetime.cli.output.received_callback import ReceivedCallback, readable_line
@@ -42,9 +43,9 @@ _NOT_FOR_DEV = {
 def dev(
     port: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=MAX_PORT,
+        whole_number(
+            0,
+            MAX_PORT,
             help="Port of the API (default: PORT); the next free one if it is taken.",
         ),
     ] = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
 from duetime.cli.terminal import ExitCode, console, fail
@@ -16,12 +17,10 @@ from duetime.listener import AddressUnavailable, bind, take_connections, url_of
 
 def listen(
     port: Annotated[
-        int, typer.Option(min=0, max=MAX_PORT, help="Port to listen on; 0 picks a free one.")
+        int, whole_number(0, MAX_PORT, help="Port to listen on; 0 picks a free one.")
     ] = 9000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    status: Annotated[
-        int, typer.Option(min=200, max=599, help="HTTP status of every answer.")
-    ] = 200,
+    status: Annotated[int, whole_number(200, 599, help="HTTP status of every answer.")] = 200,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each callback as one JSON line.")
     ] = False,

@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import ConfigOption
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
@@ -21,10 +22,10 @@ def serve(
     config: ConfigOption = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on (default: HOST).")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=MAX_PORT, help="Port to listen on (default: PORT).")
+        int | None, whole_number(0, MAX_PORT, help="Port to listen on (default: PORT).")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the port (default: WORKERS).")
+        int | None, whole_number(1, help="Processes that share the port (default: WORKERS).")
     ] = None,
     insecure: Annotated[
         bool,

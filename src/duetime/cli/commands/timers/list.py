@@ -11,6 +11,7 @@ from duetime.cli.client.answers import NamespaceList
 from duetime.cli.client.field_names import TimerData
 from duetime.cli.client.platform import PlatformClient
 from duetime.cli.client.v1 import Query, V1Client
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import (
     ApiKeyOption,
     DueAfterOption,
@@ -64,14 +65,14 @@ def list_timers(
     status: Annotated[StatusName | None, typer.Option(help="Only timers with this status.")] = None,
     limit: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=MAX_V1_PAGE_TIMERS,
+        whole_number(
+            1,
+            MAX_V1_PAGE_TIMERS,
             help=f"Maximum number of timers; more than {MAX_PLATFORM_PAGE_TIMERS} only with "
             "`--namespace` or `--all-namespaces`.",
         ),
     ] = DEFAULT_PAGE_TIMERS,
-    offset: Annotated[int, typer.Option(min=0, help="Number of timers to skip.")] = 0,
+    offset: Annotated[int, whole_number(0, help="Number of timers to skip.")] = 0,
     sort: Annotated[SortName | None, typer.Option(help="Instant to sort by [created_at].")] = None,
     order: Annotated[Order | None, typer.Option(help="Oldest or newest first [desc].")] = None,
     namespace: Annotated[

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 from duetime.cli.client.answers import Namespace, NamespaceList, Operation
 from duetime.cli.client.field_names import in_v1_names
 from duetime.cli.client.v1 import V1Client, path_segment
+from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import (
     ApiKeyOption,
     BackoffMultiplierOption,
@@ -90,7 +91,7 @@ def set_namespace(
     name: NameArgument,
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_SHARDS, help="Number of shards of a new namespace [16]."),
+        whole_number(1, MAX_SHARDS, help="Number of shards of a new namespace [16]."),
     ] = None,
     retention: Annotated[
         str | None,
