@@ -77,6 +77,11 @@ def refusal(error: str, message: str) -> dict[str, object]:
     return {"error": error, "message": message, "details": {}, "timestamp": "2030-01-01T00:00:00Z"}
 
 
+def refuse_connection(request: httpx.Request) -> httpx.Response:
+    """The reaction of a server that is not there any more."""
+    raise httpx.ConnectError("refused") from ConnectionRefusedError()
+
+
 def operation(**changes: object) -> dict[str, object]:
     """A bulk operation, as the server answers it."""
     return {

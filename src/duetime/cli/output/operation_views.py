@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import UNSET
@@ -13,7 +13,7 @@ from duetime.cli.client.answers import Operation
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.output.wording import counted, relative_text
-from duetime.cli.terminal import printable
+from duetime.cli.terminal import ExitCode, printable
 from duetime.clock import SystemClock
 
 _COLOURS = {"running": "yellow", "completed": "green", "aborted": "red", "failed": "red"}
@@ -86,6 +86,22 @@ def _selected(operation: Operation) -> Iterator[tuple[str, str]]:
 def operation_line(operation: Operation) -> str:
     why = "" if operation.error is None else f": {printable(operation.error)}"
     return f"operation {printable(operation.id)} {operation.status}{why}"
+
+
+def left_running(operations: Iterable[Operation], *, cause: int | None) -> str:
+    """What becomes of operations that a command no longer follows, and what to do about them.
+    `cause` is the exit status that a failure gave the command; None stands for Ctrl-C."""
+    if cause is None:
+        words, command = "the server goes on; to stop it", "abort"
+    elif cause == ExitCode.UNREACHABLE:
+        words, command = (
+            "the operation goes on when the server is back; to see how far it is",
+            "show",
+        )
+    else:
+        words, command = "the server goes on; to see how far it is", "show"
+    commands = (f"  duetime operations {command} {printable(each.id)}" for each in operations)
+    return "\n".join([f"{words}:", *commands])
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from duetime.cli.commands.options import (
 from duetime.cli.commands.timers.bulk import YesOption
 from duetime.cli.commands.timers.followed_operations import FollowedOperations
 from duetime.cli.output.namespace_views import print_namespace, print_namespaces
-from duetime.cli.output.operation_views import operation_line, print_operation
+from duetime.cli.output.operation_views import left_running, operation_line, print_operation
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse, require_consent
@@ -195,8 +195,9 @@ def delete(
         try:
             operations.follow()
         except KeyboardInterrupt:
-            abort = f"duetime operations abort {started.id}"
-            fail(f"the server goes on; to stop it: {abort}", ExitCode.FAILED)
+            fail(left_running([started], cause=None), ExitCode.FAILED)
+        except typer.Exit as failure:
+            fail(left_running([started], cause=failure.exit_code), failure.exit_code)
         (ended,) = operations.ended
         if as_json:
             print_json(client.request("GET", f"/operations/{ended.id}"))

@@ -12,7 +12,7 @@ from duetime.cli.commands.timers.followed_operations import (
     FollowedOperations,
     NoRoom,
 )
-from duetime.cli.output.operation_views import operation_line
+from duetime.cli.output.operation_views import left_running, operation_line
 from duetime.cli.output.timer_views import print_json
 from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
@@ -106,19 +106,18 @@ class BulkAction:
         in between."""
         operations = FollowedOperations(self._client, quiet=self._quiet or self._as_json)
         problems: list[str] = []
-        code: int = ExitCode.FAILED
-        running = "to see how far it is", "show"
+        cause: int | None = ExitCode.FAILED
         try:
             try:
                 self._start_each(bodies, operations, problems)
             except typer.Exit as failure:
                 # The reason was printed; the operations that were started are followed still.
-                code = failure.exit_code
+                cause = failure.exit_code
             operations.follow()
         except typer.Exit as failure:
-            code = failure.exit_code
+            cause = failure.exit_code
         except KeyboardInterrupt:
-            running = "to stop it", "abort"
+            cause = None
         self._report(operations)
         problems += (
             operation_line(each) for each in operations.ended if each.status != "completed"
@@ -127,11 +126,9 @@ class BulkAction:
             left = counted(len(bodies), "namespace")
             problems.append(f"nothing was started for {left}: run the command again")
         if operations.running:
-            purpose, command = running
-            problems.append(f"the server goes on; {purpose}:")
-            problems += (f"  duetime operations {command} {each.id}" for each in operations.running)
+            problems.append(left_running(operations.running, cause=cause))
         if problems:
-            fail("\n".join(problems), code)
+            fail("\n".join(problems), ExitCode.FAILED if cause is None else cause)
 
     def _start_each(
         self, bodies: deque[Body], operations: FollowedOperations, problems: list[str]
@@ -162,4 +159,5 @@ class BulkAction:
             )
         else:
             late = f"; skipped, fired or changed before: {skipped:,}" if skipped else ""
-            print(f"{self._action.participle}: {counted(changed, 'timer')}{late}")
+            so_far = " so far" if operations.running else ""
+            print(f"{self._action.participle}: {counted(changed, 'timer')}{so_far}{late}")

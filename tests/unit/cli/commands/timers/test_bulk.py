@@ -14,6 +14,7 @@ from tests.unit.cli.scripted_server import (
     namespaces,
     operation,
     refusal,
+    refuse_connection,
 )
 
 REDRIVE = "/api/v1/timers/redrive"
@@ -147,6 +148,18 @@ def test_an_operation_that_was_aborted_is_a_failure(server: ScriptedServer) -> N
     result = invoke("redrive", "--all", "--yes")
     assert result.exit_code == 1
     assert result.stderr == f"operation {ID} aborted\n"
+
+
+def test_an_operation_goes_on_when_a_lost_server_is_back(server: ScriptedServer) -> None:
+    script(server, operation(status="running", changed=3_000, skipped=0, finishedAt=None))
+    server.react("GET", f"{OPERATIONS}/{ID}", refuse_connection)
+    result = invoke("cancel", "--all", "--yes")
+    assert (result.exit_code, result.stdout) == (3, "canceled: 3,000 timers so far\n")
+    _, *advice = result.stderr.splitlines()
+    assert advice == [
+        "the operation goes on when the server is back; to see how far it is:",
+        f"  duetime operations show {ID}",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_operations_that_cannot_be_followed_are_named(
     busy.refused["c"] = httpx.Response(400, json=refusal("NAMESPACE_NOT_FOUND", "gone"))
     busy.refused["d"] = busy.refused["e"] = busy.refused["c"]
     result = invoke(*EVERYWHERE)
-    assert (result.exit_code, result.stdout) == (1, "canceled: 3 timers\n")
+    assert (result.exit_code, result.stdout) == (1, "canceled: 3 timers so far\n")
     assert "internal error\n" in result.stderr
     assert "the server goes on; to see how far it is:\n  duetime operations show b\n" in (
         result.stderr
@@ -144,7 +144,7 @@ def test_an_interrupted_command_says_what_goes_on(
 
     monkeypatch.setattr(SystemClock, "sleep", interrupt)
     result = invoke(*EVERYWHERE)
-    assert (result.exit_code, result.stdout) == (1, "canceled: 0 timers\n")
+    assert (result.exit_code, result.stdout) == (1, "canceled: 0 timers so far\n")
     assert result.stderr == (
         "nothing was started for 3 namespaces: run the command again\n"
         "the server goes on; to stop it:\n"

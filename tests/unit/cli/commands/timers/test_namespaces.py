@@ -10,6 +10,7 @@ from tests.unit.cli.scripted_server import (
     invoke,
     operation,
     refusal,
+    refuse_connection,
 )
 
 PATH = "/api/v1/namespaces"
@@ -205,3 +206,17 @@ def test_the_end_of_a_deletion_is_awaited(
     assert f"status: {status}\n" in result.stdout
     result = invoke("namespaces", "delete", "orders", "--yes", "--json")
     assert msgspec.json.decode(result.stdout) == ended
+
+
+def test_a_deletion_goes_on_when_a_lost_server_is_back(server: ScriptedServer) -> None:
+    running = operation(action="delete-namespace", status="running", finishedAt=None)
+    server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
+    server.answer("DELETE", f"{PATH}/orders", running, status=202)
+    server.react("GET", f"/api/v1/operations/{OPERATION_ID}", refuse_connection)
+    result = invoke("namespaces", "delete", "orders", "--yes")
+    assert (result.exit_code, result.stdout) == (3, "")
+    _, *advice = result.stderr.splitlines()
+    assert advice == [
+        "the operation goes on when the server is back; to see how far it is:",
+        f"  duetime operations show {OPERATION_ID}",
+    ]
