@@ -12,9 +12,10 @@ from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
 
 _COLUMNS = (
-    Column("name", Cut.APART, least=12, enough=24),
-    *("shards", Column("retention", extra=1), "concurrency", Column("payload limit", extra=2)),
-    Column("retries", Cut.WRAP, least=20, enough=24),
+    # The other commands need the whole name.
+    *("name", Column("shards", extra=1), Column("retention", extra=4)),
+    *(Column("concurrency", extra=3), Column("payload limit", extra=5)),
+    Column("retries", Cut.WRAP, least=20, enough=24, extra=2),
 )
 
 

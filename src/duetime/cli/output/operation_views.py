@@ -20,10 +20,11 @@ _COLOURS = {"running": "yellow", "completed": "green", "aborted": "red", "failed
 
 _COLUMNS = (
     # `show` and `abort` need the whole id.
-    Column("id", Cut.APART, least=13, enough=36),
-    "action",
-    Column("namespace", Cut.MIDDLE, least=9, enough=12),
-    *("status", "changed", Column("started", extra=1), Column("created_at", extra=2)),
+    "id",
+    Column("action", Cut.END, least=10, enough=10),
+    Column("namespace", Cut.MIDDLE, least=9, enough=9),
+    "status",
+    *(Column("changed", extra=1), Column("started", extra=2), Column("created_at", extra=3)),
 )
 
 Show = Callable[[Operation], None]

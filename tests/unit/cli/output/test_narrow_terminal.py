@@ -37,7 +37,8 @@ def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return read
 
 
-def test_namespaces_can_be_told_apart(lines: Lines) -> None:
+@pytest.mark.parametrize("name", [LONG_NAME, LONG_NAME + "-of-the-continent"])
+def test_the_names_of_namespaces_are_whole(lines: Lines, name: str) -> None:
     policy = {
         "maxRetries": 3,
         "maxRetryAttemptsDuration": "24h",
@@ -49,20 +50,37 @@ def test_namespaces_can_be_told_apart(lines: Lines) -> None:
     namespace_views.print_namespaces(
         [
             msgspec.convert(
-                {"name": LONG_NAME.format(n), "numShards": 16, "retryPolicy": policy, **options},
+                {"name": name.format(n), "numShards": 16, "retryPolicy": policy, **options},
                 Namespace,
             )
             for n in range(3)
         ]
     )
-    names = {line.split()[0] for line in lines()[1:] if not line.startswith(" ")}
-    assert len(names) == 3
+    names = [line.split()[0] for line in lines()[1:] if not line.startswith(" ")]
+    assert names == [name.format(n) for n in range(3)]
 
 
-def test_the_id_of_an_operation_is_whole(lines: Lines) -> None:
-    shown = msgspec.convert(operation(namespace=LONG_NAME.format(1)), Operation)
-    operation_views.print_operations([shown])
-    assert lines()[1].startswith(f"{OPERATION_ID}  redrive  ")
+@pytest.mark.parametrize("action", ["redrive", "reschedule", "delete-namespace"])
+def test_the_ids_of_operations_are_whole(lines: Lines, action: str) -> None:
+    """`show` and `abort` need them."""
+    ids = [f"{OPERATION_ID[:-1]}{n}" for n in range(3)]
+    operation_views.print_operations(
+        [
+            msgspec.convert(
+                operation(id=id, action=action, namespace=LONG_NAME.format(1), changed=1_234_567),
+                Operation,
+            )
+            for id in ids
+        ]
+    )
+    _, *rows = lines()
+    assert [row.split()[0] for row in rows] == ids
+    assert all("completed" in row for row in rows)
+
+
+def test_the_number_of_changed_timers_is_shown_beside_a_short_action(lines: Lines) -> None:
+    operation_views.print_operations([msgspec.convert(operation(action="cancel"), Operation)])
+    assert "1,230" in lines()[1]
 
 
 def test_members_and_their_clocks_are_shown(lines: Lines) -> None:

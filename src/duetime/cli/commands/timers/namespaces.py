@@ -42,6 +42,7 @@ namespaces = typer.Typer(
 )
 
 
+@namespaces.command("list", help="List the namespaces, as `duetime namespaces` does.")
 @namespaces.callback(invoke_without_command=True)
 def list_namespaces(
     context: typer.Context,

@@ -24,6 +24,7 @@ operations = typer.Typer(
 )
 
 
+@operations.command("list", help="List the newest operations, as `duetime operations` does.")
 @operations.callback(invoke_without_command=True)
 def list_operations(
     context: typer.Context,

@@ -48,9 +48,10 @@ def refused(*arguments: str) -> tuple[int, str]:
     return result.exit_code, line
 
 
-def test_namespaces_are_listed(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("command", [["namespaces"], ["namespaces", "list"]])
+def test_namespaces_are_listed(server: ScriptedServer, command: list[str]) -> None:
     server.answer("GET", PATH, {"namespaces": [DEFAULT, OTHER]})
-    lines = invoke("namespaces").stdout.splitlines()
+    lines = invoke(*command).stdout.splitlines()
     assert [line.split("\t") for line in lines] == [
         ["name", "shards", "retention", "concurrency", "payload limit", "retries"],
         [
@@ -121,10 +122,11 @@ def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
     server.answer("GET", PATH, {"namespaces": [OTHER], "more": 1})
     server.answer("GET", f"{PATH}/a", OTHER)
     server.answer("PUT", f"{PATH}/a", OTHER)
-    listed = invoke("namespaces", "--json").stdout
-    assert msgspec.json.decode(listed) == {"namespaces": [OTHER], "more": 1}
-    for command in ("show", "set"):
-        assert msgspec.json.decode(invoke("namespaces", command, "a", "--json").stdout) == OTHER
+    for command in (["namespaces"], ["namespaces", "list"]):
+        listed = invoke(*command, "--json").stdout
+        assert msgspec.json.decode(listed) == {"namespaces": [OTHER], "more": 1}
+    for change in ("show", "set"):
+        assert msgspec.json.decode(invoke("namespaces", change, "a", "--json").stdout) == OTHER
 
 
 @pytest.mark.parametrize(
