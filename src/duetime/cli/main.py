@@ -18,11 +18,13 @@ _STORE = "Store (open it directly, with the settings of serve)"
 
 
 class _Command(NamedTuple):
-    """A function, or a group of subcommands, in a module of `duetime.cli.commands`."""
+    """A function, or a group of subcommands, in a module of `duetime.cli.commands`. A function
+    that `checks_arguments` finds those it does not take in `Context.args`, and refuses them."""
 
     module: str
     attribute: str
     panel: str
+    checks_arguments: bool = False
 
 
 COMMANDS = {
@@ -35,7 +37,7 @@ COMMANDS = {
     "update": _Command("timers.single_timer", "update", _TIMERS),
     "cancel": _Command("timers.bulk", "cancel", _TIMERS),
     "redrive": _Command("timers.bulk", "redrive", _TIMERS),
-    "reschedule": _Command("timers.bulk", "reschedule", _TIMERS),
+    "reschedule": _Command("timers.bulk", "reschedule", _TIMERS, checks_arguments=True),
     "operations": _Command("timers.operations", "operations", _TIMERS),
     "import": _Command("timers.importing", "import_timers", _TIMERS),
     "export": _Command("timers.export", "export", _TIMERS),
@@ -75,7 +77,11 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(target, typer.Typer):
             app.add_typer(target, name=name, rich_help_panel=command.panel)
         else:
-            app.command(name, rich_help_panel=command.panel)(target)
+            app.command(
+                name,
+                rich_help_panel=command.panel,
+                context_settings={"allow_extra_args": command.checks_arguments},
+            )(target)
     return app
 
 

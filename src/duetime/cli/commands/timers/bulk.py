@@ -1,5 +1,6 @@
 """`duetime cancel`, `redrive` and `reschedule`: timers by their ids, or all that match a filter."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -49,6 +50,8 @@ DryRunOption = Annotated[
 ]
 
 _FILTERS = "--due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
+_MOVE_ONE = "`duetime update {id} --in DURATION`, or --at INSTANT, moves one timer"
+_UNFINISHED = "pending or executing timer"
 
 
 def cancel(
@@ -90,7 +93,7 @@ def cancel(
             refuse("--dry-run", "is for timers selected by filters")
         _cancel_each(ids, namespace, server, api_key, as_json=as_json)
         return
-    action = Action("cancel", "Cancel", "canceled", "live timer")
+    action = Action("cancel", "Cancel", "canceled", _UNFINISHED)
     selection = Selection(matching, every, namespace, all_namespaces)
     BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
         selection, {}, yes=yes, dry_run=dry_run
@@ -141,6 +144,7 @@ def redrive(
 
 
 def reschedule(
+    context: typer.Context,
     by: Annotated[
         str | None,
         typer.Option(
@@ -178,19 +182,28 @@ def reschedule(
     * `duetime reschedule --to 2030-02-01T08:00:00Z --endpoint api.example.com`
     """
     matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains)
-    _check_selection(None, matching, every, all_namespaces, yes=yes, dry_run=dry_run)
-    if (by is None) == (to is None):
-        refuse("--by / --to", "give one of them")
-    moved: Body = (
-        {"moveBy": read_move("--by", by)}
-        if by is not None
-        else {"executeAt": read_moment("--to", to or "")}
-    )
-    action = Action("reschedule", "Reschedule", "rescheduled", "live timer")
+    if context.args:
+        one = _MOVE_ONE.format(id=shlex.quote(context.args[0]))
+        refuse("ID", f"is not for reschedule: {one}")
+    if not matching and not every:
+        refuse(_FILTERS, f"say which timers; {_MOVE_ONE.format(id='ID')}")
+    moved = _read_move(by, to)
+    require_consent(given=yes or dry_run)
+    action = Action("reschedule", "Reschedule", "rescheduled", _UNFINISHED)
     selection = Selection(matching, every, namespace, all_namespaces)
     BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
         selection, moved, yes=yes, dry_run=dry_run
     )
+
+
+def _read_move(by: str | None, to: str | None) -> Body:
+    if by is not None and to is not None:
+        refuse("--by / --to", "give one of them, not both")
+    if by is not None:
+        return {"moveBy": read_move("--by", by)}
+    if to is None:
+        refuse("--by / --to", "give one of them: by how much, or to when")
+    return {"executeAt": read_moment("--to", to)}
 
 
 def _filter(

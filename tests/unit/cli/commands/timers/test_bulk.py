@@ -20,6 +20,8 @@ from tests.unit.cli.scripted_server import (
 REDRIVE = "/api/v1/timers/redrive"
 FILTERS = "ID / --due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
 
+RESCHEDULE_FILTERS = FILTERS.removeprefix("ID / ")
+
 
 def script(server: ScriptedServer, *operations: dict[str, object], matched: int = 1_234) -> None:
     """Answer a count, then the start and the progress of an operation."""
@@ -50,6 +52,13 @@ def test_each_id_is_redriven_and_reported(server: ScriptedServer) -> None:
 
 def test_the_usage_allows_several_ids() -> None:
     assert "[OPTIONS] [ID]..." in invoke("redrive", "--help").stdout
+
+
+def test_the_usage_of_reschedule_names_no_ids() -> None:
+    assert (
+        invoke("reschedule", "--help").stdout.splitlines()[1].strip()
+        == "Usage: duetime reschedule [OPTIONS]"
+    )
 
 
 def test_several_ids_are_canceled_and_reported(server: ScriptedServer) -> None:
@@ -138,7 +147,10 @@ def test_a_dry_run_changes_nothing(server: ScriptedServer) -> None:
     script(server, matched=1)
     result = invoke("cancel", "--all", "--dry-run")
     assert result.exit_code == 0
-    assert result.stdout == "1 live timer of namespace 'default' would be canceled (dry run)\n"
+    assert (
+        result.stdout
+        == "1 pending or executing timer of namespace 'default' would be canceled (dry run)\n"
+    )
     (body,) = server.bodies("POST", OPERATIONS)
     assert body == {"action": "cancel", "namespace": "default", "all": True, "dryRun": True}
 
@@ -171,7 +183,17 @@ def test_an_operation_goes_on_when_a_lost_server_is_back(server: ScriptedServer)
         (["cancel", "a", "--dry-run"], "--dry-run: is for timers selected by filters"),
         (["redrive", "--all"], "--yes: is needed because there is no terminal"),
         (["redrive", "--due-after", "soon"], "--due-after: must be a date and time"),
-        (["reschedule", "--all", "--yes"], "--by / --to: give one of them"),
+        (["reschedule", "--all"], "--by / --to: give one of them: by how much, or to when"),
+        (
+            ["reschedule", "--all", "--by", "1h", "--to", "2030-01-01T00:00:00Z"],
+            "--by / --to: give one of them, not both",
+        ),
+        (["reschedule", "--by", "1h", "--all"], "--yes: is needed because there is no terminal"),
+        (["reschedule", "--by", "1h"], f"{RESCHEDULE_FILTERS}: say which timers; `duetime update"),
+        (
+            ["reschedule", "a b", "--by", "1h"],
+            "ID: is not for reschedule: `duetime update 'a b' --in DURATION`",
+        ),
         (["reschedule", "--all", "--yes", "--by", "1x"], "--by: must be a duration"),
         (
             ["cancel", "--all", "--yes", "--namespace", "a", "--all-namespaces"],
@@ -205,5 +227,7 @@ def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None
     shown = invoke("operations", "show", ID).stdout
     assert "timers: all of the namespace\nmoved to: 2031-01-01T00:00:00Z\n" in shown
     assert "status: aborted\n" in invoke("operations", "abort", ID).stdout
-    listed = json.loads(invoke("operations", "--json").stdout)
-    assert listed == {"operations": [operation()]}
+    assert invoke("operations", "list").stdout == invoke("operations").stdout
+    for command in (["operations"], ["operations", "list"]):
+        listed = json.loads(invoke(*command, "--json").stdout)
+        assert listed == {"operations": [operation()]}
