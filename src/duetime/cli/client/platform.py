@@ -1,5 +1,6 @@
 """The client of the platform API, and the requests that both APIs share."""
 
+import re
 import signal
 import socket
 import ssl
@@ -27,6 +28,10 @@ _KEPT_AS_WRITTEN = {"payload", "metadata"}
 """Members of a timer that are JSON of its user."""
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_API_PATH = re.compile(r"(?<!/)/api/v1(/.*)?$")
+"""The path of our own, which the commands add themselves. A proxy may need another one before."""
+
+_NO_PATH = "; give the URL of the server without a path, unless a proxy needs it"
 _NO_KEY = (
     "no API key found: use --api-key, or set DUETIME_API_KEY or API_KEY (.env works too); "
     "`duetime dev` keeps its key in the directory it was started in"
@@ -43,6 +48,7 @@ class PlatformClient:
         host = _host_of(self.url)
         if not host:
             fail(f"{self.url!r} is not the URL of a server, such as {DEFAULT_URL}", ExitCode.USAGE)
+        self._refuse_api_path()
         # Proxies from the environment do not apply to this machine.
         self._use_proxy = host not in _LOOPBACK
         self._open_client: httpx.Client | None = None
@@ -155,9 +161,17 @@ class PlatformClient:
 
     def fail_unlike_duetime(self, answer: "httpx.Response") -> NoReturn:
         fail(
-            f"{self.url} answered HTTP {answer.status_code}, but not as Duetime does",
+            f"{self.url} answered HTTP {answer.status_code}, but not as Duetime does"
+            f"{_NO_PATH if urlsplit(self.url).path else ''}",
             ExitCode.FAILED,
         )
+
+    def _refuse_api_path(self) -> None:
+        server = _API_PATH.sub("", self.url)
+        if server != self.url:
+            fail(
+                f"{self.url}: give the URL of the server without the path, {server}", ExitCode.USAGE
+            )
 
     def _fail_unreachable(self, error: Exception) -> NoReturn:
         fail(f"no server at {self.url}: {_why_unreachable(error)}", ExitCode.UNREACHABLE)
