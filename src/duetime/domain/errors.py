@@ -230,6 +230,10 @@ class StorageFull(StoreUnavailable):
     kind = ErrorKind.STORAGE_FULL
 
 
+class StoreInUse(StoreUnavailable):
+    """Another process has the store to itself."""
+
+
 class SchemaRefused(StoreUnavailable):
     """The store has a schema that this release cannot use, and trying again does not help."""
 

@@ -104,3 +104,15 @@ async def test_dev_uses_the_broker_of_dotenv(broker: RunningBroker, tmp_path: Pa
             assert await tail.ended() == 0
             assert "acme/call-1" in tail.lines[-1]
         assert await dev.end(signal.SIGINT) == 0
+
+
+async def test_a_second_dev_in_a_directory_is_told_how_to_run(tmp_path: Path) -> None:
+    async with Command("dev", "--port", "0", directory=tmp_path) as dev:
+        await dev.line(containing="demo timer is due")
+        second = await run_command("dev", "--port", "0", directory=tmp_path)
+        assert second.status == 1
+        assert "duetime-dev.db is in use by another duetime process" in second.errors
+        assert second.errors.endswith(
+            '; to run both: duetime dev --db other.db, or make run ARGS="--db other.db"\n'
+        )
+        assert await dev.end(signal.SIGINT) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 DEV_KEY_PATH = Path(".duetime-dev-key")
 DEV_URL_PATH = Path(".duetime-dev-url")
+DEV_DB_PATH = Path("duetime-dev.db")
 
 
 class DevAnnouncement:

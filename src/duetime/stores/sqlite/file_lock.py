@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from duetime.domain.errors import StoreUnavailable
+from duetime.domain.errors import StoreInUse
 from duetime.stores.sqlite.connections import beside, real_path
 
 
@@ -26,7 +26,7 @@ class FileLock:
         except OSError as error:
             holder = os.read(self._descriptor, 32).decode(errors="replace").strip()
             os.close(self._descriptor)
-            raise StoreUnavailable(
+            raise StoreInUse(
                 f"{database} is in use by another duetime process (pid {holder or 'unknown'});"
                 " stop it, or use another database: one SQLite file serves one process"
             ) from error

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from duetime.cli.client.dev_server import DEV_KEY_PATH, DevAnnouncement
+from duetime.cli.client.dev_server import DEV_DB_PATH, DEV_KEY_PATH, DevAnnouncement
 from duetime.cli.client.platform import NotCreated, create_from_event_loop
 from duetime.cli.client.server_lookup import client_dotenv
 from duetime.cli.commands.number_options import whole_number
@@ -20,7 +20,7 @@ from duetime.cli.output.received_callback import ReceivedCallback, readable_line
 from duetime.cli.output.wording import span
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
-from duetime.domain.errors import DuetimeError, SettingsError
+from duetime.domain.errors import DuetimeError, SettingsError, StoreInUse
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
@@ -29,6 +29,8 @@ from duetime.settings import Settings, load_settings
 
 DEMO_PATH = "/demo"
 DEMO_DELAY_MS = 3_000
+
+_RUN_BOTH = 'to run both: duetime dev --db other.db, or make run ARGS="--db other.db"'
 
 _NOT_FOR_DEV = {
     "AUTH",
@@ -50,7 +52,7 @@ def dev(
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
-    db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = Path("duetime-dev.db"),
+    db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = DEV_DB_PATH,
 ) -> None:
     """Try Duetime on this machine, without any configuration.
 
@@ -65,6 +67,8 @@ def dev(
         fail(f"cannot write the API key to {error.filename}: {error.strerror}", ExitCode.FAILED)
     try:
         run(_Dev(settings, db).run())
+    except StoreInUse as error:
+        fail(f"{error.message}; {_RUN_BOTH}", ExitCode.FAILED)
     except DuetimeError as error:
         fail(error.message, ExitCode.FAILED)
 
