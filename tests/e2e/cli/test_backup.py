@@ -87,7 +87,7 @@ async def test_a_restored_store_fires_what_was_pending_at_the_backup(
         later = await create_timer(api, f"{receiver.url}/later", in_ms(3_600_000))
         finished = await run_command("backup", "copy.db", directory=tmp_path, **database.settings)
         assert finished.status == 0
-        assert finished.output.startswith("Backed up to copy.db, ")
+        assert finished.output.startswith(f"Backed up {tmp_path}/timers.db to copy.db, ")
         assert "pending: 2\n" in finished.output
         await wait_for_status(api, fired, "completed")
         await api.delete(f"/timers/{later}")
@@ -104,6 +104,7 @@ async def test_a_restored_store_fires_what_was_pending_at_the_backup(
             "restore", "copy.db", option, directory=tmp_path, **database.settings
         )
         assert (told.status, told.errors) == (0, "")
+        assert f"{tmp_path}/timers.db" in told.output.splitlines()[0]
         assert "pending: 2\n" in told.output
         assert "1 timer will fire at once when the service starts.\n" in told.output
         assert "Timers that fired after the backup fire again" in told.output
@@ -173,6 +174,36 @@ async def test_there_is_nothing_to_back_up_before_the_first_start(tmp_path: Path
     finished = await run_command("backup", "copy.db", directory=tmp_path, TIMER_DB_PATH="none.db")
     assert finished.status == 3
     assert finished.errors == "cannot open none.db: there is no such file\n"
+
+
+@pytest.mark.parametrize("arguments", [["backup", "copy.db"], ["audit"]])
+async def test_the_file_of_dev_is_named_where_the_one_of_serve_is_missing(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    """This is what a newcomer meets who has just tried `duetime dev`."""
+    dev = {"TIMER_DB_PATH": "duetime-dev.db"}
+    await run_command("migrate", directory=tmp_path, **dev)
+    finished = await run_command(*arguments, directory=tmp_path)
+    assert finished.status == 3
+    assert finished.errors == (
+        "cannot open duetime.db: there is no such file; `duetime dev` keeps its timers in "
+        f"duetime-dev.db: TIMER_DB_PATH=duetime-dev.db duetime {' '.join(arguments)}\n"
+    )
+    finished = await run_command(*arguments, directory=tmp_path, **dev)
+    assert finished.status == 0
+    finished = await run_command(*arguments, directory=tmp_path, TIMER_DB_PATH="other.db")
+    assert finished.errors == "cannot open other.db: there is no such file\n"
+
+
+async def test_a_quiet_backup_says_nothing_unless_it_fails(tmp_path: Path) -> None:
+    settings = {"TIMER_DB_PATH": "timers.db"}
+    await run_command("migrate", directory=tmp_path, **settings)
+    for command in (["backup", "copy.db"], ["restore", "copy.db", "--force"]):
+        finished = await run_command(*command, "--quiet", directory=tmp_path, **settings)
+        assert finished == (0, "", "")
+    refused = await run_command("backup", "copy.db", "--quiet", directory=tmp_path, **settings)
+    assert refused.status == 1
+    assert "--force" in refused.errors
 
 
 @pytest.mark.parametrize("command", ["serve", "dev", "migrate", "audit"])

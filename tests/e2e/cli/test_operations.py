@@ -193,6 +193,8 @@ async def test_an_audit_finds_the_same_beside_the_service_and_after_it(
     )
     finished = await run_command("audit", directory=tmp_path, **store)
     assert (finished.status, finished.errors) == (0, "")
+    first, *_ = finished.output.splitlines()
+    assert re.fullmatch(r"store: (/.+\.db|postgresql://.+)", first)
     assert "pending: 3\n" in finished.output
     assert finished.output.endswith("Every timer that was accepted is in exactly one state.\n")
     async with server:

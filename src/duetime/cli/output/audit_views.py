@@ -42,14 +42,15 @@ def audit_document(report: AuditReport, check: AcceptedCheck | None) -> dict[str
     return document
 
 
-def print_audit(report: AuditReport, check: AcceptedCheck | None) -> None:
+def print_audit(store: str, report: AuditReport, check: AcceptedCheck | None) -> None:
     fields = [("accepted", report.accepted), ("forgotten", report.forgotten)]
     fields += [(status.label, count) for status, count in report.counts.items()]
     fields.append(("overdue", report.overdue))
     if check is not None:
         fields += [("checked", check.keys), ("missing", len(check.missing))]
         fields.append(("in several states", len(check.in_several_states)))
-    print_fields([(name, Text(str(number))) for name, number in fields])
+    numbers = [(name, Text(f"{number:,}")) for name, number in fields]
+    print_fields([("store", Text(printable(store))), *numbers])
     if check is not None:
         for words, keys in (
             ("missing", check.missing),
@@ -73,7 +74,7 @@ def _print_findings(findings: Sequence[AuditFinding]) -> None:
     rows = [
         (
             Text(printable(finding.problem), style="red"),
-            Text(str(finding.count)),
+            Text(f"{finding.count:,}"),
             Text(printable(", ".join(finding.examples)) or "-"),
         )
         for finding in findings

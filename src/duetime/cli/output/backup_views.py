@@ -36,8 +36,10 @@ def restore_document(
     return document | {"replaces": is_occupied, "dry_run": dry_run}
 
 
-def print_backup(file: Path, content: StoreContent, took_ms: float) -> None:
-    print(f"Backed up to {_name(file)}, {byte_text(content.size_bytes)} in {span(took_ms)}.")
+def print_backup(database: Path, file: Path, content: StoreContent, took_ms: float) -> None:
+    size = byte_text(content.size_bytes)
+    copied = f"{_name(database.absolute())} to {_name(file)}"
+    print(f"Backed up {copied}, {size} in {span(took_ms)}.")
     print_fields(_counts(content))
 
 
@@ -50,11 +52,12 @@ def print_restore(
     is_occupied: bool,
     dry_run: bool,
 ) -> None:
+    store = _name(database.absolute())
     if dry_run:
         force = " It holds timers, so --force is needed." if is_occupied else ""
-        print(f"{_name(file)} is whole. It would become {_name(database)}.{force}")
+        print(f"{_name(file)} is whole. It would become {store}.{force}")
     else:
-        print(f"Restored {_name(file)} to {_name(database)}.")
+        print(f"Restored {_name(file)} to {store}.")
     print_fields([*_counts(content), *_age(content, now)])
     executing = content.counts[TimerStatus.EXECUTING]
     if content.overdue:

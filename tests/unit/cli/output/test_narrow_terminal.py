@@ -105,6 +105,6 @@ def test_findings_of_an_audit_are_shown_in_full(lines: Lines) -> None:
         overdue=0,
         findings=[AuditFinding(problem, 9, examples)],
     )
-    audit_views.print_audit(report, None)
+    audit_views.print_audit("/var/lib/duetime.db", report, None)
     words = " ".join(" ".join(lines()).split())
     assert f"problem {problem} timers 9 for example {', '.join(examples)}" in words

@@ -3,9 +3,11 @@
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, assert_never
 
+from duetime.cli.client.dev_server import DEV_DB_PATH
 from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import CopyRefused, DuetimeError, SchemaRefused, SettingsError
 from duetime.event_loop import run
@@ -16,6 +18,8 @@ from duetime.settings import (
     SqliteStoreSettings,
     load_settings,
 )
+from duetime.settings.definitions import SETTINGS
+from duetime.settings.postgres_address import PostgresAddress
 
 ResultT = TypeVar("ResultT")
 
@@ -55,6 +59,34 @@ async def opened(inspector: StoreInspector) -> AsyncIterator[None]:
         yield
     finally:
         await inspector.close()
+
+
+def require_file(database: Path, command: str) -> None:
+    """End the command if there is no file, with a word on that of `duetime dev` if `serve` was
+    never started here."""
+    if database.is_file():
+        return
+    problem = f"cannot open {database}: there is no such file"
+    if database == Path(SETTINGS["TIMER_DB_PATH"].default or "") and DEV_DB_PATH.is_file():
+        problem += (
+            f"; `duetime dev` keeps its timers in {DEV_DB_PATH}:"
+            f" TIMER_DB_PATH={DEV_DB_PATH} duetime {command}"
+        )
+    fail(problem, ExitCode.UNREACHABLE)
+
+
+def store_name(store: SqliteStoreSettings | PostgresStoreSettings) -> str:
+    """The store for a person: an absolute path, or a URL without secrets."""
+    if isinstance(store, SqliteStoreSettings):
+        return str(store.path.absolute())
+    return without_secrets(store.url)
+
+
+def without_secrets(url: str) -> str:
+    """The URL of a PostgreSQL database without passwords."""
+    address = PostgresAddress.from_url(url)
+    parameters = tuple(each for each in address.parameters if each[0] != "sslpassword")
+    return replace(address, password=None, parameters=parameters).url
 
 
 def inspector_of(

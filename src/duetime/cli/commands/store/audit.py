@@ -15,7 +15,9 @@ from duetime.cli.commands.options import ConfigOption
 from duetime.cli.commands.store.access import (
     inspector_of,
     opened,
+    require_file,
     run_on_store,
+    store_name,
     store_settings,
 )
 from duetime.cli.commands.store.liveness import can_tell, findings_of_silence, look_twice
@@ -26,7 +28,12 @@ from duetime.clock import SystemClock
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.inspection import AuditReport, StoreInspector
-from duetime.settings import MemoryStoreSettings, PostgresStoreSettings, Settings
+from duetime.settings import (
+    MemoryStoreSettings,
+    PostgresStoreSettings,
+    Settings,
+    SqliteStoreSettings,
+)
 
 _BATCH_SIZE = 1_000
 
@@ -55,12 +62,14 @@ def audit(
     store = settings.store
     if isinstance(store, MemoryStoreSettings):
         fail("timers are kept in memory: only the server itself can see them", ExitCode.USAGE)
+    if isinstance(store, SqliteStoreSettings):
+        require_file(store.path, "audit")
     with _spinner():
         report, check = run_on_store(_audit(inspector_of(store, settings), keys, settings))
     if as_json:
         print_json(audit_document(report, check))
     else:
-        print_audit(report, check)
+        print_audit(store_name(store), report, check)
     if report.findings or (check is not None and not check.is_clean):
         raise typer.Exit(ExitCode.FAILED)
 

@@ -3,14 +3,18 @@
 import contextlib
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from duetime.cli.commands.options import ConfigOption, QuietOption
-from duetime.cli.commands.store.access import ending_on_store_errors, store_settings
+from duetime.cli.commands.options import ConfigOption
+from duetime.cli.commands.store.access import (
+    ending_on_store_errors,
+    require_file,
+    store_settings,
+    without_secrets,
+)
 from duetime.cli.output.backup_views import (
     print_backup,
     print_restore,
@@ -22,9 +26,9 @@ from duetime.cli.output.timer_views import print_json
 from duetime.cli.terminal import ExitCode, fail
 from duetime.clock import SystemClock
 from duetime.settings import MemoryStoreSettings, PostgresStoreSettings, Settings
-from duetime.settings.postgres_address import PostgresAddress
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing if all goes well.")]
 
 _DUMP = """run this, or pg_basebackup for all of the server:
   pg_dump --format=custom --schema={schema} --file={file} {url}"""
@@ -56,6 +60,7 @@ def backup(
     """
     settings = store_settings(config)
     database = _sqlite_file(settings, file, _DUMP)
+    require_file(database, f"backup {shlex.quote(str(file))}")
     clock = SystemClock()
     started_at = clock.monotonic()
     with _copying():
@@ -75,8 +80,8 @@ def backup(
     took_ms = (clock.monotonic() - started_at) * 1_000
     if as_json:
         print_json(store_document(database, file, content) | {"took_ms": round(took_ms)})
-    else:
-        print_backup(file, content, took_ms)
+    elif not quiet:
+        print_backup(database, file, content, took_ms)
 
 
 def restore(
@@ -122,7 +127,7 @@ def restore(
             database, file, content, is_occupied=is_occupied, dry_run=dry_run
         )
         print_json(document)
-    else:
+    elif not quiet:
         print_restore(database, file, content, now, is_occupied=is_occupied, dry_run=dry_run)
 
 
@@ -135,16 +140,10 @@ def _sqlite_file(settings: Settings, file: Path, instead: str) -> Path:
         advice = instead.format(
             schema=store.schema,
             file=shlex.quote(str(file)),
-            url=shlex.quote(_without_secrets(store.url)),
+            url=shlex.quote(without_secrets(store.url)),
         )
         fail(f"timers are kept in PostgreSQL, which has its own tools; {advice}", ExitCode.USAGE)
     return store.path
-
-
-def _without_secrets(url: str) -> str:
-    address = PostgresAddress.from_url(url)
-    parameters = tuple(each for each in address.parameters if each[0] != "sslpassword")
-    return replace(address, password=None, parameters=parameters).url
 
 
 @contextlib.contextmanager
