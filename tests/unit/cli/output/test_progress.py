@@ -1,6 +1,11 @@
-"""Progress where there is no terminal."""
+"""The progress of a long command: a bar, or lines where there is no terminal."""
 
-from duetime.cli.output.progress import ProgressLines
+import io
+
+import pytest
+from rich.console import Console
+
+from duetime.cli.output.progress import ProgressLines, bar_on
 
 
 class Output:
@@ -12,7 +17,11 @@ class Output:
 
     def progress(self, total_bytes: int | None) -> ProgressLines:
         return ProgressLines(
-            "sent", total_bytes, monotonic=lambda: self.seconds, write=self.lines.append
+            "sent",
+            total_bytes,
+            noun="timer",
+            monotonic=lambda: self.seconds,
+            write=self.lines.append,
         )
 
 
@@ -50,3 +59,19 @@ def test_a_growing_file_never_exceeds_100_percent() -> None:
     output.seconds += 10
     progress.advance(2_000, 20)
     assert output.lines == ["sent 20 timers, 2.0 kB of 1.0 kB (100%), 200 B/s, 0 ms left\n"]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(739, "sent 9 lines, 739 B of 739 B"), (0, "sent 0 B of 0 B"), (None, "sent 9 lines, 739 B")],
+)
+def test_a_bar_shows_only_what_is_known(size: int | None, words: str) -> None:
+    """A small file goes out in one piece, so its speed is never known."""
+    screen = io.StringIO()
+    output = Console(file=screen, force_terminal=True, color_system=None, width=120)
+    with bar_on(output, "sent", size, noun="line") as progress:
+        if size != 0:
+            progress.advance(739, 9)
+    shown = screen.getvalue()
+    assert words in shown
+    assert "?" not in shown.replace("\x1b[?25", "")
