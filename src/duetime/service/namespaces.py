@@ -20,7 +20,7 @@ from duetime.domain.namespace import (
     NamespaceOptions,
 )
 from duetime.ports.clock import Clock
-from duetime.ports.store import TimerStore
+from duetime.ports.store import Existence, TimerStore
 from duetime.service.validation import check_namespace, check_typeable
 
 ADDED_AT_ONCE = 32
@@ -34,7 +34,7 @@ LONGEST_GAP_SECONDS = 1.5 * REFRESH_SECONDS
 Deletions leave twice the usual time between the mark and the first change."""
 
 
-RestoredNamespace = Namespace | InvalidInput | NamespaceDeleting | NamespaceDiffers
+RestoredNamespace = Existence | InvalidInput | NamespaceDeleting | NamespaceDiffers
 """A namespace of a copy as it is now, or the reason why it was refused."""
 
 _REFUSALS = (InvalidInput, NamespaceDeleting, NamespaceDiffers)
@@ -214,8 +214,8 @@ class Namespaces:
         """Create the namespaces of a copy; one outcome for each, in order.
 
         An existing namespace without options of its own gets those of the copy. Any other stays as
-        it is, and the outcome is `NamespaceDiffers` unless it is equal. Names need not be typeable:
-        tenants of the bus have any name.
+        it is: the outcome is `EXISTING` if it is equal, else `NamespaceDiffers`. Names need not be
+        typeable: tenants of the bus have any name.
         """
         async with self._reading:
             found = await self._store.find_namespaces({each.name for each in namespaces})
@@ -239,9 +239,11 @@ class Namespaces:
                     outcomes.append(outcome)
             return outcomes
 
-    async def _restored(self, namespace: Namespace, existing: Namespace | None) -> Namespace:
+    async def _restored(self, namespace: Namespace, existing: Namespace | None) -> Existence:
         check_namespace(namespace)
+        existence = Existence.EXISTING
         if existing is None:
+            existence = Existence.CREATED
             existing = await self._store.add_namespace(namespace)
             await self._own_shards_of([existing])
             self._known.add(existing)
@@ -249,6 +251,7 @@ class Namespaces:
             raise NamespaceDeleting(namespace.name)
         fields = [] if existing.num_shards == namespace.num_shards else ["num_shards"]
         if existing.options == NamespaceOptions() and existing.options != namespace.options:
+            existence = Existence.REPLACED
             existing = replace(existing, options=namespace.options)
             await self._store.change_namespace(namespace.name, namespace.options)
             self._known.add(existing)
@@ -259,7 +262,7 @@ class Namespaces:
         ]
         if fields:
             raise NamespaceDiffers(namespace.name, fields)
-        return existing
+        return existence
 
     async def mark_deleting(self, name: str, *, deleting: bool) -> None:
         """Refuse new timers of the namespace, or accept them again. Other nodes follow within

@@ -119,11 +119,14 @@ class CountsAnswer(Struct, frozen=True, kw_only=True, gc=False):
     canceled: int
 
 
-class RestoredAnswer(Struct, frozen=True):
+class RestoredAnswer(Struct, frozen=True, rename="camel"):
     """The full lines of an import that were restored."""
 
     namespaces: Annotated[
         int, Meta(description="Namespaces that were created, or existed with the same options.")
+    ]
+    existing_namespaces: Annotated[
+        int, Meta(description="Those of `namespaces` that existed with the same options.")
     ]
     timers: Annotated[
         CountsAnswer, Meta(description="Timers that were restored, by their new status.")

@@ -171,7 +171,7 @@ class Import:
         self._errors: list[LineError] = []
         self._has_full_lines = False
         self._restored: Counter[TimerStatus] = Counter()
-        self._restored_namespaces = 0
+        self._restored_namespaces: Counter[Existence] = Counter()
 
     async def run(self, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """Create the timers of all lines. Raises what the store raises; then earlier lines may
@@ -226,7 +226,12 @@ class Import:
 
     def _restored_answer(self) -> RestoredAnswer:
         counts = {label: self._restored[status] for label, status in STATUSES.items()}
-        return RestoredAnswer(self._restored_namespaces, CountsAnswer(**counts))
+        namespaces = self._restored_namespaces
+        return RestoredAnswer(
+            namespaces=namespaces.total(),
+            existing_namespaces=namespaces[Existence.EXISTING],
+            timers=CountsAnswer(**counts),
+        )
 
     async def _write(self, lines: _Lines, size_bytes: int) -> None:
         for numbers, entries in _parts(lines.creates):
@@ -249,7 +254,7 @@ class Import:
             if isinstance(outcome, DuetimeError):
                 self._count_refused(number, full, outcome)
             else:
-                self._restored_namespaces += 1
+                self._restored_namespaces[outcome] += 1
 
     async def _decode(self, block: Block, content: bytes) -> _Lines:
         """The lines of a block. Blocks without a fault, and without full lines, are decoded in one

@@ -63,11 +63,13 @@ class LineError(Struct, frozen=True):
     id: str | UnsetType = UNSET
 
 
-class Restored(Struct, frozen=True):
-    """Full lines that were restored; the timers by their new status."""
+class Restored(Struct, frozen=True, rename="camel"):
+    """Full lines that were restored; the timers by their new status. Some of the namespaces may
+    have existed as they are."""
 
     namespaces: int
     timers: TimerCounts
+    existing_namespaces: int = 0
 
 
 class ImportSummary(Struct, frozen=True):

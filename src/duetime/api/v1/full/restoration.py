@@ -10,7 +10,7 @@ from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound
 from duetime.domain.keys import NamespaceKeys
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer
-from duetime.ports.store import CreateResult
+from duetime.ports.store import CreateResult, Existence
 from duetime.service.namespaces import Namespaces
 from duetime.service.restoring import Restoring
 
@@ -44,9 +44,9 @@ class FullRestoration:
 
     async def restore_namespaces(
         self, fulls: Sequence[FullNamespace]
-    ) -> list[Namespace | DuetimeError]:
-        """The namespace of each line as it is now, or the reason why the line was refused. Raises
-        `StoreUnavailable`."""
+    ) -> list[Existence | DuetimeError]:
+        """For each line whether its namespace was there before, or the reason why the line was
+        refused. Raises `StoreUnavailable`."""
         wanted = list(map(_namespace_or_error, fulls))
         valid = [each for each in wanted if isinstance(each, Namespace)]
         stored = iter(await self._namespaces.restore(valid))

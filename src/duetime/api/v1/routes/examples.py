@@ -178,6 +178,7 @@ RESTORED = {
     "errors": [],
     "restored": {
         "namespaces": 1,
+        "existingNamespaces": 0,
         "timers": {"pending": 0, "executing": 0, "completed": 0, "failed": 1, "canceled": 0},
     },
 }

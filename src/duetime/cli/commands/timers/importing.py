@@ -97,7 +97,7 @@ def _size_of(file: str) -> int | None:
 def _send(
     client: V1Client, source: BufferedReader, query: Query, size: int | None, quiet: bool
 ) -> object:
-    with progress_on_stderr("sent", total_bytes=size, quiet=quiet) as progress:
+    with progress_on_stderr("sent", total_bytes=size, quiet=quiet, noun="line") as progress:
         chunks = FileChunks(source, progress)
         try:
             return client.upload("/timers/import", chunks, query=query, stall_seconds=STALL_SECONDS)
@@ -110,7 +110,7 @@ def _send(
 
 def _how_to_resume(chunks: "FileChunks") -> str:
     return (
-        f"about {chunks.lines:,} timers were sent; to resume, run the same command again: "
+        f"about {chunks.lines:,} lines were sent; to resume, run the same command again: "
         "timers that were already created are recognised by their ids"
     )
 
@@ -167,10 +167,19 @@ def _in_words(restored: Restored, summary: ImportSummary) -> str:
     counts = [f"{count:,} {status}" for status, count in by_status.items() if count]
     if not counts:
         is_repeat = summary.existing and not (summary.conflicts or summary.invalid)
-        return f"{namespaces}, no timers{': they were there already' if is_repeat else ''}"
+        return _repeat_in_words(restored, summary) if is_repeat else f"{namespaces}, no timers"
     *others, last = counts
     listed = f"{', '.join(others)} and {last}" if others else last
     return f"{namespaces}, {listed} {'timer' if sum(by_status.values()) == 1 else 'timers'}"
+
+
+def _repeat_in_words(restored: Restored, summary: ImportSummary) -> str:
+    there = restored.existing_namespaces
+    new = restored.namespaces - there
+    restored_now = f"{counted(new, 'namespace')};" if new else "nothing:"
+    namespaces = f"{counted(there, 'namespace')} and " if there else ""
+    timers = counted(summary.existing, "timer")
+    return f"{restored_now} {namespaces}{timers} were there already"
 
 
 def _row(error: LineError) -> list[Text]:

@@ -71,7 +71,7 @@ async def test_an_export_restores_every_member_elsewhere(bench: V1Bench) -> None
     assert [await elsewhere.store.get(timer.key) for timer in timers] == timers
     assert await exported(elsewhere) == fulls
     counts = {"pending": 3, "executing": 0, "completed": 7, "failed": 1, "canceled": 1}
-    assert answer["restored"] == {"namespaces": 0, "timers": counts}
+    assert answer["restored"] == {"namespaces": 0, "existingNamespaces": 0, "timers": counts}
 
 
 async def test_the_pages_of_an_export_follow_each_other(bench: V1Bench) -> None:
@@ -182,6 +182,9 @@ async def test_namespaces_are_created_before_their_timers(bench: V1Bench) -> Non
     assert (await elsewhere.request("GET", "/api/v1/namespaces")).json["namespaces"] == listed
     again = await restore(elsewhere, *lines)
     assert (again["conflicts"], again["restored"]["namespaces"]) == (0, 3)
+    # Only `default` was there the first time.
+    imports = (answer, again)
+    assert [each["restored"]["existingNamespaces"] for each in imports] == [1, 3]
 
 
 class ApiWithoutNamespaces(V1Bench):
@@ -197,7 +200,8 @@ class ApiWithoutNamespaces(V1Bench):
 async def test_a_namespace_without_options_gets_those_of_the_copy(bench: V1Bench) -> None:
     given = {"name": "default", "numShards": 16, "retention": "7d", "concurrency": 3}
     answer = await restore(bench, namespace_line(**given))
-    assert answer["restored"]["namespaces"] == 1
+    restored = answer["restored"]
+    assert (restored["namespaces"], restored["existingNamespaces"]) == (1, 0)
     options = NamespaceOptions(retention_seconds=7 * 86_400, concurrency=3)
     assert Namespace("default", 16, options) in await bench.store.namespaces()
     other = {**given, "concurrency": 4, "numShards": 8}

@@ -66,14 +66,21 @@ def test_restored_timers_are_counted_by_status(
     assert result.stdout.splitlines()[-1] == f"restored: 2 namespaces, {words}"
 
 
-def test_a_copy_that_was_restored_before_is_said_to_be_there(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(
+    ("existing", "words"),
+    [
+        (4, "nothing: 4 namespaces and 6 timers were there already"),
+        (3, "1 namespace; 3 namespaces and 6 timers were there already"),
+    ],
+)
+def test_a_copy_that_was_restored_before_is_said_to_be_there(
+    server: ScriptedServer, existing: int, words: str
+) -> None:
     none = dict.fromkeys(("pending", "executing", "completed", "failed", "canceled"), 0)
-    server.answer(
-        "POST", IMPORT, summary(0, restored={"namespaces": 1, "timers": none}, existing=6)
-    )
+    restored = {"namespaces": 4, "existingNamespaces": existing, "timers": none}
+    server.answer("POST", IMPORT, summary(0, restored=restored, existing=6))
     result = invoke("import", "-", stdin=LINE)
-    expected = "restored: 1 namespace, no timers: they were there already"
-    assert result.stdout.splitlines()[-1] == expected
+    assert result.stdout.splitlines()[-1] == f"restored: {words}"
 
 
 def test_memory_does_not_grow_with_the_file(server: ScriptedServer, tmp_path: Path) -> None:
@@ -183,6 +190,6 @@ def test_an_import_that_was_cut_explains_how_to_resume(
     result = invoke("import", "-", stdin=LINE * 3)
     assert result.exit_code == code
     assert result.stderr == (
-        f"{reason}about 3 timers were sent; to resume, run the same command again: "
+        f"{reason}about 3 lines were sent; to resume, run the same command again: "
         "timers that were already created are recognised by their ids\n"
     )
