@@ -88,8 +88,8 @@ class NamespaceNotEmpty(DuetimeError):
 
     def __init__(self, namespace: str, timers: int) -> None:
         super().__init__(
-            f"namespace '{namespace}' has timers that are pending or executing ({timers}): cancel"
-            " them first, or delete it with force"
+            f"namespace '{namespace}' has timers that are pending or executing ({timers:,}): cancel"
+            " them first, or delete it with force=true"
         )
 
 

@@ -148,6 +148,8 @@ def refusal(document: object, *, of_operation: bool = False) -> str:
     options instead of fields."""
     answer = cast(Mapping[str, object], document)
     message = in_option_names(printable(str(answer["message"])), of_operation=of_operation)
+    if answer.get("error") == "NAMESPACE_NOT_EMPTY":
+        return message.replace("force=true", "--force")
     missing = _MISSING_NAMESPACE.fullmatch(message)
     if missing is None or answer["error"] != "NAMESPACE_NOT_FOUND":
         return message

@@ -29,7 +29,7 @@ def print_namespace(headline: str, namespace: Namespace) -> None:
     """The options of a namespace, and the number of its timers by status."""
     fields = _fields(namespace)
     if namespace.counts is not UNSET:
-        fields |= {status: Text(str(n)) for status, n in asdict(namespace.counts).items()}
+        fields |= {status: Text(f"{n:,}") for status, n in asdict(namespace.counts).items()}
     if headline:
         console().print(headline)
     print_fields(list(fields.items()))
@@ -41,14 +41,14 @@ def _fields(namespace: Namespace) -> dict[str, Text]:
         "name": Text.assemble(
             printable(namespace.name), (" (being deleted)" if namespace.deleting else "", "red")
         ),
-        "shards": Text(str(namespace.num_shards)),
+        "shards": Text(f"{namespace.num_shards:,}"),
         "retention": (
             Text("forever")
             if namespace.retention == "0s"
             else _text_or("as the service", namespace.retention)
         ),
         "concurrency": _text_or("no limit", namespace.concurrency),
-        "payload limit": _text_or("as the service", limit and f"{limit} bytes"),
+        "payload limit": _text_or("as the service", limit and f"{limit:,} bytes"),
         "retries": Text(_retries(namespace.retry_policy)),
     }
 
@@ -62,5 +62,7 @@ def _retries(policy: RetryPolicy) -> str:
     )
 
 
-def _text_or(otherwise: str, value: object) -> Text:
-    return Text(otherwise, style="dim") if value is None else Text(printable(str(value)))
+def _text_or(otherwise: str, value: int | str | None) -> Text:
+    if value is None:
+        return Text(otherwise, style="dim")
+    return Text(f"{value:,}" if isinstance(value, int) else printable(value))

@@ -90,8 +90,8 @@ def operation_line(operation: Operation) -> str:
 
 
 def left_running(operations: Iterable[Operation], *, cause: int | None) -> str:
-    """What becomes of operations that a command no longer follows, and what to do about them.
-    `cause` is the exit status that a failure gave the command; None stands for Ctrl-C."""
+    """Advice on operations that a command no longer follows. `cause` is the exit status that a
+    failure gave the command; None stands for Ctrl-C."""
     if cause is None:
         words, command = "the server goes on; to stop it", "abort"
     elif cause == ExitCode.UNREACHABLE:

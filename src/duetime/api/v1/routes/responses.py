@@ -137,7 +137,7 @@ NOT_EMPTY = _failure(
     "The namespace has timers that are pending or executing.",
     "NAMESPACE_NOT_EMPTY",
     "namespace 'orders' has timers that are pending or executing (12): cancel them first, or "
-    "delete it with force",
+    "delete it with force=true",
 )
 TOO_MANY_OPERATIONS = replace(
     _failure(

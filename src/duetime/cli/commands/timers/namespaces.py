@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 from msgspec import UNSET
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from duetime.cli.client.answers import Namespace, NamespaceList, Operation
 from duetime.cli.client.field_names import in_v1_names
-from duetime.cli.client.v1 import V1Client, path_segment
+from duetime.cli.client.v1 import V1Client, path_segment, refusal
 from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import (
     ApiKeyOption,
@@ -119,7 +119,7 @@ def set_namespace(
 ) -> None:
     """Create a namespace, or change one. Options that are not given leave their part unchanged.
 
-    The first line says which of them happened.
+    The first line says whether it was created, changed or left unchanged.
 
     The retry options apply to timers of the v1 API that are created without a retry policy.
 
@@ -150,13 +150,20 @@ def set_namespace(
         body |= in_v1_names({"retry_policy": retry_policy})
     client = V1Client(server, api_key)
     with client.kept_open():
-        before, _ = client.exchange("GET", path)
+        before, found = client.exchange("GET", path)
+        if before.status_code != 404 and not before.is_success:
+            fail(refusal(found), ExitCode.FAILED)
         data = client.request("PUT", path, body=body)
     if as_json:
         print_json(data)
     else:
-        headline = "Namespace created." if before.status_code == 404 else "Namespace changed."
-        print_namespace(headline, client.read_as(Namespace, data))
+        namespace = client.read_as(Namespace, data)
+        if before.status_code == 404:
+            outcome = "created"
+        else:
+            existing = client.read_as(Namespace, found)
+            outcome = "unchanged" if _options(existing) == _options(namespace) else "changed"
+        print_namespace(f"Namespace {outcome}.", namespace)
 
 
 @namespaces.command()
@@ -202,10 +209,16 @@ def delete(
         (ended,) = operations.ended
         if as_json:
             print_json(client.request("GET", f"/operations/{ended.id}"))
+        elif ended.status == "completed":
+            print(f"Namespace deleted, with {counted(ended.changed, 'timer')}.")
         else:
             print_operation(ended)
     if ended.status != "completed":
         fail(operation_line(ended), ExitCode.FAILED)
+
+
+def _options(namespace: Namespace) -> Namespace:
+    return replace(namespace, counts=UNSET)
 
 
 def _path(name: str) -> str:

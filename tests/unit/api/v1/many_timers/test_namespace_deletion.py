@@ -29,6 +29,7 @@ async def test_a_namespace_is_deleted_with_its_finished_timers(bench: V1Bench) -
     await bench.create_v1("one", namespace="notifications")
     refused = await bench.request("DELETE", f"{NAMESPACES}/notifications")
     assert error_of(refused)[:2] == (409, "NAMESPACE_NOT_EMPTY")
+    assert refused.json["message"].endswith("delete it with force=true")
     await start(bench, action="cancel", all=True, namespace="notifications")
     await bench.bulk_runner.step()
     started = await bench.request("DELETE", f"{NAMESPACES}/notifications")

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from duetime.domain.errors import NamespaceNotEmpty
 from tests.unit.cli.scripted_server import (
     OPERATION_ID,
     URL,
@@ -36,7 +37,7 @@ OTHER = {
     "retention": "0s",
     "concurrency": 5,
     "maxPayloadBytes": 1024,
-    "counts": {"pending": 1, "executing": 2, "completed": 3, "failed": 4, "canceled": 5},
+    "counts": {"pending": 1_234, "executing": 2, "completed": 3, "failed": 4, "canceled": 5},
 }
 
 
@@ -58,7 +59,7 @@ def test_namespaces_are_listed(server: ScriptedServer, command: list[str]) -> No
             *("default", "16", "as the service", "no limit", "as the service"),
             "3 within 24h, after 30s x 2 up to 10m",
         ],
-        [r"a\tb", "4", "forever", "5", "1024 bytes", "none"],
+        [r"a\tb", "4", "forever", "5", "1,024 bytes", "none"],
     ]
 
 
@@ -77,7 +78,9 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
         b"/api/v1/namespaces/a%2Fb%2Ec%20%25"
     ]
     assert lines[0] == r"name: a\tb"
-    assert lines[-5:] == ["pending: 1", "executing: 2", "completed: 3", "failed: 4", "canceled: 5"]
+    assert lines[-5:] == [
+        *("pending: 1,234", "executing: 2", "completed: 3", "failed: 4", "canceled: 5")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
 def test_only_given_options_are_sent(
     server: ScriptedServer, options: list[str], body: object
 ) -> None:
-    server.answer("GET", f"{PATH}/a", DEFAULT)
+    server.answer("GET", f"{PATH}/a", {**DEFAULT, "retention": "9d", "counts": OTHER["counts"]})
     server.answer("PUT", f"{PATH}/a", DEFAULT)
     result = invoke("namespaces", "set", "a", *options)
     assert result.stdout.startswith("Namespace changed.\nname: default\n")
@@ -116,6 +119,16 @@ def test_a_new_namespace_is_not_taken_for_a_changed_one(
     server.answer("PUT", f"{PATH}/a", DEFAULT)
     result = invoke("namespaces", command, "a")
     assert result.stdout.startswith("Namespace created.\nname: default\n")
+
+
+@pytest.mark.parametrize("command", ["set", "create"])
+def test_a_namespace_that_stays_as_it_is_is_not_called_changed(
+    server: ScriptedServer, command: str
+) -> None:
+    server.answer("GET", f"{PATH}/a", {**DEFAULT, "counts": OTHER["counts"]})
+    server.answer("PUT", f"{PATH}/a", DEFAULT)
+    result = invoke("namespaces", command, "a")
+    assert result.stdout.startswith("Namespace unchanged.\nname: default\n")
 
 
 def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
@@ -173,14 +186,14 @@ def test_a_namespace_is_deleted_after_confirmation(
     server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
     server.answer("DELETE", f"{PATH}/orders", operation(action="delete-namespace"), status=202)
     kept = invoke("namespaces", "delete", "orders", stdin=b"n\n")
-    assert "Delete namespace 'orders' with 15 timers? [y/N]" in kept.output
+    assert "Delete namespace 'orders' with 1,248 timers? [y/N]" in kept.output
     kept = invoke("namespaces", "delete", "orders", "--force", stdin=b"n\n")
-    lost = "with 15 timers, 1 of them pending, which will never fire?"
+    lost = "with 1,248 timers, 1,234 of them pending, which will never fire?"
     assert f"Delete namespace 'orders' {lost} [y/N]" in kept.output
     assert (kept.exit_code, server.of("DELETE", f"{PATH}/orders")) == (1, [])
     deleted = invoke("namespaces", "delete", "orders", "--force", stdin=b"y\n")
     assert deleted.exit_code == 0
-    assert "action: delete-namespace\n" in deleted.stdout
+    assert deleted.stdout.endswith("Namespace deleted, with 1,230 timers.\n")
     (request,) = server.of("DELETE", f"{PATH}/orders")
     assert request.url.query == b"force=true"
 
@@ -205,7 +218,8 @@ def test_the_end_of_a_deletion_is_awaited(
     server.answer("GET", f"/api/v1/operations/{OPERATION_ID}", ended)
     result = invoke("namespaces", "delete", "orders", "--yes")
     assert result.exit_code == exit_code
-    assert f"status: {status}\n" in result.stdout
+    assert ("Namespace deleted" in result.stdout) is (status == "completed")
+    assert ("status: failed\n" in result.stdout) is (status == "failed")
     result = invoke("namespaces", "delete", "orders", "--yes", "--json")
     assert msgspec.json.decode(result.stdout) == ended
 
@@ -222,3 +236,14 @@ def test_a_deletion_goes_on_when_a_lost_server_is_back(server: ScriptedServer) -
         "the operation goes on when the server is back; to see how far it is:",
         f"  duetime operations show {OPERATION_ID}",
     ]
+
+
+def test_a_refused_deletion_names_the_option(server: ScriptedServer) -> None:
+    not_empty = NamespaceNotEmpty("orders", 35_512).message
+    server.answer("GET", f"{PATH}/orders", {**OTHER, "name": "orders"})
+    server.answer("DELETE", f"{PATH}/orders", refusal("NAMESPACE_NOT_EMPTY", not_empty), 409)
+    assert refused("delete", "orders", "--yes") == (
+        1,
+        "namespace 'orders' has timers that are pending or executing (35,512): cancel them first, "
+        "or delete it with --force",
+    )
