@@ -8,7 +8,7 @@ from rich.text import Text
 
 from duetime.cli.output.columns import Column, Cut, Row
 from duetime.cli.output.layout import Headings, print_table
-from duetime.cli.output.wording import span
+from duetime.cli.output.wording import counted, span
 from duetime.cli.terminal import console, printable
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.keys import ShardNumber
@@ -118,13 +118,13 @@ def ranges_text(numbers: Iterable[int], max_ranges: int = MAX_RANGES) -> str:
         str(first) if first == last else f"{first}-{last}" for first, last in ranges[:max_ranges]
     ]
     left_off = sum(last - first + 1 for first, last in ranges[max_ranges:])
-    return " ".join(shown) + (f" and {left_off} more" if left_off else "")
+    return " ".join(shown) + (f" and {left_off:,} more" if left_off else "")
 
 
 def _summary(members: int, shards: int, without_owner: int) -> Text:
-    text = Text(f"{_count(members, 'member')}, {_count(shards, 'shard')}")
+    text = Text(f"{counted(members, 'member')}, {counted(shards, 'shard')}")
     if without_owner:
-        text.append(f", {without_owner} without an owner that is a member", style="red")
+        text.append(f", {without_owner:,} without an owner that is a member", style="red")
     return text
 
 
@@ -134,7 +134,7 @@ def _snapshot_text(held: HeldSnapshot | None) -> Text:
     session = held.state if held.pid is None else f"session {held.pid} ({held.state})"
     user = f" of {printable(held.user)}" if held.user else ""
     age = (
-        f"{held.age_transactions} transactions"
+        f"{held.age_transactions:,} transactions"
         if held.age_seconds is None
         else span(held.age_seconds * 1_000)
     )
@@ -145,10 +145,6 @@ def _snapshot_text(held: HeldSnapshot | None) -> Text:
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
 def _member_row(member: Member, shards_owned: int, skew_limit_ms: float, beat: Text) -> Row:
     facts = member.facts
     offset_ms = facts.clock_offset_ms
@@ -156,8 +152,8 @@ def _member_row(member: Member, shards_owned: int, skew_limit_ms: float, beat: T
     return [
         _plain(member.node),
         beat,
-        Text(str(shards_owned)),
-        Text(str(facts.in_flight)),
+        Text(f"{shards_owned:,}"),
+        Text(f"{facts.in_flight:,}"),
         Text("-" if facts.lateness_ms is None else f"{facts.lateness_ms:.1f} ms"),
         Text(
             "-" if offset_ms is None else f"{offset_ms:+.1f} ms", style="red" if is_skewed else ""
@@ -185,7 +181,7 @@ def _shard_row(
     name = "nobody" if owner is None else owner + (" (not a member)" if is_lost else "")
     return [
         Text(printable(name), style=style),
-        Text(str(len(states)), style=style),
+        Text(f"{len(states):,}", style=style),
         Text(str(first) if first == last else f"{first}-{last}"),
         Text(
             "-" if worst_ms is None else span(worst_ms),

@@ -181,7 +181,8 @@ def _between_ms(start: object, end: object) -> float | None:
 
 
 def _fact(name: str, value: object) -> Text:
-    text = _plain(value)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    text = Text(f"{value:,}") if is_count else _plain(value)
     if name == "clock_skewed" and value is True:
         text.stylize("red")
     return text

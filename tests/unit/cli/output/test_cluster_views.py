@@ -92,11 +92,11 @@ def test_the_session_with_an_old_snapshot_is_named() -> None:
     [
         (
             HeldSnapshot(4711, "walreceiver", "replica", "standby: streaming", None, 120_000),
-            "session 4711 (standby: streaming) of replica, walreceiver, for 120000 transactions",
+            "session 4711 (standby: streaming) of replica, walreceiver, for 120,000 transactions",
         ),
         (
             HeldSnapshot(None, "left_over", "", "replication slot", None, 120_000),
-            "replication slot, left_over, for 120000 transactions",
+            "replication slot, left_over, for 120,000 transactions",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_thousands_of_shards_are_abbreviated() -> None:
     shards = [shard(n, "ab"[n % 2]) for n in range(4096)]
     (first, _) = cells(tables_of(cluster([member("a"), member("b")], shards)).shards)
     assert first["numbers"].startswith("0 2 4 ")
-    assert first["numbers"].endswith(" and 2008 more")
+    assert first["numbers"].endswith(" and 2,008 more")
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,9 @@ def _rows(shown: Sequence[Endpoint]) -> list[list[Text]]:
         [
             Text(printable(each.endpoint)),
             Text(_STATES[each.state], style=_STYLES[each.state]),
-            Text(str(each.in_flight)),
-            Text(str(each.waiting)),
-            Text(str(each.consecutive_failures)),
+            Text(f"{each.in_flight:,}"),
+            Text(f"{each.waiting:,}"),
+            Text(f"{each.consecutive_failures:,}"),
             Text(printable(each.last_error or "")),
         ]
         for each in shown

@@ -155,7 +155,7 @@ def _newest_page(client: PlatformClient, query: Query, noun: str) -> _Page:
     about = "about " if data.get("total_is_estimated") else ""
     shown = about + counted(total, noun)
     if len(timers) != total:
-        shown = f"{offset + 1 if timers else 0} to {end} of {shown}"
+        shown = f"{offset + 1 if timers else 0:,} to {end:,} of {shown}"
     more = f"; more with --offset {end}" if timers and end < total else ""
     return _Page(data, timers, shown, _named(DEFAULT_NAMESPACE), more)
 

@@ -38,6 +38,10 @@ def platform_page(shown: int, total: int, offset: int = 0, **more: object) -> di
             "1 to 1 of about 9,000,000 timers of namespace 'default'; more with --offset 1",
         ),
         (
+            platform_page(2, 9_000, offset=4_000),
+            "4,001 to 4,002 of 9,000 timers of namespace 'default'; more with --offset 4002",
+        ),
+        (
             platform_page(0, 0),
             "0 timers of namespace 'default'; --all-namespaces lists the others too",
         ),
