@@ -12,7 +12,7 @@ from duetime.cli.output import audit_views, cluster_views, layout, namespace_vie
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport
 from tests.unit.cli.output.test_cluster_views import cluster, member, shard, tables_of
-from tests.unit.cli.scripted_server import OPERATION_ID, operation
+from tests.unit.cli.scripted_server import OPERATION_ID, ScriptedServer, invoke, operation
 
 WIDTH = 80
 LONG_NAME = "orders-of-the-european-warehouse-{}-in-the-north"
@@ -76,6 +76,19 @@ def test_the_ids_of_operations_are_whole(lines: Lines, action: str) -> None:
     _, *rows = lines()
     assert [row.split()[0] for row in rows] == ids
     assert all("completed" in row for row in rows)
+
+
+@pytest.mark.usefixtures("lines")
+def test_endpoints_are_whole(server: ScriptedServer) -> None:
+    """`--endpoint` of other commands needs them."""
+    origins = [f"https://api-{n}.orders.internal.example.com:8443" for n in range(2)]
+    facts = {"inFlight": 3, "waiting": 36_544, "consecutiveFailures": 7}
+    failing = {"state": "halfOpen", "lastError": "no answer within 30 s", **facts}
+    answer = {"endpoints": [{"endpoint": origin, **failing} for origin in origins]}
+    server.answer("GET", "/api/v1/endpoints", answer)
+    rows = invoke("endpoints").stdout.splitlines()
+    assert max(map(len, rows)) <= WIDTH
+    assert [row.split()[0] for row in rows if row.startswith("http")] == origins
 
 
 def test_the_number_of_changed_timers_is_shown_beside_a_short_action(lines: Lines) -> None:

@@ -17,9 +17,10 @@ from duetime.cli.terminal import ExitCode, console, printable
 _STYLES = {"closed": "green", "open": "bold red", "halfOpen": "yellow"}
 _STATES = {"closed": "closed", "open": "open", "halfOpen": "half open"}
 _COLUMNS = (
-    Column("endpoint", Cut.APART, least=16, enough=28),
-    *("state", Column("under way", extra=2), "waiting", Column("failures in a row", extra=1)),
-    Column("last error", Cut.WRAP, least=20, enough=24),
+    # `--endpoint` of other commands needs the whole origin.
+    *("endpoint", "state", Column("under way", extra=4)),
+    *(Column("waiting", extra=2), Column("failures in a row", extra=3)),
+    Column("last error", Cut.WRAP, least=20, enough=20, extra=1),
 )
 
 
