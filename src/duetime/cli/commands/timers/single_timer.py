@@ -1,7 +1,7 @@
 """`duetime get` and `update`: one timer, by its id."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import msgspec
 import typer
@@ -40,9 +40,6 @@ from duetime.cli.output.timer_views import show_timer
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.instants import format_instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-
-if TYPE_CHECKING:
-    import httpx
 
 CallbackData = dict[str, object]
 
@@ -216,17 +213,18 @@ class SingleTimer:
         self._place = f"{id!r} in namespace {namespace or DEFAULT_NAMESPACE!r}"
 
     def request(self, method: str, *, body: object = None) -> object:
-        return self._data(*self._client.exchange(method, self._path, body=body))
+        return self._ask(method, self._path, body)
 
     def cancel(self) -> object:
-        return self._data(*self._client.exchange(*self._cancel_request()))
+        return self._ask(*self._cancel_request())
 
     def try_cancel(self) -> str | None:
         """The reason why the timer cannot be canceled; None when it is canceled."""
         answer, document = self._client.exchange(*self._cancel_request())
         return None if answer.is_success else refusal(document)
 
-    def _data(self, answer: "httpx.Response", document: object) -> object:
+    def _ask(self, method: str, path: str, body: object = None) -> object:
+        answer, document = self._client.exchange(method, path, body=body)
         if answer.status_code == 404:
             place = printable(f"{self._place} at {self._client.url}")
             fail(f"{refusal(document)}: {place}", ExitCode.FAILED)
