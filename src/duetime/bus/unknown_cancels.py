@@ -1,5 +1,6 @@
 """Cancellations that find no timer, because it may still be created."""
 
+from collections import deque
 from enum import Enum
 
 from duetime.ports.bus import REDELIVER_AFTER_SECONDS, ReceivedCommand
@@ -15,8 +16,9 @@ commands of other calls would wait, too."""
 MAX_KNOWN = 10_000
 """Cancellations that are remembered."""
 
-FORGET_SECONDS = 2 * (REDELIVER_AFTER_SECONDS + SETTLING_SECONDS)
-"""Time for which a cancellation that another node has acknowledged is remembered."""
+FORGET_SECONDS = 20 * (REDELIVER_AFTER_SECONDS + SETTLING_SECONDS)
+"""Time for which a cancellation that another node has acknowledged is remembered. A redelivery may
+go to a node that does not know the cancellation yet, so many nodes need many redeliveries."""
 
 
 class NextStep(Enum):
@@ -37,6 +39,8 @@ class UnknownCancels:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[int, float] = {}
+        self._learnt: deque[float] = deque()
+        """When cancellations became known that may still be waiting."""
 
     def next_step(self, command: ReceivedCommand) -> NextStep:
         """The step for a cancellation that found no timer now."""
@@ -45,9 +49,10 @@ class UnknownCancels:
         since_seconds = self._known.get(command.order)
         if since_seconds is None:
             self._known[command.order] = now_seconds
+            self._learnt.append(now_seconds)
             return NextStep.GIVE_BACK
         known_seconds = now_seconds - since_seconds
-        if known_seconds < REDELIVER_AFTER_SECONDS and len(self._known) <= MAX_PATIENT:
+        if known_seconds < REDELIVER_AFTER_SECONDS and len(self._learnt) <= MAX_PATIENT:
             return NextStep.HOLD
         if REDELIVER_AFTER_SECONDS <= known_seconds < REDELIVER_AFTER_SECONDS + SETTLING_SECONDS:
             return NextStep.GIVE_BACK
@@ -57,8 +62,11 @@ class UnknownCancels:
     def start_over(self) -> None:
         """The broker or the store was away, and commands of other nodes had to wait for it."""
         self._known.clear()
+        self._learnt.clear()
 
     def _forget_old_ones(self, now_seconds: float) -> None:
+        while self._learnt and now_seconds - self._learnt[0] >= REDELIVER_AFTER_SECONDS:
+            self._learnt.popleft()
         while self._known:
             order, since_seconds = next(iter(self._known.items()))
             if len(self._known) < MAX_KNOWN and now_seconds - since_seconds < FORGET_SECONDS:
