@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import inspect
 
-LONGEST = 100
-"""Characters of a name that may be misspelt. Comparing a longer one would take long."""
-
 CLOSE = 0.75
 """Similarity from which a name counts as misspelt."""
 
@@ -25,7 +22,7 @@ def advice(body_type: inspect.Type, owner: str, name: str) -> str:
         members for each in _objects_at(body_type, path) if name not in (members := _names_of(each))
     ]
     names = list(dict.fromkeys(each for members in found for each in members))
-    meant = _meant(name, names) if len(name) <= LONGEST else None
+    meant = _meant(name, names)
     if meant is not None:
         return f"; did you mean {meant!r}?"
     return f": this object takes {', '.join(names)}" if names else ""
