@@ -4,9 +4,14 @@ from structlog.testing import capture_logs
 
 from duetime.bus.command_consumer import CommandConsumer
 from duetime.bus.memory import MemoryBus
-from duetime.bus.unknown_cancels import SETTLING_SECONDS
+from duetime.bus.unknown_cancels import (
+    MAX_PATIENT,
+    SETTLING_SECONDS,
+    NextStep,
+    UnknownCancels,
+)
 from duetime.domain.timer import TimerStatus
-from duetime.ports.bus import REDELIVER_AFTER_SECONDS
+from duetime.ports.bus import REDELIVER_AFTER_SECONDS, ReceivedCommand
 from duetime.service.bus_scheduling import Schedule, Scheduled
 from duetime.testing import on_virtual_time
 from tests.unit.bus.consumer_bench import (
@@ -112,6 +117,26 @@ async def test_a_cancel_without_a_timer_is_ignored_in_the_end_by_several_nodes()
     assert sum(consumer.counts.unknown for consumer in consumers) == 20
     for consumer in consumers:
         await consumer.stop()
+
+
+@on_virtual_time
+async def test_a_cancel_is_remembered_while_other_nodes_hold_it() -> None:
+    bench = Bench()
+    unknown, received = UnknownCancels(bench.clock), ReceivedCommand(data=b"", order=1)
+    assert unknown.next_step(received) is NextStep.GIVE_BACK
+    await bench.clock.sleep(10 * REDELIVER_AFTER_SECONDS)
+    assert unknown.next_step(received) is NextStep.ACKNOWLEDGE
+
+
+@on_virtual_time
+async def test_cancels_of_long_ago_leave_room_to_wait() -> None:
+    bench = Bench()
+    unknown = UnknownCancels(bench.clock)
+    for order in range(2 * MAX_PATIENT):
+        unknown.next_step(ReceivedCommand(data=b"", order=order))
+    await bench.clock.sleep(REDELIVER_AFTER_SECONDS)
+    late = ReceivedCommand(data=b"", order=2 * MAX_PATIENT)
+    assert [unknown.next_step(late) for _ in range(2)] == [NextStep.GIVE_BACK, NextStep.HOLD]
 
 
 @on_virtual_time
