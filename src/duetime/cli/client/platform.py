@@ -255,7 +255,10 @@ def read_document(content: bytes) -> object:
     """The decoded JSON, in which payloads and metadata stay as they are written: Python would
     change some of their numbers, and cannot read others. Raises `ValueError`."""
     content.decode()
-    return _decoded(content)
+    try:
+        return _decoded(content)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def _decoded(text: bytes) -> object:

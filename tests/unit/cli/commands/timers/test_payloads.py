@@ -35,6 +35,13 @@ def timers(server: ScriptedServer) -> ScriptedServer:
     return server
 
 
+def test_an_answer_that_is_nested_too_deep_is_not_duetimes(server: ScriptedServer) -> None:
+    server.answer("GET", ORDER, msgspec.Raw(b"[" * 100_000 + b"]" * 100_000))
+    result = invoke("get", *ORDER_ARGUMENTS)
+    assert result.exit_code == 1
+    assert "not as Duetime does" in result.output
+
+
 @pytest.mark.usefixtures("timers")
 @pytest.mark.parametrize(
     "arguments",
