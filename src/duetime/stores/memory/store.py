@@ -34,6 +34,7 @@ from duetime.ports.store import (
 )
 from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
+from duetime.stores.memory.security_table import SecurityTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
 from duetime.stores.namespace_changes import ChangeLog
@@ -48,6 +49,7 @@ class MemoryStore(OperationTable):
 
     def __init__(self) -> None:
         super().__init__()
+        self.security = SecurityTable()
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
         self._namespace_changes = ChangeLog()

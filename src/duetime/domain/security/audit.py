@@ -1,0 +1,25 @@
+"""Entries of the audit log."""
+
+from msgspec import Struct
+
+from duetime.domain.instants import Instant
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who did what to which thing, when, from where, and with which result.
+
+    `id` is a UUIDv7. `actor` is the name of the key and `key_id` its id; `address` is where the
+    request came from. `target` is the id of what was acted on, in `namespace` if it is in one.
+    `result` is "ok" or the code of the error. `details` are a few words for people.
+    """
+
+    id: str
+    at: Instant
+    actor: str
+    action: str
+    result: str
+    key_id: str | None = None
+    address: str | None = None
+    namespace: str | None = None
+    target: str | None = None
+    details: str | None = None

@@ -1,0 +1,60 @@
+"""What the store keeps of keys and of the secrets that sign callbacks."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from duetime.domain.instants import Instant
+from duetime.domain.security.access import Access, Role
+
+
+class RateLimit(Struct, frozen=True):
+    """A bucket of `burst` requests that is filled again with `per_second` of them."""
+
+    per_second: float
+    burst: int
+
+
+class ApiKey(Struct, frozen=True, kw_only=True, tag="key", omit_defaults=True):
+    """A key without its secret: only the SHA-256 of that is kept, in hexadecimal. From
+    `expires_at` on the key is not accepted. Without `namespaces` it is for all of them."""
+
+    id: str
+    name: str
+    secret_sha256: str
+    created_at: Instant
+    roles: tuple[Role, ...]
+    namespaces: tuple[str, ...] | None = None
+    expires_at: Instant | None = None
+    rate_limit: RateLimit | None = None
+    max_concurrent: int | None = None
+
+    @property
+    def access(self) -> Access:
+        return Access(
+            name=self.name,
+            key_id=self.id,
+            roles=frozenset(self.roles),
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+        )
+
+
+class SecretKind(StrEnum):
+    HMAC = "hmac"
+    ED25519 = "ed25519"
+
+
+class WebhookSecret(Struct, frozen=True, kw_only=True, tag="secret", omit_defaults=True):
+    """A secret that signs the callbacks of a namespace until `expires_at`. `secret` is its text
+    (`whsec_...` or `whsk_...`); if the service encrypts what it keeps, the sealed text."""
+
+    id: str
+    namespace: str
+    secret: str
+    created_at: Instant
+    kind: SecretKind = SecretKind.HMAC
+    expires_at: Instant | None = None
+    is_sealed: bool = False
+
+
+Credential = ApiKey | WebhookSecret

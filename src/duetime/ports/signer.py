@@ -1,0 +1,26 @@
+"""Signatures of callbacks."""
+
+from typing import Protocol
+
+
+class Signer(Protocol):
+    """Signs callbacks with one secret, as Standard Webhooks specifies."""
+
+    def sign(self, message_id: bytes, timestamp_seconds: int, body: bytes) -> bytes:
+        """A signature for the header `webhook-signature`, with its version: `v1,...`. Pure."""
+        ...
+
+
+class SignerView(Protocol):
+    """The signers as this process last saw them. Pure and quick."""
+
+    def signers(self, namespace: str) -> "tuple[Signer, ...]":
+        """The signers of the namespace; none if its callbacks are not signed."""
+        ...
+
+
+class NoSigners:
+    """A view without signers, so that nothing is signed."""
+
+    def signers(self, namespace: str) -> tuple[Signer, ...]:
+        return ()

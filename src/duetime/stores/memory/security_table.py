@@ -1,0 +1,85 @@
+"""The keys, secrets and audit log of the process."""
+
+from collections.abc import Mapping, Sequence
+
+from duetime.domain.instants import Instant
+from duetime.domain.security.audit import AuditEntry
+from duetime.domain.security.credentials import Credential
+from duetime.ports.security import AuditQuery, Credentials
+
+
+class SecurityTable:
+    """Implements `SecurityStore`."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._credentials: dict[str, Credential] = {}
+        self._uses: dict[str, Instant] = {}
+        self._audit: dict[str, AuditEntry] = {}
+
+    async def credentials(self, known_version: int | None) -> Credentials | None:
+        if known_version == self._version:
+            return None
+        return Credentials(self._version, list(self._credentials.values()))
+
+    async def add_credential(self, credential: Credential) -> bool:
+        if credential.id in self._credentials:
+            return False
+        self._keep(credential)
+        return True
+
+    async def replace_credential(self, credential: Credential) -> bool:
+        if credential.id not in self._credentials:
+            return False
+        self._keep(credential)
+        return True
+
+    async def remove_credential(self, id: str) -> bool:
+        if self._credentials.pop(id, None) is None:
+            return False
+        self._uses.pop(id, None)
+        self._version += 1
+        return True
+
+    async def note_uses(self, uses: Mapping[str, Instant]) -> None:
+        for id, at in uses.items():
+            if id in self._credentials:
+                self._uses[id] = max(at, self._uses.get(id, at))
+
+    async def last_uses(self) -> Mapping[str, Instant]:
+        return dict(self._uses)
+
+    async def append_audit(self, entries: Sequence[AuditEntry]) -> None:
+        for entry in entries:
+            self._audit.setdefault(entry.id, entry)
+
+    async def audit_entries(self, query: AuditQuery) -> Sequence[AuditEntry]:
+        newest_first = sorted(self._audit.values(), key=_position, reverse=True)
+        return [each for each in newest_first if _matches(query, each)][: query.limit]
+
+    async def forget_audit(self, *, before_exclusive: Instant, limit: int) -> int:
+        oldest_first = sorted(self._audit.values(), key=_position)
+        old = [each.id for each in oldest_first if each.at < before_exclusive][:limit]
+        for id in old:
+            del self._audit[id]
+        return len(old)
+
+    def _keep(self, credential: Credential) -> None:
+        self._credentials[credential.id] = credential
+        self._version += 1
+
+
+def _position(entry: AuditEntry) -> tuple[Instant, str]:
+    return entry.at, entry.id
+
+
+def _matches(query: AuditQuery, entry: AuditEntry) -> bool:
+    return (
+        query.actor in (None, entry.actor)
+        and query.action in (None, entry.action)
+        and query.target in (None, entry.target)
+        and (query.namespaces is None or entry.namespace in query.namespaces)
+        and (query.from_inclusive is None or entry.at >= query.from_inclusive)
+        and (query.until_exclusive is None or entry.at < query.until_exclusive)
+        and (query.before_exclusive is None or _position(entry) < query.before_exclusive)
+    )
