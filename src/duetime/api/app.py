@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
-from duetime.api.http.auth import ApiKeyGuard
+from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.body_budget import BodyBudget
 from duetime.api.http.lifecycle import Lifecycle
@@ -75,7 +75,7 @@ def create_app(
 ) -> "App":
     """The application, ready to be served. Without an `api_key` every request is accepted.
     `asyncapi` is the document that describes the bus."""
-    guard = ApiKeyGuard(api_key)
+    authentication = Authentication(api_key)
     lifecycle = Lifecycle()
     max_body_bytes = rules.max_body_bytes
     timers = TimersV1(
@@ -92,7 +92,7 @@ def create_app(
         services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
     )
     handlers = (timers, operations, namespaces, EndpointsV1(endpoints))
-    v1 = RouterV1(bind(V1, *handlers), guard, clock, lifecycle)
+    v1 = RouterV1(bind(V1, *handlers), authentication, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)
     others = bind(
         (*PLATFORM, *HEALTH, *DOCUMENTS),
@@ -101,9 +101,11 @@ def create_app(
         Health(store, clock, health, rules.ping_timeout_seconds),
         Documents(asyncapi, clock),
     )
-    fast_create = FastCreate(services.platform, guard, lifecycle, max_body_bytes=max_body_bytes)
+    fast_create = FastCreate(
+        services.platform, authentication, lifecycle, max_body_bytes=max_body_bytes
+    )
     bodies = BodyBudget(rules.max_bodies_bytes)
-    return App(others, guard, v1, fast_create, lifecycle, bodies, probes)
+    return App(others, authentication, v1, fast_create, lifecycle, bodies, probes)
 
 
 class App:
@@ -114,7 +116,7 @@ class App:
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
-        guard: ApiKeyGuard,
+        authentication: Authentication,
         v1: RouterV1,
         fast_create: FastCreate,
         lifecycle: Lifecycle,
@@ -129,7 +131,9 @@ class App:
         self._probes = probes
         paths: dict[str, _PathEndpoint] = {}
         for endpoint in endpoints:
-            paths.setdefault(endpoint.operation.path, _PathEndpoint(guard, lifecycle)).add(endpoint)
+            paths.setdefault(endpoint.operation.path, _PathEndpoint(authentication, lifecycle)).add(
+                endpoint
+            )
         self._exact = {path: found for path, found in paths.items() if "{" not in path}
         self._router = Router(
             [Route(path, found) for path, found in paths.items() if path not in self._exact],
@@ -189,8 +193,8 @@ def _path_of(target: bytes) -> str:
 class _PathEndpoint:
     """The operations of one path, by method. Starlette takes an object for an ASGI application."""
 
-    def __init__(self, guard: ApiKeyGuard, lifecycle: Lifecycle) -> None:
-        self._guard = guard
+    def __init__(self, authentication: Authentication, lifecycle: Lifecycle) -> None:
+        self._authentication = authentication
         self._lifecycle = lifecycle
         self._endpoints: dict[str, Endpoint] = {}
 
@@ -209,7 +213,7 @@ class _PathEndpoint:
         operation, handle = endpoint
         if operation.needs_key:
             # Before anything of the body is read.
-            self._guard.check(scope["headers"])
+            await self._authentication.admit(scope, operation)
             self._lifecycle.check_started()
             if scope["query_string"] and not operation.reads_query:
                 parameters(scope["query_string"], frozenset())

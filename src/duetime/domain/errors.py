@@ -13,6 +13,8 @@ class ErrorKind(Enum):
     INVALID_INPUT = "invalid input"
     TOO_LARGE = "too large"
     UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    TOO_MANY_REQUESTS = "too many requests"
     NAMESPACE_NOT_FOUND = "namespace not found"
     NO_SUCH_NAMESPACE = "no such namespace"
     TIMER_NOT_FOUND = "timer not found"
@@ -56,6 +58,22 @@ class TooLarge(InvalidInput):
 
 class Unauthorized(DuetimeError):
     kind = ErrorKind.UNAUTHORIZED
+
+
+class Forbidden(DuetimeError):
+    """The caller is known, and may see this but not do it."""
+
+    kind = ErrorKind.FORBIDDEN
+
+
+class TooManyRequests(DuetimeError):
+    """The caller may try again after `retry_after_seconds`."""
+
+    kind = ErrorKind.TOO_MANY_REQUESTS
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class NamespaceNotFound(DuetimeError):

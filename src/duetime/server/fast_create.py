@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.caller import Caller
 from duetime.server.answer_bytes import answer_bytes
 from duetime.server.http_protocol import BODIES_REFUSED, BoundedHttpProtocol
 
@@ -18,12 +19,12 @@ Headers = Sequence[tuple[bytes, bytes]]
 class FastCreate(Protocol):
     """The fast path as an application offers it in its `fast_create` attribute."""
 
-    def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
-        """Whether the request may take the fast path. A request that is not admitted takes the
+    def admit(self, method: bytes, target: bytes, headers: Headers) -> Caller | None:
+        """The caller of a request that may take the fast path. One that is not admitted takes the
         usual path and is answered there."""
         ...
 
-    def handle(self, body: bytes, respond: Callable[[Answer], None]) -> None:
+    def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
         """Answer the request by calling `respond` once, now or later. Never raises."""
         ...
 
@@ -42,12 +43,13 @@ class FastCreateCycle:
     """A request on the fast path, with the attributes that uvicorn reads. While it is open, the
     connection's next request waits, and a shutdown waits for its answer."""
 
-    __slots__ = ("body", "disconnected", "keep_alive", "response_complete")
+    __slots__ = ("body", "caller", "disconnected", "keep_alive", "response_complete")
 
     message_event = _NO_WAITER
     more_body = False
 
-    def __init__(self, keep_alive: bool) -> None:
+    def __init__(self, caller: Caller, keep_alive: bool) -> None:
+        self.caller = caller
         self.body = b""
         self.keep_alive = keep_alive
         self.disconnected = False
@@ -70,11 +72,14 @@ class FastCreateProtocol(BoundedHttpProtocol):
             and self._lingering is None
             and not self.transport.is_closing()
             and self.parser.get_http_version() == "1.1"
-            and self._fast_create.admits(self.parser.get_method(), self.url, self.headers)
             and not self._head_is_too_large()
+            and (
+                caller := self._fast_create.admit(self.parser.get_method(), self.url, self.headers)
+            )
+            is not None
         ):
             self._incoming_bytes = 0
-            cycle: Any = FastCreateCycle(self.parser.should_keep_alive())
+            cycle: Any = FastCreateCycle(caller, self.parser.should_keep_alive())
             self.cycle = cycle
             self._is_in_head = False
             self._is_in_message = True
@@ -96,7 +101,7 @@ class FastCreateProtocol(BoundedHttpProtocol):
         if type(cycle) is FastCreateCycle and self._is_in_message:
             assert self._fast_create is not None
             self._is_in_message = False
-            self._fast_create.handle(cycle.body, partial(self._respond, cycle))
+            self._fast_create.handle(cycle.caller, cycle.body, partial(self._respond, cycle))
         else:
             super().on_message_complete()
 

@@ -86,6 +86,10 @@ class TimerService:
         self._creates = CreateBatcher(store, wakeups) if creates is None else creates
         self.turns = Turns(clock) if turns is None else turns
 
+    def knows(self, namespace: str) -> bool:
+        """Whether the namespace is known here, so that nobody needs to ask the store for it."""
+        return self._namespaces.known(namespace) is not None
+
     async def create(self, new: NewTimer) -> CreateResult:
         """Create the timer, durably; the result says whether it is a new one.
 

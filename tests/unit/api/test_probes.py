@@ -86,10 +86,10 @@ async def test_the_store_is_asked_once_a_second_however_many_probe() -> None:
 async def test_a_service_that_stops_is_not_ready_and_still_answers() -> None:
     api, _ = await opened()
     headers = [(b"x-api-key", API_KEY.encode()), (b"content-length", b"2"), (b"host", b"x")]
-    assert api.app.fast_create.admits(b"POST", b"/timers", headers)
+    assert api.app.fast_create.admit(b"POST", b"/timers", headers)
     api.app.drain()
     # The server ends connections after their answers, on the usual path.
-    assert not api.app.fast_create.admits(b"POST", b"/timers", headers)
+    assert not api.app.fast_create.admit(b"POST", b"/timers", headers)
     assert told(await call(api.app, "GET", "/readyz")) == (503, 1, "stopping")
     assert (await call(api.app, "GET", "/livez")).status == 200
     assert (await api.create()).status == 201
@@ -108,7 +108,7 @@ async def test_requests_before_the_start_are_refused_in_the_form_of_their_api() 
     assert (reply.json["message"], reply.json["details"]) == (problem, {})
     assert reply.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
     headers = [(b"x-api-key", API_KEY.encode()), (b"content-length", b"2")]
-    assert not api.app.fast_create.admits(b"POST", b"/timers", headers)
+    assert not api.app.fast_create.admit(b"POST", b"/timers", headers)
     # A wrong key is refused first, and documents need no store.
     assert (await call(api.app, "POST", "/timers", [b"{}"])).status == 401
     assert (await call(api.app, "GET", "/openapi.json")).status == 200

@@ -9,6 +9,8 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from duetime.api.http.caller import Caller
+from duetime.domain.security.access import UNCHECKED
 from duetime.server.fast_create import FastCreateCycle
 
 METHODS = {
@@ -71,5 +73,5 @@ def test_a_request_on_the_fast_path_has_the_attributes_that_uvicorn_reads() -> N
     assert read >= {"body", "disconnected", "keep_alive", "message_event", "response_complete"}, (
         HINT
     )
-    cycle = FastCreateCycle(keep_alive=True)
+    cycle = FastCreateCycle(Caller(UNCHECKED), keep_alive=True)
     assert [name for name in sorted(read) if not hasattr(cycle, name)] == [], HINT

@@ -9,6 +9,7 @@ from msgspec import Struct
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import RETRY_AFTER_SECONDS, Answer
+from duetime.domain.security.access import Role
 
 Json = Mapping[str, object]
 Examples = Mapping[str, object]
@@ -81,7 +82,9 @@ class Callback(Struct, frozen=True):
 class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     """One method of one path, answered by a method of the class `H`.
 
-    Without a `tag` the OpenAPI document and the docs page leave the operation out.
+    Without a `tag` the OpenAPI document and the docs page leave the operation out. Without a `role`
+    a GET needs `read`, and everything else needs `write`. An operation `for_all_namespaces` is not
+    for keys that see some of them only.
     """
 
     id: str
@@ -89,6 +92,8 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     path: str
     handler: Callable[[H, Scope, Receive], Awaitable[Answer]]
     needs_key: bool = True
+    role: Role | None = None
+    for_all_namespaces: bool = False
     tag: Tag | None = None
     summary: str = ""
     description: str = ""
@@ -96,6 +101,12 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     body: Body | None = None
     responses: tuple[Response, ...] = ()
     callback: Callback | None = None
+
+    @property
+    def needed_role(self) -> Role:
+        if self.role is not None:
+            return self.role
+        return Role.READ if self.method == "GET" else Role.WRITE
 
     @property
     def reads_query(self) -> bool:

@@ -13,6 +13,8 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.INVALID_INPUT: (400, Code.VALIDATION),
     ErrorKind.TOO_LARGE: (413, Code.VALIDATION),
     ErrorKind.UNAUTHORIZED: (401, Code.UNAUTHORIZED),
+    ErrorKind.FORBIDDEN: (403, Code.UNAUTHORIZED),
+    ErrorKind.TOO_MANY_REQUESTS: (429, Code.UNEXPECTED),
     ErrorKind.NAMESPACE_NOT_FOUND: (400, Code.VALIDATION),
     ErrorKind.NO_SUCH_NAMESPACE: (404, Code.NOT_FOUND),
     ErrorKind.TIMER_NOT_FOUND: (404, Code.NOT_FOUND),

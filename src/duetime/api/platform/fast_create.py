@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from duetime.api.http.answers import Answer
-from duetime.api.http.auth import API_KEY_HEADER, ApiKeyGuard
+from duetime.api.http.auth import Authentication
+from duetime.api.http.caller import Caller
 from duetime.api.http.host import HOST_HEADER, is_host
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.platform.errors import error_answer
@@ -36,13 +37,13 @@ class FastCreate:
     def __init__(
         self,
         service: TimerService,
-        guard: ApiKeyGuard,
+        authentication: Authentication,
         lifecycle: Lifecycle,
         *,
         max_body_bytes: int,
     ) -> None:
         self._service = service
-        self._guard = guard
+        self._authentication = authentication
         self._lifecycle = lifecycle
         self._largest_body = min(max_body_bytes, _LARGEST_PLAIN_BODY)
         self._tasks: set[asyncio.Task[CreateResult]] = set()
@@ -51,33 +52,34 @@ class FastCreate:
         """Admit nothing more."""
         self._largest_body = 0
 
-    def admits(self, method: bytes, target: bytes, headers: Headers) -> bool:
+    def admit(self, method: bytes, target: bytes, headers: Headers) -> Caller | None:
         if method != _METHOD or target != _TARGET:
-            return False
+            return None
         by_name = dict(headers)
         if len(by_name) != len(headers) or not _NOT_PLAIN.isdisjoint(by_name):
-            return False
+            return None
         length = by_name.get(b"content-length", b"0")
         host = by_name.get(HOST_HEADER)
-        return (
+        if (
             len(length) < 10
             and 0 < int(length) <= self._largest_body
             and host is not None
             and is_host(host)
             and self._lifecycle.is_started
-            and self._guard.accepts(by_name.get(API_KEY_HEADER))
-        )
+        ):
+            return self._authentication.admit_known(by_name, CREATE_TIMER)
+        return None
 
-    def handle(self, body: bytes, respond: Callable[[Answer], None]) -> None:
+    def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
         try:
-            created = self._begin(new_timer_of(decode_create(body)))
+            created = self._begin(new_timer_of(decode_create(body), caller.access.home))
         except Exception as error:
             respond(error_answer(error, _LOGGED_AS))
         else:
             created.add_done_callback(partial(_respond, respond))
 
     def _begin(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
-        if new.idempotency_key is None:
+        if new.idempotency_key is None and self._service.knows(new.namespace):
             return self._service.begin_create(new)
         task = asyncio.get_running_loop().create_task(self._service.create(new))
         self._tasks.add(task)

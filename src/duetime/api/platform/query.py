@@ -21,12 +21,12 @@ PARAMETERS = (
 _KNOWN = frozenset(parameter.name for parameter in PARAMETERS)
 
 
-def parse_query(query_string: bytes) -> PageQuery:
+def parse_query(query_string: bytes, namespace: str = DEFAULT_NAMESPACE) -> PageQuery:
     """Raises `InvalidInput` that names the parameter."""
     given = parameters(query_string, _KNOWN)
     status = given.get("status")
     return PageQuery(
-        namespace=DEFAULT_NAMESPACE,
+        namespace=namespace,
         status=None if status is None else choice("status", status, STATUSES),
         sort=choice("sort", given.get("sort", "created_at"), _SORT_FIELDS),
         descending=choice("order", given.get("order", "desc"), ORDERS),

@@ -12,6 +12,7 @@ from duetime.api.platform.types import (
     UpdateTimerBody,
 )
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.service.create_requests import NewTimer
 
 _CHOICES = {"callback.type": "'http' or 'nats'"}
@@ -20,9 +21,10 @@ decode_create = BodyDecoder(CreateTimerBody, _CHOICES).decode
 decode_update = BodyDecoder(UpdateTimerBody, _CHOICES).decode
 
 
-def new_timer_of(body: CreateTimerBody) -> NewTimer:
+def new_timer_of(body: CreateTimerBody, namespace: str = DEFAULT_NAMESPACE) -> NewTimer:
     policy = body.retry_policy
     return NewTimer(
+        namespace=namespace,
         execute_at=due_of(body.execute_at, body.execute_in),
         callback=callback_of(body.callback),
         metadata=metadata_of(body.metadata),

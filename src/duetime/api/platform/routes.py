@@ -71,6 +71,12 @@ _UNAUTHORIZED = _failure(
     Code.UNAUTHORIZED,
     "missing or invalid X-API-Key",
 )
+_FORBIDDEN = _failure(
+    "403",
+    "The key may see this, but may not do it.",
+    Code.UNAUTHORIZED,
+    "this key lacks the role 'write'",
+)
 _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer not found")
 _INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
 _UNAVAILABLE = Response(
@@ -97,7 +103,7 @@ def _failures_of_one(message: str) -> tuple[Response, ...]:
         Code.VALIDATION,
         message,
     )
-    return invalid, _UNAUTHORIZED, _NOT_FOUND, _INTERNAL, _UNAVAILABLE
+    return invalid, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _INTERNAL, _UNAVAILABLE
 
 
 _CALLBACK = Callback(
@@ -150,6 +156,7 @@ CREATE_TIMER = Operation(
             "400", "A value is not acceptable.", Code.VALIDATION, "execute_at must be in the future"
         ),
         _UNAUTHORIZED,
+        _FORBIDDEN,
         _failure(
             "409",
             "The idempotency key belongs to another timer.",
@@ -187,6 +194,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
                 f"limit must be a whole number from 1 to {MAX_PLATFORM_PAGE_TIMERS}",
             ),
             _UNAUTHORIZED,
+            _FORBIDDEN,
             _INTERNAL,
             _UNAVAILABLE,
         ),

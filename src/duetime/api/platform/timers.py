@@ -7,6 +7,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
+from duetime.api.http.caller import caller_of
 from duetime.api.http.values import changed_due_of, metadata_of, retry_policy_of
 from duetime.api.platform.answers import changed_timer_of, detail_of, listed_timer_of, summary_of
 from duetime.api.platform.envelope import Code, answer
@@ -15,7 +16,6 @@ from duetime.api.platform.requests import callback_of, decode_create, decode_upd
 from duetime.api.platform.types import CanceledTimer, TimerList, UpdateTimerBody
 from duetime.domain.errors import InvalidInput
 from duetime.domain.keys import TimerKey
-from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.timer_service import TimerService
 
@@ -39,14 +39,15 @@ class PlatformTimers:
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         body = await read_body(scope["headers"], receive, self._max_body_bytes)
-        return created_answer(await self._service.create(new_timer_of(decode_create(body))))
+        new = new_timer_of(decode_create(body), _namespace_of(scope))
+        return created_answer(await self._service.create(new))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         timer = await self._service.get(_key_of(scope))
         return answer(200, Code.SUCCESS, "success", detail_of(timer))
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        query = parse_query(scope["query_string"])
+        query = parse_query(scope["query_string"], _namespace_of(scope))
         page = await self._service.page(query)
         timers = [listed_timer_of(timer) for timer in page.timers]
         data = TimerList(
@@ -87,4 +88,10 @@ def _key_of(scope: Scope) -> TimerKey:
     timer_id: str = scope["path_params"]["id"].lower()
     if not _UUID.fullmatch(timer_id):
         raise InvalidInput("id", "must be a UUID")
-    return TimerKey(DEFAULT_NAMESPACE, timer_id)
+    caller = caller_of(scope)
+    return caller.reach_timer(TimerKey(caller.access.home, timer_id))
+
+
+def _namespace_of(scope: Scope) -> str:
+    caller = caller_of(scope)
+    return caller.reach(caller.access.home)

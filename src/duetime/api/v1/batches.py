@@ -12,10 +12,11 @@ from duetime.api.v1.batch_entries import BatchEntry, decode_entry, entry_key
 from duetime.api.v1.errors import item_error
 from duetime.api.v1.request_types import BatchBody, CreateBody
 from duetime.api.v1.requests import CHOICES, PolicyOf, new_timer_of, retry_policy_in
-from duetime.domain.errors import DuetimeError, InvalidInput, TimerConflict
+from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceNotFound, TimerConflict
 from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_JSON_DEPTH
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.access import Access
 from duetime.ports.store import CreateResult, Existence
 from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
@@ -118,11 +119,14 @@ class BatchCreation:
         self._service = service
         self._namespaces = namespaces
 
-    async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
-        """One outcome for each entry, in order. Raises `StoreUnavailable`."""
+    async def create(self, entries: Sequence[BatchEntry], access: Access) -> list[Outcome]:
+        """One outcome for each entry, in order: namespaces out of the caller's sight do not exist.
+        Raises `StoreUnavailable`."""
         unknown: set[str] = set()
 
         def policy_of(name: str) -> RetryPolicy:
+            if not access.sees(name):
+                return RetryPolicy()
             if self._namespaces.known(name) is None:
                 unknown.add(name)
             return retry_policy_in(self._namespaces, name)
@@ -132,6 +136,8 @@ class BatchCreation:
             # Members absent from a policy are the namespace's, which may be new to this node.
             await self._namespaces.look_up(unknown)
             timers = await self.turns.map(_new_timer_or_error, entries, repeat(policy_of))
+        if access.namespaces is not None:
+            timers = [_if_visible(each, access) for each in timers]
         return await self._service.create_many(timers)
 
 
@@ -140,6 +146,12 @@ def _new_timer_or_error(entry: BatchEntry, policy_of: PolicyOf) -> NewTimer | Du
         return new_timer_of(entry, policy_of) if isinstance(entry, CreateBody) else entry.error
     except InvalidInput as error:
         return error
+
+
+def _if_visible(new: NewTimer | DuetimeError, access: Access) -> NewTimer | DuetimeError:
+    if isinstance(new, NewTimer) and not access.sees(new.namespace):
+        return NamespaceNotFound(new.namespace)
+    return new
 
 
 def batch_result(entry: BatchEntry, outcome: Outcome) -> BatchResult:

@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.body import read_body
+from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
 from duetime.api.http.operation import number_parameter
 from duetime.api.http.query import number, parameters
@@ -20,7 +21,7 @@ from duetime.api.v1.bulk_types import (
 )
 from duetime.api.v1.requests import namespace_of, path_text
 from duetime.domain.bulk import BulkAction, BulkOperation, TimerFilter, status_to_change
-from duetime.domain.errors import InvalidInput
+from duetime.domain.errors import InvalidInput, NamespaceNotFound, OperationNotFound
 from duetime.domain.instants import Instant, format_duration, format_instant, parse_duration_ms
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from duetime.service.bulk.operations import BulkOperations, NewOperation
@@ -49,6 +50,7 @@ class OperationsV1:
     async def start(self, scope: Scope, receive: Receive) -> Answer:
         body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
         new = _new_operation(body)
+        caller_of(scope).reach(new.namespace)
         if body.dry_run:
             matched = await self._operations.count(new)
             return ok(CountAnswer(matched=matched.timers, matched_is_minimum=matched.is_minimum))
@@ -57,14 +59,30 @@ class OperationsV1:
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         given = parameters(scope["query_string"], frozenset({LIST_LIMIT.name}))
         limit = number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_V1_PAGE_TIMERS)
-        newest = await self._operations.newest(limit)
-        return ok(OperationListAnswer([operation_answer(each) for each in newest]))
+        access = caller_of(scope).access
+        # Some of them may be out of sight.
+        most = limit if access.namespaces is None else MAX_V1_PAGE_TIMERS
+        newest = [
+            each for each in await self._operations.newest(most) if access.sees(each.namespace)
+        ]
+        return ok(OperationListAnswer([operation_answer(each) for each in newest[:limit]]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        return ok(operation_answer(await self._operations.get(_id_in_path(scope))))
+        return ok(operation_answer(await self._visible(scope)))
 
     async def abort(self, scope: Scope, receive: Receive) -> Answer:
-        return ok(operation_answer(await self._operations.abort(_id_in_path(scope))))
+        operation = await self._visible(scope)
+        return ok(operation_answer(await self._operations.abort(operation.id)))
+
+    async def _visible(self, scope: Scope) -> BulkOperation:
+        """The operation of the path. Raises `OperationNotFound`, also if its namespace is out of
+        the caller's sight."""
+        operation = await self._operations.get(_id_in_path(scope))
+        try:
+            caller_of(scope).reach(operation.namespace, operation.id)
+        except NamespaceNotFound:
+            raise OperationNotFound from None
+        return operation
 
 
 def accepted(operation: BulkOperation) -> Answer:

@@ -26,6 +26,7 @@ from duetime.api.v1.request_types import CreateBody
 from duetime.domain.errors import DuetimeError, NamespaceDiffers, TimerConflict, TooLarge
 from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_IMPORT_ERRORS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.security.access import Access
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateResult, Existence
 
@@ -151,6 +152,7 @@ class Import:
         self,
         batches: BatchCreation,
         full: FullRestoration,
+        access: Access,
         default_namespace: str | None,
         max_line_bytes: int,
         *,
@@ -159,6 +161,7 @@ class Import:
         """`give_back` is told the size of what is no longer in memory."""
         self._batches = batches
         self._full = full
+        self._access = access
         self._max_line_bytes = max_line_bytes
         self._give_back = give_back
         self._under_way: set[asyncio.Task[None]] = set()
@@ -235,7 +238,7 @@ class Import:
 
     async def _write(self, lines: _Lines, size_bytes: int) -> None:
         for numbers, entries in _parts(lines.creates):
-            self._count(numbers, entries, await self._batches.create(entries))
+            self._count(numbers, entries, await self._batches.create(entries, self._access))
         for numbers, timers in _parts(lines.timers):
             outcomes = await self._full.restore_timers(timers)
             self._count(numbers, timers, outcomes)

@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import read_body
+from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
 from duetime.api.http.operation import choice_parameter
 from duetime.api.http.query import choice, parameters
@@ -15,7 +16,12 @@ from duetime.api.v1.answers import ok, retry_policy_answer
 from duetime.api.v1.bulk_operations import accepted
 from duetime.api.v1.request_types import NamespaceBody
 from duetime.api.v1.requests import path_text
-from duetime.domain.errors import InvalidInput, NoSuchNamespace
+from duetime.domain.errors import (
+    Forbidden,
+    InvalidInput,
+    NamespaceNotFound,
+    NoSuchNamespace,
+)
 from duetime.domain.instants import format_duration
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
@@ -51,7 +57,9 @@ class NamespacesV1:
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         await self._namespaces.refresh()
-        in_order = sorted(self._namespaces, key=lambda each: each.name)
+        access = caller_of(scope).access
+        visible = [each for each in self._namespaces if access.sees(each.name)]
+        in_order = sorted(visible, key=lambda each: each.name)
         return ok(NamespaceListAnswer([namespace_answer(each) for each in in_order]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
@@ -59,6 +67,10 @@ class NamespacesV1:
 
     async def put(self, scope: Scope, receive: Receive) -> Answer:
         name = path_text(scope, "name", "namespace")
+        try:
+            caller_of(scope).reach(name)
+        except NamespaceNotFound:
+            raise Forbidden(f"this key is not for the namespace '{name}'") from None
         body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
         num_shards = None if body.num_shards is UNSET else body.num_shards
         stored = await self._namespaces.put(
@@ -74,6 +86,10 @@ class NamespacesV1:
 
     async def _existing(self, scope: Scope) -> Namespace:
         name = path_text(scope, "name", "namespace")
+        try:
+            caller_of(scope).reach(name)
+        except NamespaceNotFound:
+            raise NoSuchNamespace(name) from None
         namespace = await self._namespaces.current(name)
         if namespace is None:
             raise NoSuchNamespace(name)

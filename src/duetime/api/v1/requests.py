@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 from starlette.types import Scope
 
+from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
 from duetime.api.http.values import due_of, metadata_of, retry_policy_of
 from duetime.api.v1.request_types import (
@@ -99,13 +100,17 @@ def path_text(scope: Scope, name: str, field: str) -> str:
 
 
 def key_in_path(scope: Scope) -> TimerKey:
-    return TimerKey(
+    """The key of the timer that the request is about. Raises `NamespaceNotFound` like `Caller`."""
+    key = TimerKey(
         path_text(scope, "namespace", "namespace"), path_text(scope, "timerId", "timer_id")
     )
+    return caller_of(scope).reach_timer(key)
 
 
-def key_of(body: SelectionBody | SelectedUpdateBody) -> TimerKey:
-    return TimerKey(namespace_of(body.namespace, body.group_id), body.timer_id)
+def key_of(scope: Scope, body: SelectionBody | SelectedUpdateBody) -> TimerKey:
+    """Like `key_in_path`, for a timer that the body names."""
+    key = TimerKey(namespace_of(body.namespace, body.group_id), body.timer_id)
+    return caller_of(scope).reach_timer(key)
 
 
 def timeout_ms_of(text: str | UnsetType, seconds: float | UnsetType) -> int | None:

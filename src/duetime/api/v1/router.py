@@ -7,7 +7,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.http.answers import RETRY_LATER, Answer
-from duetime.api.http.auth import ApiKeyGuard
+from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, Operation
@@ -36,12 +36,12 @@ class RouterV1:
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
-        guard: ApiKeyGuard,
+        authentication: Authentication,
         clock: Clock,
         lifecycle: Lifecycle,
     ) -> None:
         self.operations = tuple(each.operation for each in endpoints)
-        self._guard = guard
+        self._authentication = authentication
         self._clock = clock
         self._lifecycle = lifecycle
         self._exact: dict[bytes, _Methods] = {}
@@ -67,7 +67,7 @@ class RouterV1:
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
         if endpoint.operation.needs_key:
-            self._guard.check(scope["headers"])
+            await self._authentication.admit(scope, endpoint.operation)
             self._lifecycle.check_started()
         if not endpoint.operation.reads_query:
             parameters(scope["query_string"], _NO_PARAMETERS)

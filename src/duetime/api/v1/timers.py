@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
 from duetime.api.http.body import ClientGone, read_body
 from duetime.api.http.body_budget import share_of
+from duetime.api.http.caller import caller_of
 from duetime.api.http.values import changed_due_of, parse_instant
 from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
@@ -89,7 +90,7 @@ class TimersV1:
 
     async def get_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selection(await self._body(scope, receive))
-        return self._answer(await self._service.get(key_of(body)))
+        return self._answer(await self._service.get(key_of(scope, body)))
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_update(await self._body(scope, receive))
@@ -97,14 +98,14 @@ class TimersV1:
 
     async def update_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selected_update(await self._body(scope, receive))
-        return await self._change(key_of(body), body)
+        return await self._change(key_of(scope, body), body)
 
     async def cancel(self, scope: Scope, receive: Receive) -> Answer:
         return self._answer(await self._service.cancel(key_in_path(scope)))
 
     async def cancel_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selection(await self._body(scope, receive))
-        return self._answer(await self._service.cancel(key_of(body)))
+        return self._answer(await self._service.cancel(key_of(scope, body)))
 
     async def delete(self, scope: Scope, receive: Receive) -> Answer:
         await self._service.remove(key_in_path(scope))
@@ -112,7 +113,7 @@ class TimersV1:
 
     async def delete_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selection(await self._body(scope, receive))
-        await self._service.remove(key_of(body))
+        await self._service.remove(key_of(scope, body))
         return NO_CONTENT
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
@@ -130,16 +131,18 @@ class TimersV1:
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
         turns = self._service.turns
         entries = await decode_batch(await self._body(scope, receive, BATCH_BODY_FACTOR), turns)
-        outcomes = await self._batches.create(entries)
+        outcomes = await self._batches.create(entries, caller_of(scope).access)
         return ok(BatchAnswer(await turns.map(batch_result, entries, outcomes)))
 
     async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
         namespace = parse_import(scope["query_string"])
+        caller = caller_of(scope)
         if namespace is not None:
-            await self._namespaces.named(namespace)
+            await self._namespaces.named(caller.reach(namespace))
         imported = Import(
             BatchCreation(self._imports, self._namespaces),
-            FullRestoration(self._restoring, self._namespaces),
+            FullRestoration(self._restoring, self._namespaces, caller.access),
+            caller.access,
             namespace,
             self._max_body_bytes,
             give_back=share_of(scope).give_back,
@@ -153,6 +156,8 @@ class TimersV1:
     async def redrive(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_redrive(await self._body(scope, receive))
         namespace = DEFAULT_NAMESPACE if body.namespace is UNSET else body.namespace
+        target = None if body.timer_id is UNSET else body.timer_id
+        caller_of(scope).reach(namespace, target)
         if body.timer_id is not UNSET:
             return await self._redrive_one(TimerKey(namespace, body.timer_id), body)
         matching = _filter_of(namespace, body)
@@ -165,6 +170,7 @@ class TimersV1:
         """The timers of a page, the cursor of the next one, and the number of timers that belong
         on the page but cannot be read."""
         query = parse_listing(scope["query_string"])
+        caller_of(scope).reach(query.namespace)
         # The timer after the page shows whether there is another page.
         entries = await self._service.scan_entries(replace(query, limit=query.limit + 1))
         listed = entries[: query.limit]
@@ -189,7 +195,8 @@ class TimersV1:
     async def _create(self, scope: Scope, receive: Receive, on_existing: OnExisting) -> Answer:
         body = decode_create(await self._body(scope, receive))
         # Members absent from the policy are the namespace's, which may be new to this node.
-        await self._namespaces.named(namespace_of(body.namespace, body.group_id))
+        namespace = caller_of(scope).reach(namespace_of(body.namespace, body.group_id), body.id)
+        await self._namespaces.named(namespace)
         new = new_timer_of(body, self._policy_of, on_existing)
         result = await self._service.create(new)
         return self._answer(result.timer, _CREATE_HEADERS[result.existence])

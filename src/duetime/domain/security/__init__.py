@@ -1,1 +1,1 @@
-"""Who may do what, and what nobody may see."""
+"""Access, credentials, and the rules that keep secrets."""

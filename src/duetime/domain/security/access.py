@@ -1,4 +1,4 @@
-"""What the sender of a request may do."""
+"""Access: the roles and namespaces of a key."""
 
 from enum import StrEnum
 

@@ -6,7 +6,7 @@ from duetime.domain.instants import Instant
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who did what to which thing, when, from where, and with which result.
+    """One thing that somebody did, or tried to do.
 
     `id` is a UUIDv7. `actor` is the name of the key and `key_id` its id; `address` is where the
     request came from. `target` is the id of what was acted on, in `namespace` if it is in one.

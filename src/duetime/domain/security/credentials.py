@@ -1,4 +1,4 @@
-"""What the store keeps of keys and of the secrets that sign callbacks."""
+"""API keys, and the secrets that sign callbacks, as the store keeps them."""
 
 from enum import StrEnum
 

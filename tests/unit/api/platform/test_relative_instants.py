@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.caller import Caller
+from duetime.domain.security.access import EVERYTHING
 from tests.unit.api.asgi_client import ApiBench, create_body
 
 CALLBACK = {"type": "http", "url": "https://example.com/due"}
@@ -26,7 +28,7 @@ async def test_the_short_way_takes_it_too(api: ApiBench) -> None:
     api.clock.advance(7)
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     content = msgspec.json.encode(body_in("1h"))
-    api.app.fast_create.handle(content, answered.set_result)
+    api.app.fast_create.handle(Caller(EVERYTHING), content, answered.set_result)
     answer = await answered
     assert answer.status == 201
     assert msgspec.json.decode(answer.content)["data"]["execute_at"] == "2030-01-01T01:00:07Z"

@@ -10,6 +10,7 @@ from duetime.api.v1.routes import examples
 from duetime.api.v1.routes import responses as failures
 from duetime.api.v1.routes.bulk_operations import ACCEPTED
 from duetime.api.v1.routes.responses import ok, with_failures
+from duetime.domain.security.access import Role
 
 NAMESPACES = Tag("Namespaces v1", "Scopes of ids, each with settings for its timers.")
 
@@ -65,6 +66,7 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
     Operation(
         id="putNamespaceV1",
         method="PUT",
+        role=Role.ADMIN,
         path="/api/v1/namespaces/{name}",
         handler=NamespacesV1.put,
         tag=NAMESPACES,
@@ -87,6 +89,7 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
     Operation(
         id="deleteNamespaceV1",
         method="DELETE",
+        role=Role.ADMIN,
         path="/api/v1/namespaces/{name}",
         handler=NamespacesV1.delete,
         tag=NAMESPACES,
@@ -110,6 +113,7 @@ ENDPOINT_OPERATIONS: tuple[Operation[EndpointsV1], ...] = (
     Operation(
         id="listEndpointsV1",
         method="GET",
+        for_all_namespaces=True,
         path="/api/v1/endpoints",
         handler=EndpointsV1.page,
         tag=SERVICE,

@@ -74,6 +74,12 @@ _UNAUTHORIZED = _failure(
     "UNAUTHORIZED",
     "missing or invalid X-API-Key",
 )
+_FORBIDDEN = _failure(
+    "403",
+    "The key may see this, but may not do it.",
+    "FORBIDDEN",
+    "this key lacks the role 'write'",
+)
 NOT_FOUND = _failure("404", "There is no such timer.", "TIMER_NOT_FOUND", "timer not found")
 CONFLICT = _failure(
     "409",
@@ -176,5 +182,5 @@ def ok(description: str, schema: type[Struct], examples: Examples) -> Response:
 
 def with_failures(success: Response, *own: Response) -> tuple[Response, ...]:
     """The responses of an operation, with the failures that every operation has."""
-    ordered = sorted((*own, _UNAUTHORIZED, _INTERNAL, _UNAVAILABLE), key=lambda each: each.status)
-    return success, *ordered
+    common = (_UNAUTHORIZED, _FORBIDDEN, _INTERNAL, _UNAVAILABLE)
+    return success, *sorted((*own, *common), key=lambda each: each.status)

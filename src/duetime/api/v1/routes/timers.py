@@ -24,6 +24,7 @@ from duetime.api.v1.routes.callback import TIMER_CALLBACK
 from duetime.api.v1.routes.responses import ok, with_failures
 from duetime.api.v1.timers import TimersV1
 from duetime.domain.limits import BATCH_BODY_FACTOR, MAX_BATCH_TIMERS, MAX_DELAY_YEARS
+from duetime.domain.security.access import Role
 from duetime.ports.store import Existence
 
 TIMERS = Tag(
@@ -249,6 +250,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         id="getSelectedTimerV1",
         method="POST",
         path="/api/v1/timers/get",
+        role=Role.READ,
         handler=TimersV1.get_selected,
         tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Get a timer named in the body",

@@ -11,6 +11,7 @@ from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.full.restoration import FullRestoration
 from duetime.api.v1.imports import BLOCK_BYTES, Import
 from duetime.api.v1.request_types import CreateBody
+from duetime.domain.security.access import EVERYTHING, Access
 from duetime.domain.timer import TimerStatus
 from tests.unit.api.asgi_client import API_KEY, Reply, call, make_api_rules
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of
@@ -23,8 +24,8 @@ async def send(bench: V1Bench, chunks: Iterable[bytes], query: str = "") -> Repl
 
 
 def importing(bench: V1Bench, batches: BatchCreation) -> Import:
-    full = FullRestoration(bench.restoring, bench.namespaces)
-    return Import(batches, full, None, max_line_bytes=1_000)
+    full = FullRestoration(bench.restoring, bench.namespaces, EVERYTHING)
+    return Import(batches, full, EVERYTHING, None, max_line_bytes=1_000)
 
 
 def lines(*bodies: object) -> bytes:
@@ -167,8 +168,8 @@ async def test_the_first_errors_are_listed_when_a_later_block_is_written_first(
     later_is_written = asyncio.Event()
 
     class FirstBlockLast(BatchCreation):
-        async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
-            outcomes = await super().create(entries)
+        async def create(self, entries: Sequence[BatchEntry], access: Access) -> list[Outcome]:
+            outcomes = await super().create(entries, access)
             if outcomes and isinstance(entries[0], CreateBody) and entries[0].id == "first":
                 await asyncio.wait_for(later_is_written.wait(), 10)
             else:
@@ -228,8 +229,8 @@ async def test_a_slow_stream_is_written_as_it_comes(bench: V1Bench) -> None:
     written = asyncio.Event()
 
     class Watched(BatchCreation):
-        async def create(self, entries: Sequence[BatchEntry]) -> list[Outcome]:
-            outcomes = await super().create(entries)
+        async def create(self, entries: Sequence[BatchEntry], access: Access) -> list[Outcome]:
+            outcomes = await super().create(entries, access)
             written.set()
             return outcomes
 
