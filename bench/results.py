@@ -14,6 +14,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.measurements.held_snapshot import HeldFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
+from bench.measurements.secured import SecuredFigures
 from bench.measurements.store_audit import StoreAudit
 from bench.measurements.v1.session import V1Figures
 from bench.scale import Scale, StoreName
@@ -70,6 +71,7 @@ class Results(msgspec.Struct, kw_only=True):
     loaded: list[StoreFigures] = []
     footprint: FootprintFigures | None = None
     backup: BackupFigures | None = None
+    secured: SecuredFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
     limit: DatabaseLimit | None = None
@@ -97,6 +99,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
             *(self.backup.faults if self.backup else []),
+            *(self.secured.faults if self.secured else []),
             *(fault for each in self.held for fault in each.faults),
             *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,

@@ -22,6 +22,7 @@ from bench.measurements.footprint import measure_footprint
 from bench.measurements.held_snapshot import measure_held_snapshot
 from bench.measurements.lists import measure_lists
 from bench.measurements.nodes import measure_nodes
+from bench.measurements.secured import measure_secured, secure
 from bench.measurements.store_audit import audit_store
 from bench.measurements.v1.pages import NAMESPACES, measure_pages
 from bench.measurements.v1.session import V1_MEASURES, measure_v1
@@ -37,12 +38,14 @@ MEASURES = ("creates", "burst", "steady")
 ON_THE_LARGEST = ("footprint", "lists", "audit")
 ON_SHARED_STORES = ("limit", "workers", "nodes")
 HELD_SNAPSHOT = "held-snapshot"
+SECURED = "secured"
 NAMES = {
     StoreName.SQLITE: (
         *MEASURES,
         "loaded",
         "footprint",
         "backup",
+        SECURED,
         "clients",
         *V1_MEASURES,
         *BUS_MEASURES,
@@ -51,6 +54,7 @@ NAMES = {
         *MEASURES,
         *ON_SHARED_STORES,
         HELD_SNAPSHOT,
+        SECURED,
         "loaded",
         *ON_THE_LARGEST,
         *V1_MEASURES,
@@ -114,6 +118,16 @@ class Session:
         if "backup" in self._names:
             with self._stores.new_store("backup") as store:
                 self._back_up(store, results)
+        if SECURED in self._names:
+            with (
+                self._stores.new_store("plain") as plain_store,
+                self._stores.new_store("secured") as secured_store,
+                Server(plain_store) as plain,
+                Server(secured_store) as secured,
+                self._steps.step("many keys, signatures and the guard, beside none"),
+            ):
+                secure(secured)
+                results.secured = measure_secured(plain, secured, self._receiver, self._scale)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )

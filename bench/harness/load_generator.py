@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import cycle
 from typing import cast
 
 import msgspec
@@ -61,7 +62,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     Payloads are numbered from `first_number`. With `per_second` requests are sent at that rate, and
     built on the way. The callbacks go to as many `hosts` in turn: loopback addresses in place of
-    the host of `callback_url`.
+    the host of `callback_url`. Requests take turns with `other_keys`, too.
     """
 
     port: int
@@ -75,6 +76,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 60.0
     per_second: int | None = None
     hosts: int = 1
+    other_keys: tuple[str, ...] = ()
 
     def url_of(self, index: int) -> str:
         if self.hosts == 1:
@@ -112,12 +114,18 @@ class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def requests_of(load: Load) -> Iterator[bytes]:
     path = "/timers" if load.batches is None else "/api/v1/timers/batch"
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
-        f"X-API-Key: {load.api_key}\r\nContent-Type: application/json\r\nContent-Length: "
-    ).encode()
+    heads = [
+        (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{load.port}\r\n"
+            f"X-API-Key: {key}\r\nContent-Type: application/json\r\nContent-Length: "
+        ).encode()
+        for key in (load.api_key, *load.other_keys)
+    ]
     bodies = single_bodies(load) if load.batches is None else batch_bodies(load, load.batches)
-    return (b"%b%d\r\n\r\n%b" % (head, len(body), body) for body in bodies)
+    return (
+        b"%b%d\r\n\r\n%b" % (head, len(body), body)
+        for head, body in zip(cycle(heads), bodies, strict=False)
+    )
 
 
 def single_bodies(load: Load) -> Iterator[bytes]:

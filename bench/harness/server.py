@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import psutil
@@ -47,6 +47,7 @@ class Server:
         broker_url: str | None = None,
     ) -> None:
         self.api_key = secrets.token_urlsafe(32)
+        self.other_keys: tuple[str, ...] = ()
         self.port = free_port()
         self._store = store
         self._log_path = store.directory / LOG_NAME
@@ -102,6 +103,20 @@ class Server:
         if code != 200:
             raise ServerFailed(f"GET {path} answered {code}: {body[:300]!r}")
         return body
+
+    def send(self, method: str, path: str, body: object) -> dict[str, Any]:
+        """The answer to a request with a JSON body. Raises `ServerFailed` unless it is a 2xx."""
+        content = msgspec.json.encode(body)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30.0)
+        try:
+            connection.request(method, path, content, headers={"X-API-Key": self.api_key})
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if not 200 <= answer.status < 300:
+            raise ServerFailed(f"{method} {path} answered {answer.status}: {text[:300]!r}")
+        return msgspec.json.decode(text, type=dict[str, Any])
 
     def total(self, status: str) -> int:
         """Timers with the status, from the counts of the namespace."""

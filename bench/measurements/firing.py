@@ -83,6 +83,7 @@ def run_round(
             Load(
                 port=server.port,
                 api_key=server.api_key,
+                other_keys=server.other_keys,
                 callback_url=receiver.url,
                 count=share,
                 instants=EvenInstants(

@@ -6,6 +6,7 @@ from rich.table import Table
 from bench.limits.http_clients import ClientFigures
 from bench.measurements.backup import BackupFigures
 from bench.measurements.footprint import FootprintFigures
+from bench.measurements.secured import SecuredFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
 from bench.report.postgres_rows import (
@@ -19,12 +20,15 @@ from bench.report.postgres_rows import (
     server_lines,
     statements_rows,
 )
-from bench.report.rows import Row, Verdict, below
+from bench.report.rows import Row, Verdict, below, judge, ratio_text
 from bench.report.store_rows import burst_rows, judged_burst, loaded_rows, store_rows
 from bench.report.v1_rows import v1_rows
 from bench.results import Results
 
 TABLE_WIDTH = 160
+MOST_FOR_SAFETY = 1.1
+"""CPU time with all safety, as a multiple of that without."""
+
 NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
 
 
@@ -51,6 +55,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += footprint_rows(results.footprint, bounds)
     if results.backup is not None:
         rows += backup_rows(results.backup)
+    if results.secured is not None:
+        rows += secured_rows(results.secured)
     if results.lists:
         rows += lists_rows(results.lists)
     if results.loaded and results.loaded[-1].statements:
@@ -64,7 +70,8 @@ def rows_of(results: Results) -> list[Row]:
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
     has_more = not (results.v1.is_empty and results.bus.is_empty)
-    if results.stores or results.nodes or results.backup or results.held or has_more:
+    others = (results.nodes, results.backup, results.secured, results.held)
+    if results.stores or any(others) or has_more:
         rows.append(
             Row(
                 "lost, early, repeated",
@@ -101,6 +108,25 @@ def backup_rows(figures: BackupFigures) -> list[Row]:
         Row("  creates beside it", f"{rate:,.0f}/s"),
         Row("  latency of creates, p99 of the slowest thousand", f"{slowest:.1f} ms"),
     ]
+
+
+def secured_rows(figures: SecuredFigures) -> list[Row]:
+    return [
+        Row(f"{figures.keys} keys, {figures.secrets} signatures, own networks; CPU per timer"),
+        _priced("  create", figures.create_us, figures.secured_create_us),
+        _priced("  firing", figures.firing_us, figures.secured_firing_us),
+    ]
+
+
+def _priced(what: str, without_us: float, with_us: float) -> Row:
+    return Row(
+        what,
+        f"{with_us:.1f} µs",
+        f"{without_us:.1f} µs without",
+        ratio_text(with_us, without_us),
+        f"≤ {MOST_FOR_SAFETY}",
+        judge(with_us <= MOST_FOR_SAFETY * without_us),
+    )
 
 
 def clients_rows(clients: list[ClientFigures]) -> list[Row]:
