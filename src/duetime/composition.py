@@ -1,20 +1,16 @@
 """The one place where the adapters meet the core: a service process is made from settings."""
 
-import gc
 import os
 import secrets
 import socket
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
-from duetime.api.platform.health import EngineHealth
-from duetime.api.platform.types import BusStatus, ClusterStatus, DiskStatus, NatsStatus
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_options
@@ -29,6 +25,8 @@ from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descr
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine, EngineOptions
+from duetime.health_report import health_of
+from duetime.interpreter import tune_interpreter
 from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
@@ -45,20 +43,12 @@ from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
-from duetime.store_adapters import cluster_of, disk_of, store_name, store_of, store_watch_of
+from duetime.store_adapters import cluster_of, store_name, store_of, store_watch_of
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
 
 _log = structlog.get_logger()
-
-SWITCH_INTERVAL_SECONDS = 0.00001
-"""Time that a thread may keep the interpreter while another one waits for it. The store's writer
-needs it briefly, a few times per commit; Python's 5 ms would cap commits at 200 a second."""
-
-GARBAGE_THRESHOLD = 50_000
-"""New containers before the collector looks for cycles. Requests and deliveries make hardly any;
-Python's 700 would make it look hundreds of times a second."""
 
 STORE_RETRY_SECONDS = 0.5
 """Pause between two tries to reach the store at the start."""
@@ -100,7 +90,7 @@ class Duetime:
     async def open(self) -> None:
         """Open the store, waiting for one that cannot be reached yet. A failure is raised after the
         store is closed again."""
-        _tune_interpreter()
+        tune_interpreter()
         clock, told = SystemClock(), ""
         give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
         while True:
@@ -202,7 +192,7 @@ def assemble(settings: Settings) -> Duetime:
         services=timers.services(settings, bulk_runner),
         store=store,
         clock=clock,
-        health=partial(_health, engine, store, bus_router, nats),
+        health=partial(health_of, engine, store, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
         asyncapi=asyncapi_document(),
@@ -318,45 +308,6 @@ def _timer_rules(settings: Settings) -> TimerRules:
 
 def _callback_timeout_ms(settings: Settings) -> int:
     return round(settings.callback_timeout_seconds * 1_000)
-
-
-def _health(
-    engine: Engine,
-    store: TimerStore,
-    bus_router: BusRouter | None,
-    nats: "NatsConnection | None",
-) -> EngineHealth:
-    disk = disk_of(store)
-    cluster = None
-    if engine.members is not None:
-        cluster = ClusterStatus(
-            node=engine.node,
-            members=engine.members,
-            shards=engine.shards,
-            clock_offset_ms=engine.clock_watch.offset_ms,
-            clock_skewed=engine.clock_watch.is_skewed,
-        )
-    return EngineHealth(
-        running=engine.is_running,
-        shards_owned=engine.shards_owned,
-        lateness_ms=engine.lateness_ms(99),
-        in_flight=engine.in_flight,
-        local_shortages=engine.local_shortages,
-        disk=None
-        if disk is None
-        else DiskStatus(disk.free_bytes, disk.reserve_bytes, disk.is_short),
-        disk_is_full=disk is not None and disk.is_full,
-        cluster=cluster,
-        bus=None if bus_router is None else BusStatus(**asdict(bus_router.health())),
-        nats=None if nats is None else NatsStatus(nats.display_name, nats.is_connected),
-    )
-
-
-def _tune_interpreter() -> None:
-    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
