@@ -20,7 +20,12 @@ class Credentials(Struct, frozen=True):
 class AuditQuery(Struct, frozen=True, kw_only=True):
     """Entries in the order of (at, id), newest first. Conditions that are None do not count; with
     `namespaces` only entries about these. The page continues before `before_exclusive`, which is
-    the instant and the id of an entry."""
+    the instant and the id of an entry.
+
+    Conditions on the instants and one other condition cost what the answer has. With several other
+    conditions, one of them leads, in the order of `target`, `actor`, `namespaces`, `action`: the
+    store reads the entries that it selects, newest first, and leaves out those that differ in the
+    others, until the page is full. `namespaces` cost a page each."""
 
     actor: str | None = None
     action: str | None = None
@@ -34,7 +39,11 @@ class AuditQuery(Struct, frozen=True, kw_only=True):
 
 class SecurityStore(Protocol):
     """Every method is atomic and durable, and raises `StoreUnavailable`, as those of the timer
-    store. A store that is short of room still takes all of this: it is little."""
+    store. A store that is short of room still takes all of this: it is little.
+
+    A credential that the store cannot read, perhaps one of a later release, is logged once and left
+    out of the answers. It can be replaced and removed.
+    """
 
     async def credentials(self, known_version: int | None) -> Credentials | None:
         """All keys and secrets; None if nothing changed since the known version. Cheap then:
@@ -42,11 +51,13 @@ class SecurityStore(Protocol):
         ...
 
     async def add_credential(self, credential: Credential) -> bool:
-        """Keep a new credential. False if its id is taken; then nothing changed."""
+        """Keep a new credential. False if its id is taken; then nothing changed. Raises
+        `InvalidInput` for text that no store can hold: a lone surrogate, or NUL in the id."""
         ...
 
     async def replace_credential(self, credential: Credential) -> bool:
-        """Replace the credential of the same id. False if there is none."""
+        """Replace the credential of the same id. False if there is none. Raises `InvalidInput`
+        like `add_credential`. The last use stays."""
         ...
 
     async def remove_credential(self, id: str) -> bool:
@@ -64,7 +75,11 @@ class SecurityStore(Protocol):
 
     async def append_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Add entries to the audit log. One whose id is there already is ignored, so that the call
-        may be repeated."""
+        may be repeated; of two with one id in a call, the first counts.
+
+        No text keeps an entry from being written: NUL and lone surrogates are replaced, and text
+        is cut at `MAX_TEXT_CHARACTERS`, details at `MAX_DETAILS_CHARACTERS`. The conditions of a
+        query are treated alike, so that they find what was written."""
         ...
 
     async def audit_entries(self, query: AuditQuery) -> Sequence[AuditEntry]: ...

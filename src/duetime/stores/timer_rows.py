@@ -14,6 +14,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.ports.store import Position
+from duetime.stores.stored_text import replace_surrogates
 from duetime.stores.unreadable_rows import UNREADABLE_ROW, log_unreadable
 
 COLUMNS = (
@@ -142,11 +143,6 @@ def attempts_text(attempts: Sequence[Attempt]) -> str | None:
 def _without_surrogates(attempt: Attempt) -> Attempt:
     error = attempt.error
     return replace(attempt, error=None if error is None else replace_surrogates(error))
-
-
-def replace_surrogates(text: str) -> str:
-    """The text with a question mark for each lone surrogate."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 _BLANKS = {

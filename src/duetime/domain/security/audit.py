@@ -4,6 +4,12 @@ from msgspec import Struct
 
 from duetime.domain.instants import Instant
 
+MAX_TEXT_CHARACTERS = 512
+"""Length at which a text of an entry is cut. PostgreSQL's indexes hold no text of any length."""
+
+MAX_DETAILS_CHARACTERS = 4_096
+"""Length at which the details of an entry are cut."""
+
 
 class AuditEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that somebody did, or tried to do.

@@ -6,6 +6,13 @@ from duetime.domain.instants import Instant
 from duetime.domain.security.audit import AuditEntry
 from duetime.domain.security.credentials import Credential
 from duetime.ports.security import AuditQuery, Credentials
+from duetime.stores.security_rows import (
+    AuditSearch,
+    credential_text,
+    kept_entries,
+    position_of,
+    search_of,
+)
 
 
 class SecurityTable:
@@ -23,12 +30,14 @@ class SecurityTable:
         return Credentials(self._version, list(self._credentials.values()))
 
     async def add_credential(self, credential: Credential) -> bool:
+        credential_text(credential)
         if credential.id in self._credentials:
             return False
         self._keep(credential)
         return True
 
     async def replace_credential(self, credential: Credential) -> bool:
+        credential_text(credential)
         if credential.id not in self._credentials:
             return False
         self._keep(credential)
@@ -50,15 +59,16 @@ class SecurityTable:
         return dict(self._uses)
 
     async def append_audit(self, entries: Sequence[AuditEntry]) -> None:
-        for entry in entries:
+        for entry in kept_entries(entries):
             self._audit.setdefault(entry.id, entry)
 
     async def audit_entries(self, query: AuditQuery) -> Sequence[AuditEntry]:
-        newest_first = sorted(self._audit.values(), key=_position, reverse=True)
-        return [each for each in newest_first if _matches(query, each)][: query.limit]
+        search = search_of(query)
+        newest_first = sorted(self._audit.values(), key=position_of, reverse=True)
+        return [each for each in newest_first if _matches(search, each)][: search.limit]
 
     async def forget_audit(self, *, before_exclusive: Instant, limit: int) -> int:
-        oldest_first = sorted(self._audit.values(), key=_position)
+        oldest_first = sorted(self._audit.values(), key=position_of)
         old = [each.id for each in oldest_first if each.at < before_exclusive][:limit]
         for id in old:
             del self._audit[id]
@@ -69,17 +79,10 @@ class SecurityTable:
         self._version += 1
 
 
-def _position(entry: AuditEntry) -> tuple[Instant, str]:
-    return entry.at, entry.id
-
-
-def _matches(query: AuditQuery, entry: AuditEntry) -> bool:
+def _matches(search: AuditSearch, entry: AuditEntry) -> bool:
     return (
-        query.actor in (None, entry.actor)
-        and query.action in (None, entry.action)
-        and query.target in (None, entry.target)
-        and (query.namespaces is None or entry.namespace in query.namespaces)
-        and (query.from_inclusive is None or entry.at >= query.from_inclusive)
-        and (query.until_exclusive is None or entry.at < query.until_exclusive)
-        and (query.before_exclusive is None or _position(entry) < query.before_exclusive)
+        all(getattr(entry, column) == text for column, text in search.equal.items())
+        and (search.namespaces is None or entry.namespace in search.namespaces)
+        and search.from_inclusive <= entry.at
+        and position_of(entry) < search.before_exclusive
     )

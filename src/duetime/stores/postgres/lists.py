@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import Page, PageQuery, ScanEntry, ScanQuery, SortField
 from duetime.stores.postgres.connections import Connection, Connections
-from duetime.stores.postgres.tables import columns_of, condition_of, storable, table_of
+from duetime.stores.postgres.tables import columns_of, condition_of, table_of
+from duetime.stores.stored_text import storable
 from duetime.stores.timer_rows import position_of, readable_timer, readable_timers
 
 COUNTED_EXACTLY = 10_000

@@ -9,7 +9,8 @@ from duetime.ports.store import NamespaceChanges
 from duetime.stores.namespace_rows import namespace_of, options_text
 from duetime.stores.operation_rows import operation_of, operation_text
 from duetime.stores.postgres.connections import Connections
-from duetime.stores.postgres.tables import LISTS_COLLATION, storable
+from duetime.stores.postgres.tables import LISTS_COLLATION
+from duetime.stores.stored_text import storable
 
 _ADD = """
     INSERT INTO namespaces (name, num_shards, options) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING

@@ -47,6 +47,7 @@ from duetime.stores.postgres.connections import (
 )
 from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.options import PostgresOptions
+from duetime.stores.postgres.security.store import PostgresSecurityStore
 
 _log = structlog.get_logger()
 
@@ -58,11 +59,12 @@ _PATIENT_CONNECTIONS = 2
 
 class PostgresStore:
     """Implements the ports of timers, leases, members and bulk operations on a database that nodes
-    share."""
+    share; and by `security` that of keys, secrets and the audit log."""
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
         self._opened: _Pools | None = None
+        self.security = PostgresSecurityStore(self._require_opened)
         self.capabilities = Capabilities(
             durable=True, shared_by_nodes=True, history_step=options.history_step
         )

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.stores.timer_rows import COLUMNS, replace_surrogates
+from duetime.stores.stored_text import storable
+from duetime.stores.timer_rows import COLUMNS
 
 SHARED_COLUMNS = ", ".join(COLUMNS[:-3])
 """Columns of all three tables, in their order: all but status, claimed_at and executed_at."""
@@ -58,16 +59,6 @@ def command_orders_of(timers: Sequence[Timer]) -> list[int]:
 def is_storable(key: TimerKey) -> bool:
     """Whether PostgreSQL's text can hold the key. If not, no timer has that key."""
     return storable(key.namespace) == key.namespace and storable(key.id) == key.id
-
-
-def storable(text: str) -> str:
-    """The text, with a replacement for each character that PostgreSQL's text cannot hold.
-
-    Text from outside, like an endpoint's error message, never keeps a batch from being written.
-    """
-    if "\0" in text:
-        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return replace_surrogates(text)
 
 
 def storable_or_none(text: str | None) -> str | None:

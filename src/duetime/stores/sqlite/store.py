@@ -46,6 +46,7 @@ from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile, open_file
 from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.restoring import restore_timers
+from duetime.stores.sqlite.security.store import SqliteSecurityStore
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
@@ -63,7 +64,8 @@ _SETTLE = BatchOperation(settle)
 
 
 class SqliteStore:
-    """Implements the ports of timers, leases and bulk operations on one file, for one process."""
+    """Implements the ports of timers, leases and bulk operations on one file, for one process; and
+    by `security` that of keys, secrets and the audit log."""
 
     capabilities = Capabilities(durable=True, shared_by_nodes=False)
 
@@ -76,6 +78,7 @@ class SqliteStore:
         self._reserve_bytes = reserve_bytes
         self._on_failure = EndOfProcess(self._path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
+        self.security = SqliteSecurityStore(self._require_opened)
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()

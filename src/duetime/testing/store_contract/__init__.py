@@ -22,6 +22,8 @@ from duetime.testing.store_contract.pages_and_counts import CountingContract, Pa
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
 from duetime.testing.store_contract.recovering import RecoveringContract  # noqa: E402
 from duetime.testing.store_contract.redriving import OperationsContract, RedrivingContract  # noqa: E402
+from duetime.testing.store_contract.security.audit_log import AuditLogContract  # noqa: E402
+from duetime.testing.store_contract.security.credentials import CredentialsContract  # noqa: E402
 from duetime.testing.store_contract.settling import SettlingContract  # noqa: E402
 from duetime.testing.store_contract.steps import Reopen, Store  # noqa: E402
 
@@ -46,6 +48,8 @@ class StoreContract(
     OperationsContract,
     DurabilityContract,
     RestoringContract,
+    CredentialsContract,
+    AuditLogContract,
 ):
     """Everything that the docstrings of the ports promise.
 

@@ -13,12 +13,17 @@ from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.ports.bulk import BulkStore
 from duetime.ports.leases import LeaseStore
+from duetime.ports.security import SecurityStore
 from duetime.ports.store import CreateRequest, CreateResult, Leases, OnExisting, TimerStore
 from duetime.testing.virtual_clock import START_AT
 
 
 class Store(TimerStore, LeaseStore, BulkStore, Protocol):
-    """A store that the suite can test: one storage for timers, leases and bulk operations."""
+    """A store that the suite can test: one storage for timers, leases and bulk operations, and for
+    keys, secrets and the audit log."""
+
+    @property
+    def security(self) -> SecurityStore: ...
 
 
 Reopen = Callable[[], Awaitable[Store]]

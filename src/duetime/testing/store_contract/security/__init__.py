@@ -1,0 +1,1 @@
+"""The contract of the security port: keys, secrets and the audit log."""
