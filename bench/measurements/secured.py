@@ -98,7 +98,7 @@ def _alternate(
     measure(secured)
     rounds = []
     for number in range(ROUNDS):
-        # Who goes first alternates, because the machine's speed drifts.
+        # The first one alternates, because the machine's speed drifts.
         if number % 2:
             rounds.append((measure(plain), measure(secured)))
         else:
