@@ -11,6 +11,9 @@ UNKNOWN_NAMESPACE = "timers of a namespace that does not exist"
 ABANDONED = "executing timers whose owner is gone and that its successor did not take over"
 UNKNOWN_EPOCH = "executing timers of an epoch that their shard never had"
 UNREADABLE = "executing timers that this release cannot read: they are set aside and do not fire"
+UNREADABLE_CREDENTIALS = (
+    "keys or secrets that this release cannot read: they open nothing and sign nothing"
+)
 
 
 class Check(Struct, frozen=True):

@@ -11,11 +11,13 @@ import pytest
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Redrive
+from duetime.ports.security import AuditQuery
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.sqlite import SqliteStore, changing, claiming, lists, namespaces
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.creating import NewTimer, create_timers
 from duetime.stores.sqlite.pruning import prune
+from duetime.stores.sqlite.security import audit_log
 from duetime.stores.sqlite.settling import settle
 from duetime.testing.store_contract.steps import at, brought_to, completion, own_shards, reschedule
 from duetime.testing.timers import make_timer
@@ -23,7 +25,15 @@ from duetime.testing.timers import make_timer
 Operation = Callable[[Transaction], object]
 
 POSITION = Position(at(2), b"\x80" * 16)
-TIMERS = ("timers", "live_timers", "finished_timers", "live", "finished", "state")
+READ_IN_PART = (
+    "timers",
+    "live_timers",
+    "finished_timers",
+    "live",
+    "finished",
+    "state",
+    "audit_log",
+)
 
 
 @pytest.fixture
@@ -64,7 +74,7 @@ def steps_of(database: apsw.Connection, operation: Operation) -> list[str]:
 
 
 def scans_of(steps: list[str]) -> list[str]:
-    """The steps that read tables of timers, or indexes on them, from end to end.
+    """The steps that read large tables, or indexes on them, from end to end.
 
     Claims read the index of due timers from its beginning, no further than they need. Executing
     timers are few.
@@ -73,7 +83,7 @@ def scans_of(steps: list[str]) -> list[str]:
         step
         for step in steps
         if step.split()[0] == "SCAN"
-        and step.split()[1] in TIMERS
+        and step.split()[1] in READ_IN_PART
         and not step.endswith(("_due", "_executing"))
     ]
 
@@ -141,3 +151,38 @@ def test_lists_search_indexes_and_sort_only_what_is_few(database: apsw.Connectio
         if scans_of(steps) or len(sorts) > allowed:
             wrong[name] = steps
     assert wrong == {}
+
+
+def test_searches_of_the_audit_log_read_an_index_in_order(database: apsw.Connection) -> None:
+    """Without a sort, each ends with the entry that fills its page."""
+    wrong = {}
+    values = (None, "a")
+    for actor, action, target, names, first, before in product(
+        values, values, values, (None, ["a"], ["a", "b"]), (None, at(1)), (None, (at(3), "i"))
+    ):
+        query = AuditQuery(
+            actor=actor,
+            action=action,
+            target=target,
+            namespaces=names,
+            from_inclusive=first,
+            until_exclusive=first,
+            before_exclusive=before,
+        )
+        steps = steps_of(database, partial(audit_log.read_entries, query=query))
+        searches = [step for step in steps if step.startswith("SEARCH audit_log ")]
+        expected = "target" if target else "actor" if actor else "namespace" if names else None
+        column = expected or ("action" if action else None)
+        index = f"USING INDEX audit_log_{column or 'at'} "
+        condition = f"({column}=? AND " if column else "("
+        bounds = f"{condition}at>? AND (at,id)<(?,?))"
+        is_right = all(index in step and bounds in step for step in searches)
+        if not searches or not is_right or scans_of(steps) or any("B-TREE" in s for s in steps):
+            wrong[str(query)] = steps
+    assert wrong == {}
+
+
+def test_old_entries_of_the_audit_log_are_found_by_the_index(database: apsw.Connection) -> None:
+    steps = steps_of(database, partial(audit_log.forget_entries, before_exclusive=at(1), limit=5))
+    assert scans_of(steps) == []
+    assert any("USING COVERING INDEX audit_log_at (at<?)" in step for step in steps)

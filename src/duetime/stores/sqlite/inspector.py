@@ -26,10 +26,12 @@ from duetime.stores.audit_checks import (
     UNKNOWN_EPOCH,
     UNKNOWN_NAMESPACE,
     UNREADABLE,
+    UNREADABLE_CREDENTIALS,
     Check,
     finding,
 )
 from duetime.stores.claim_rows import unreadable_claims
+from duetime.stores.security_rows import unreadable_credentials
 from duetime.stores.sqlite.claiming import CLAIM_AS_TEXT
 from duetime.stores.sqlite.connections import (
     Statements,
@@ -40,6 +42,7 @@ from duetime.stores.sqlite.connections import (
 )
 from duetime.stores.sqlite.leasing import read_shards
 from duetime.stores.sqlite.schema import migrations, schema_version
+from duetime.stores.sqlite.security.credentials import ALL_CREDENTIALS
 from duetime.stores.sqlite.tables import FINISHED_STATE, FINISHED_TABLE, IS_OF_TIMER, LIVE_STATE
 
 _CACHE_KIB = 65_536
@@ -223,6 +226,8 @@ def _audit(statements: Statements, now: Instant) -> AuditReport:
     for check in _CHECKS:
         findings.extend(_findings(statements, check, Instant(now - OVERDUE_TOO_LONG)))
     findings += finding(UNREADABLE, list(unreadable_claims(statements.execute(_EXECUTING))))
+    credentials = statements.execute(ALL_CREDENTIALS)
+    findings += finding(UNREADABLE_CREDENTIALS, list(unreadable_credentials(credentials)))
     return AuditReport(
         accepted=statements.first(_ACCEPTED)[0],
         forgotten=0,

@@ -12,7 +12,7 @@ from duetime.stores.postgres.connections import Connection
 
 Node = dict[str, Any]
 
-_TIMERS = re.compile(r"(pending|executing|finished)_timers")
+_LARGE = re.compile(r"(pending|executing|finished)_timers|audit_log")
 _BY_INDEX = {"Index Scan", "Index Only Scan"}
 
 
@@ -85,11 +85,11 @@ async def plans_within(connection: Any, statement: str, *values: Any) -> list[No
 
 
 def scans_of_timers(plan: Node) -> list[Node]:
-    """Every step that reads a table of timers."""
+    """Every step that reads a table of timers, or the audit log."""
     return [
         node
         for node in _nodes(plan)
-        if _TIMERS.match(node.get("Relation Name", "")) and node["Node Type"] != "ModifyTable"
+        if _LARGE.match(node.get("Relation Name", "")) and node["Node Type"] != "ModifyTable"
     ]
 
 

@@ -24,12 +24,15 @@ from duetime.stores.audit_checks import (
     UNKNOWN_EPOCH,
     UNKNOWN_NAMESPACE,
     UNREADABLE,
+    UNREADABLE_CREDENTIALS,
     Check,
     finding,
 )
 from duetime.stores.claim_rows import unreadable_claims
 from duetime.stores.postgres.claiming import CLAIM_AS_TEXT
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.security.credentials import ALL_CREDENTIALS
+from duetime.stores.security_rows import unreadable_credentials
 
 PAGE_TIMERS = 20_000
 """Timers checked by one statement, in each of the tables of pending and finished timers."""
@@ -159,6 +162,8 @@ async def audit(connection: Connection, now: Instant) -> AuditReport:
     for check in _CHECKS:
         findings += await _findings(connection, check, Instant(now - OVERDUE_TOO_LONG))
     findings += await _unreadable(connection)
+    credentials = await connection.fetch(ALL_CREDENTIALS)
+    findings += finding(UNREADABLE_CREDENTIALS, list(unreadable_credentials(credentials)))
     after = await _read_ledger(connection)
     if books is not None:
         after, counts = books.ledger, books.counts

@@ -1,0 +1,74 @@
+"""Keys, secrets and the audit log in a file: old files, damaged rows, and a disk that is short."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from duetime.domain.errors import StorageFull
+from duetime.domain.namespace import Namespace
+from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.inspector import SqliteInspector
+from duetime.stores.sqlite.schema import migrate, migrations
+from duetime.testing.store_contract.security.audit_log import found, make_entry
+from duetime.testing.store_contract.security.credentials import make_key, stored
+from duetime.testing.store_contract.steps import at, create
+from duetime.testing.timers import make_timer
+from tests.integration import unreadable_credentials
+from tests.integration.sqlite.conftest import SmallDisk
+
+MIB = 2**20
+
+
+async def test_a_file_from_before_keys_is_upgraded(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    migrate(connection, migrations()[:3])
+    connection.execute("INSERT INTO namespaces (name, num_shards) VALUES ('kept', 4)")
+    connection.close()
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.namespaces() == [Namespace("kept", 4)]
+    assert await stored(store.security) == {}
+    assert await store.security.add_credential(make_key())
+    assert await stored(store.security) == {"k1": make_key()}
+    await store.close()
+
+
+async def test_a_disk_below_its_reserve_still_takes_keys_and_entries(
+    path: Path, small_disk: SmallDisk
+) -> None:
+    small_disk.set_free_bytes(5 * MIB)
+    store = SqliteStore(path, reserve_bytes=10 * MIB)
+    await store.open()
+    await store.add_namespace(Namespace("default", 16), in_reserve=True)
+    with pytest.raises(StorageFull):
+        await create(store, make_timer())
+    security = store.security
+    assert await security.add_credential(make_key("a"))
+    assert await security.add_credential(make_key("b"))
+    assert await security.replace_credential(make_key("a", name="other"))
+    assert await security.remove_credential("b")
+    await security.note_uses({"a": at(1)})
+    await security.append_audit([make_entry(n) for n in range(100)])
+    assert await security.forget_audit(before_exclusive=at(50), limit=100) == 50
+    assert await stored(security) == {"a": make_key("a", name="other")}
+    assert len(await found(security)) == 50
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", [*unreadable_credentials.DOCUMENTS, "not UTF-8"])
+async def test_a_key_that_cannot_be_read_is_set_aside(
+    path: Path, store: SqliteStore, database: apsw.Connection, kind: str
+) -> None:
+    id = unreadable_credentials.new_id()
+    for each in ("k1", id, "k3"):
+        await store.security.add_credential(make_key(each))
+    document = unreadable_credentials.DOCUMENTS.get(kind, b'{"\xff"')
+    change = "UPDATE credentials SET document = CAST(? AS TEXT) WHERE id = ?"
+    database.execute(change, (document, id))
+    await unreadable_credentials.assert_set_aside(store.security, id, "k1", "k3")
+    inspector = SqliteInspector(path)
+    await inspector.open()
+    unreadable_credentials.assert_found(await inspector.audit(at(0)), id)
+    await inspector.close()
+    await unreadable_credentials.assert_mendable(store.security, id)
