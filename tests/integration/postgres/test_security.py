@@ -21,7 +21,11 @@ from duetime.testing.store_contract.security.credentials import make_key, stored
 from duetime.testing.store_contract.steps import FAR_FUTURE, at, create
 from duetime.testing.timers import make_timer
 from tests.integration import unreadable_credentials
-from tests.integration.postgres.held import held
+from tests.integration.postgres.held import PATIENCE_SECONDS, held
+
+_WAITING = """
+    SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'
+"""
 
 
 @pytest.fixture
@@ -110,20 +114,28 @@ async def test_a_version_that_got_lost_is_not_used_again(
     assert set(await stored(store.security, known)) == {"next"}
 
 
-async def test_nodes_note_uses_of_the_same_keys_at_once(
-    store: PostgresStore, other: PostgresStore
+async def test_nodes_that_note_uses_of_the_same_keys_wait_for_each_other(
+    options: PostgresOptions, store: PostgresStore, other: PostgresStore, database: Connection
 ) -> None:
-    ids = [f"k{n}" for n in range(30)]
+    """Whichever order they have the keys in, none fails by a deadlock."""
+    ids = [f"k{n}" for n in range(9)]
     for id in ids:
         await store.security.add_credential(make_key(id))
-    await asyncio.gather(
-        *(
-            node.security.note_uses({id: at(number) for id in order})
-            for number in range(20)
-            for node, order in ((store, ids), (other, ids[::-1]))
-        )
-    )
-    assert await store.security.last_uses() == dict.fromkeys(ids, at(19))
+
+    async def wait_for(sessions: int) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await database.fetchval(_WAITING, f"duetime ({options.schema})") < sessions:
+                pass
+
+    async with held(options, "SELECT FROM credentials WHERE id = 'k4' FOR UPDATE") as middle:
+        noting = [
+            asyncio.create_task(node.security.note_uses(dict.fromkeys(order, at(number))))
+            for number, (node, order) in enumerate(((store, ids), (other, ids[::-1])))
+        ]
+        await wait_for(2)
+        await middle.commit()
+        await asyncio.gather(*noting)
+    assert await store.security.last_uses() == dict.fromkeys(ids, at(1))
 
 
 async def test_a_key_that_is_removed_while_it_is_used_stays_removed(

@@ -8,6 +8,7 @@ import pytest
 from duetime.domain.errors import StorageFull
 from duetime.domain.namespace import Namespace
 from duetime.stores.sqlite import SqliteStore
+from duetime.stores.sqlite.backup.placing import back_up
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.stores.sqlite.schema import migrate, migrations
 from duetime.testing.store_contract.security.audit_log import found, make_entry
@@ -54,6 +55,19 @@ async def test_a_disk_below_its_reserve_still_takes_keys_and_entries(
     assert await stored(security) == {"a": make_key("a", name="other")}
     assert len(await found(security)) == 50
     await store.close()
+
+
+async def test_a_backup_has_keys_and_entries(path: Path, store: SqliteStore) -> None:
+    await store.security.add_credential(make_key())
+    await store.security.append_audit([make_entry(1)])
+    file = path.with_name("copy.db")
+    content = back_up(path, file, force=False, now=at(0), advance=lambda _: None)
+    assert (content.rows["credentials"], content.rows["audit_log"]) == (1, 1)
+    copy = SqliteStore(file)
+    await copy.open()
+    assert await stored(copy.security) == {"k1": make_key()}
+    assert await found(copy.security) == [make_entry(1)]
+    await copy.close()
 
 
 @pytest.mark.parametrize("kind", [*unreadable_credentials.DOCUMENTS, "not UTF-8"])
