@@ -20,6 +20,7 @@ from duetime.delivery.http_client import (
     StaleConnection,
     parse_target,
 )
+from duetime.delivery.signing import signature_of
 from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
 from duetime.domain.defaults import DEFAULT_KEPT_ANSWER_BYTES
 from duetime.domain.errors import InvalidInput, LocalShortage
@@ -34,6 +35,7 @@ from duetime.domain.timer import Claim
 from duetime.network_failures import MEMORY
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
+from duetime.ports.signer import NoSigners, SignerView
 
 USER_AGENT = f"duetime/{__version__} timer-platform/0.1.0"
 
@@ -53,7 +55,8 @@ _target_of = lru_cache(_TARGETS_REMEMBERED)(parse_target)
 
 
 class HttpDestination:
-    """POSTs the callback and reads the answer, both in the callback's protocol.
+    """POSTs the callback and reads the answer, both in the callback's protocol. The signers of the
+    timer's namespace sign the bytes and the timestamp that are sent.
 
     Redirects are not followed: they fail the attempt, so that the client learns of the new URL.
     """
@@ -65,11 +68,13 @@ class HttpDestination:
         default_timeout_ms: int,
         *,
         kept_answer_bytes: int = DEFAULT_KEPT_ANSWER_BYTES,
+        signers: SignerView | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms
         self._kept_answer_bytes = kept_answer_bytes
+        self._signers = NoSigners() if signers is None else signers
 
     def check(self, callback: Callback) -> None:
         assert isinstance(callback, HttpCallback)
@@ -92,6 +97,11 @@ class HttpDestination:
             target = _target_of(callback.url)
             header_lines = _header_lines(claim, callback.headers, sent_at)
             body = _body(claim, callback)
+            signers = self._signers.signers(claim.namespace)
+            if signers:
+                seconds = sent_at // MICROSECONDS_PER_SECOND
+                signature = signature_of(signers, claim.delivery_id, seconds, body or b"")
+                header_lines += b"webhook-signature: %b\r\n" % signature
         except MemoryError:
             raise LocalShortage(MEMORY) from None
         try:

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from duetime.delivery.callback_headers import FIELD as HEADERS_FIELD
 from duetime.delivery.callback_headers import check_headers
+from duetime.delivery.signing import signature_of
 from duetime.domain.callback import Callback, NatsCallback
 from duetime.domain.errors import InvalidInput, LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
@@ -17,23 +18,35 @@ from duetime.nats.failures import NatsFailure
 from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
+from duetime.ports.signer import NoSigners, SignerView
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _CHANNELS = frozenset(Channel)
-_OURS = frozenset({"nats-msg-id", "webhook-id", "webhook-timestamp", "timer-attempt"})
+_OURS = frozenset(
+    {"nats-msg-id", "webhook-id", "webhook-timestamp", "webhook-signature", "timer-attempt"}
+)
 
 
 class NatsDestination:
     """Publishes the payload. The attempt completes when the server has the message, or with
     `ack` when a stream has stored it.
 
-    `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops repeats.
+    `Nats-Msg-Id` is the same in every attempt of a firing, so a stream drops repeats. The signers
+    of the timer's namespace sign the message as they sign one over HTTP.
     """
 
-    def __init__(self, connection: NatsConnection, clock: Clock, default_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        connection: NatsConnection,
+        clock: Clock,
+        default_timeout_ms: int,
+        *,
+        signers: SignerView | None = None,
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms
+        self._signers = NoSigners() if signers is None else signers
 
     def check(self, callback: Callback) -> None:
         assert isinstance(callback, NatsCallback)
@@ -54,11 +67,18 @@ class NatsDestination:
             self._connection.publish_stored if callback.ack else self._connection.publish_flushed
         )
         sent_at = self._clock.now()
+        body = b"" if callback.payload is UNSET else bytes(callback.payload)
+        headers = _headers(claim, callback.headers, sent_at)
+        signers = self._signers.signers(claim.namespace)
+        if signers:
+            seconds = sent_at // MICROSECONDS_PER_SECOND
+            signature = signature_of(signers, claim.delivery_id, seconds, body)
+            headers["webhook-signature"] = signature.decode()
         try:
             await publish(
                 callback.subject,
-                b"" if callback.payload is UNSET else bytes(callback.payload),
-                _headers(claim, callback.headers, sent_at),
+                body,
+                headers,
                 (callback.timeout_ms or self._default_timeout_ms) / 1_000,
             )
         except NatsFailure as failure:

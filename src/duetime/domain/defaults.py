@@ -24,3 +24,6 @@ DEFAULT_KEPT_ANSWER_BYTES = 1_024
 
 DEFAULT_DISK_RESERVE_BYTES = 64 * 2**20
 """Free space on the disk of the SQLite file that is kept for accepted timers."""
+
+DEFAULT_SECRET_OVERLAP_MS = 86_400_000
+"""Time for which `duetime secrets rotate` lets the secrets of before sign."""

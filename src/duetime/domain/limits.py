@@ -129,3 +129,16 @@ MAX_RUNNING_OPERATIONS = 20
 
 MAX_QUERY_PARAMETERS = 50
 """Parameters in one query string."""
+
+MIN_SECRET_BYTES = 24
+MAX_SECRET_BYTES = 64
+"""Size of the key of a secret that signs with HMAC, as Standard Webhooks bounds it."""
+
+SEED_BYTES = 32
+"""Size of the seed, and of the public key, of an Ed25519 key."""
+
+MAX_SECRETS = 10
+"""Secrets that sign the callbacks of one namespace at once."""
+
+MAX_SECRET_OVERLAP_MS = 30 * 86_400_000
+"""Time for which secrets may go on signing after a new one took their place."""

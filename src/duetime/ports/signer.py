@@ -6,6 +6,11 @@ from typing import Protocol
 class Signer(Protocol):
     """Signs callbacks with one secret, as Standard Webhooks specifies."""
 
+    @property
+    def public_key(self) -> bytes | None:
+        """The raw Ed25519 key that verifies the signatures; None if the secret itself does."""
+        ...
+
     def sign(self, message_id: bytes, timestamp_seconds: int, body: bytes) -> bytes:
         """A signature for the header `webhook-signature`, with its version: `v1,...`. Pure."""
         ...

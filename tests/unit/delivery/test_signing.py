@@ -1,0 +1,139 @@
+"""Signatures that independent implementations verify, or refuse."""
+
+import base64
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from duetime.clock import SystemClock
+from duetime.delivery.signing import Ed25519Signer, HmacSigner, make_signer, signature_of
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from duetime.domain.security.credentials import SecretKind
+from duetime.domain.security.secret_text import format_secret, parse_secret
+
+ID = "01980000-0000-7000-8000-00000000abcd"
+OLD, NEW, OTHER = b"o" * 32, b"n" * 32, b"x" * 32
+BODY = b'{"order": 42, "note": "\xc3\xa4"}'
+TOLERANCE = timedelta(minutes=5)
+
+
+def now_seconds() -> int:
+    return SystemClock().now() // MICROSECONDS_PER_SECOND
+
+
+def headers_of(
+    *keys: bytes, id: str = ID, seconds: int | None = None, body: bytes = BODY
+) -> dict[str, str]:
+    seconds = now_seconds() if seconds is None else seconds
+    signature = signature_of([HmacSigner(key) for key in keys], id, seconds, body)
+    return {
+        "webhook-id": id,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": signature.decode(),
+    }
+
+
+def official(key: bytes) -> Webhook:
+    return Webhook(format_secret(SecretKind.HMAC, key))
+
+
+def test_the_example_of_the_specification() -> None:
+    key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    signed = HmacSigner(key).sign(
+        b"msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
+    )
+    assert signed == b"v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_the_official_library_accepts_a_genuine_callback() -> None:
+    assert official(NEW).verify(BODY, headers_of(NEW)) == json.loads(BODY)
+
+
+def test_the_official_library_accepts_a_callback_without_a_body() -> None:
+    official(NEW).verify(b"", headers_of(NEW, body=b""), json_parse=False)
+
+
+@pytest.mark.parametrize("known", [OLD, NEW])
+def test_during_a_rotation_receivers_of_either_secret_accept(known: bytes) -> None:
+    headers = headers_of(OLD, NEW)
+    headers["webhook-signature"] += " v1a,AAAA"
+    official(known).verify(BODY, headers)
+
+
+def test_a_callback_signed_with_another_secret_is_refused() -> None:
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        official(NEW).verify(BODY, headers_of(OLD, OTHER))
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"webhook-id": ID.replace("abcd", "abce")},
+        {"webhook-timestamp": str(now_seconds() + 60)},
+        {"webhook-signature": "v1," + base64.b64encode(bytes(32)).decode()},
+        {"webhook-signature": ""},
+    ],
+)
+def test_altered_headers_are_refused(altered: dict[str, str]) -> None:
+    with pytest.raises(WebhookVerificationError):
+        official(NEW).verify(BODY, headers_of(NEW) | altered)
+
+
+@pytest.mark.parametrize("body", [BODY + b" ", BODY.replace(b"42", b"43"), b"{}"])
+def test_an_altered_body_is_refused(body: bytes) -> None:
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        official(NEW).verify(body, headers_of(NEW))
+
+
+def test_a_replayed_callback_is_refused_by_its_timestamp() -> None:
+    seconds = now_seconds() - int(TOLERANCE.total_seconds()) - 2
+    with pytest.raises(WebhookVerificationError, match="too old"):
+        official(NEW).verify(BODY, headers_of(NEW, seconds=seconds))
+
+
+def test_an_ed25519_signature_is_verified_by_the_public_key_alone() -> None:
+    signer = Ed25519Signer(NEW)
+    version, _, signature = signer.sign(ID.encode(), 1_900_000_000, BODY).partition(b",")
+    assert version == b"v1a"
+    key = Ed25519PublicKey.from_public_bytes(signer.public_key)
+    signed = f"{ID}.1900000000.".encode() + BODY
+    key.verify(base64.b64decode(signature), signed)
+    for forged in (signed + b" ", signed.replace(b".19", b".18"), signed.replace(b"abcd", b"abce")):
+        with pytest.raises(InvalidSignature):
+            key.verify(base64.b64decode(signature), forged)
+
+
+@pytest.mark.parametrize("kind", SecretKind)
+def test_a_secret_is_read_as_it_was_written(kind: SecretKind) -> None:
+    assert parse_secret(format_secret(kind, NEW)) == (kind, NEW)
+    assert parse_secret(format_secret(kind, NEW).rstrip("=")) == (kind, NEW)
+    assert (make_signer(kind, NEW).public_key is None) is (kind is SecretKind.HMAC)
+
+
+def test_an_ed25519_key_may_be_followed_by_its_public_key() -> None:
+    pair = NEW + Ed25519Signer(NEW).public_key
+    assert parse_secret("whsk_" + base64.b64encode(pair).decode()) == (SecretKind.ED25519, NEW)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "whsec_... or whsk_..."),
+        ("secret", "whsec_... or whsk_..."),
+        ("whsec_", "whsec_ and 24 to 64 bytes in base64, not 0"),
+        ("whsec_AAAA", "whsec_ and 24 to 64 bytes in base64, not 3"),
+        ("whsec_" + "A" * 100, "whsec_ and 24 to 64 bytes in base64, not 75"),
+        ("whsec_no base64!", "whsec_ and base64 after it"),
+        ("whsec_äöü", "whsec_ and base64 after it"),
+        ("whsec_AAAAA", "whsec_ and base64 after it"),
+        ("whsk_" + "A" * 40, "whsk_ and 32 bytes in base64, not 30"),
+    ],
+)
+def test_other_texts_are_no_secrets(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        parse_secret(text)
