@@ -21,6 +21,7 @@ from duetime.clock import SystemClock
 from duetime.delivery.destination_router import DestinationRouter
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient
+from duetime.delivery.signing import make_signer
 from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.errors import StoreUnreachable, Unavailable
@@ -39,6 +40,9 @@ from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
+from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
@@ -69,6 +73,7 @@ class Duetime:
         engine: Engine,
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
+        credential_watch: CredentialWatch,
         store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
@@ -81,6 +86,7 @@ class Duetime:
         self._engine = engine
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
+        self._credential_watch = credential_watch
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
@@ -120,6 +126,7 @@ class Duetime:
         try:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
+            await self._credential_watch.refresh()
             if self._bus_router is not None:
                 await self._bus_router.open()
             await self._engine.start()
@@ -128,6 +135,7 @@ class Duetime:
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+        self._credential_watch.start()
         if self._store_watch is not None:
             self._store_watch.start()
         self._bulk_runner.start()
@@ -151,6 +159,7 @@ class Duetime:
         if self._bus_router is not None:
             await self._bus_router.stop()
         await self._namespace_refresher.abandon()
+        await self._credential_watch.abandon()
         if self._store_watch is not None:
             await self._store_watch.abandon()
         clock = SystemClock()
@@ -177,19 +186,25 @@ def assemble(settings: Settings) -> Duetime:
     nats = _nats_connection(settings, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
-    destination = _destination(settings, clock, nats, events, budget)
+    signers = KnownSigners(clock, make_signer, configured=settings.webhook_secrets or ())
+    credential_watch = CredentialWatch(store.security, clock)
+    credential_watch.subscribe(signers.see)
+    destination = _destination(settings, clock, nats, events, budget, signers)
     known = KnownNamespaces()
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     creates = CreateBatcher(store, engine)
+    webhook_secrets = WebhookSecrets(store.security, credential_watch, signers, namespaces, clock)
     timers = _Timers(store, clock, engine, destination, namespaces, creates, Turns(clock))
-    bulk_runner = BulkRunner(store, store, clock, engine, namespaces, engine)
+    bulk_runner = BulkRunner(
+        store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
+    )
     bus_router = None
     if bus is not None and events is not None:
         bus_router = BusRouter(bus, events, timers.scheduling(settings), clock)
     app = create_app(
-        services=timers.services(settings, bulk_runner),
+        services=timers.services(settings, bulk_runner, webhook_secrets),
         store=store,
         clock=clock,
         health=partial(health_of, engine, store, bus_router, nats),
@@ -210,6 +225,7 @@ def assemble(settings: Settings) -> Duetime:
         engine=engine,
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
+        credential_watch=credential_watch,
         store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,
         bus_router=bus_router,
@@ -232,7 +248,9 @@ class _Timers(NamedTuple):
     creates: CreateBatcher
     turns: Turns
 
-    def services(self, settings: Settings, bulk_runner: BulkRunner) -> Services:
+    def services(
+        self, settings: Settings, bulk_runner: BulkRunner, webhook_secrets: WebhookSecrets
+    ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
         return Services(
@@ -250,6 +268,7 @@ class _Timers(NamedTuple):
                 bulk_runner.wake,
             ),
             namespaces=self.namespaces,
+            webhook_secrets=webhook_secrets,
         )
 
     def scheduling(self, settings: Settings) -> Scheduling:
@@ -275,6 +294,7 @@ def _destination(
     nats: "NatsConnection | None",
     events: EventDestination | None,
     budget: DescriptorBudget,
+    signers: KnownSigners,
 ) -> DestinationRouter:
     timeout_ms = _callback_timeout_ms(settings)
     destinations: dict[type[Callback], Destination] = {
@@ -283,12 +303,13 @@ def _destination(
             clock,
             timeout_ms,
             kept_answer_bytes=settings.kept_answer_bytes,
+            signers=signers,
         )
     }
     if nats is not None:
         from duetime.delivery.nats import NatsDestination
 
-        destinations[NatsCallback] = NatsDestination(nats, clock, timeout_ms)
+        destinations[NatsCallback] = NatsDestination(nats, clock, timeout_ms, signers=signers)
     if events is not None:
         destinations[BusCallback] = events
     unavailable: dict[type[Callback], str] = {

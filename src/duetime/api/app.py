@@ -23,6 +23,7 @@ from duetime.api.platform.errors import (
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
 from duetime.api.platform.probes import ALIVE, Probes
+from duetime.api.platform.public_keys import PUBLIC_KEYS, PublicKeys
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
@@ -30,6 +31,7 @@ from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
+from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -37,6 +39,7 @@ from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
+from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 
 
@@ -51,6 +54,7 @@ class Services(Struct, frozen=True, kw_only=True):
     redriving: Redriving
     operations: BulkOperations
     namespaces: Namespaces
+    webhook_secrets: WebhookSecrets
 
 
 class ApiRules(Struct, frozen=True, kw_only=True):
@@ -91,14 +95,16 @@ def create_app(
     namespaces = NamespacesV1(
         services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
     )
-    handlers = (timers, operations, namespaces, EndpointsV1(endpoints))
+    secrets = SecretsV1(services.webhook_secrets, max_body_bytes=max_body_bytes)
+    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints))
     v1 = RouterV1(bind(V1, *handlers), authentication, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)
     others = bind(
-        (*PLATFORM, *HEALTH, *DOCUMENTS),
+        (*PLATFORM, *HEALTH, *PUBLIC_KEYS, *DOCUMENTS),
         PlatformTimers(services.platform, max_body_bytes),
         probes,
         Health(store, clock, health, rules.ping_timeout_seconds),
+        PublicKeys(services.webhook_secrets, lifecycle),
         Documents(asyncapi, clock),
     )
     fast_create = FastCreate(

@@ -26,6 +26,9 @@ class ErrorKind(Enum):
     OPERATION_NOT_FOUND = "operation not found"
     OPERATION_NOT_RUNNING = "operation not running"
     TOO_MANY_OPERATIONS = "too many operations"
+    SECRET_NOT_FOUND = "secret not found"
+    SECRET_CONFIGURED = "secret configured"
+    TOO_MANY_SECRETS = "too many secrets"
     UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
     STORAGE_FULL = "storage full"
@@ -144,6 +147,31 @@ class TooManyOperations(DuetimeError):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"{most} operations are running: wait until one has ended, or abort one")
+
+
+class SecretNotFound(DuetimeError):
+    kind = ErrorKind.SECRET_NOT_FOUND
+
+    def __init__(self) -> None:
+        super().__init__("secret not found")
+
+
+class SecretConfigured(DuetimeError):
+    """The secret is one of the settings, so it cannot be revoked."""
+
+    kind = ErrorKind.SECRET_CONFIGURED
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"secret '{id}' is configured: take it out of WEBHOOK_SECRETS and restart the service"
+        )
+
+
+class TooManySecrets(DuetimeError):
+    kind = ErrorKind.TOO_MANY_SECRETS
+
+    def __init__(self, namespace: str, most: int) -> None:
+        super().__init__(f"namespace '{namespace}' has {most} secrets: revoke one first")
 
 
 class TimerNotFound(DuetimeError):

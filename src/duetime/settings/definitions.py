@@ -35,6 +35,7 @@ from duetime.settings.parsers import (
     one_word,
     whole_number,
 )
+from duetime.settings.security_definitions import SecuritySettings
 from duetime.settings.setting import Definition, Group, definition_of, setting
 from duetime.settings.values import (
     Auth,
@@ -47,7 +48,7 @@ from duetime.settings.values import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(SecuritySettings):
     """The checked settings, as the rest of the program uses them.
 
     Every value is valid on its own and together with the others. `api_key` is None when

@@ -1,6 +1,6 @@
 """A client that calls the application in-process with exact bytes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.delivery.signing import make_signer
 from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
     DEFAULT_MAX_BODIES_BYTES,
@@ -20,6 +21,9 @@ from duetime.ports.endpoints import EndpointStatus
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.redriving import Redriving
+from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock
@@ -113,12 +117,25 @@ class ApiBench(ServiceBench):
         api_rules: ApiRules | None = None,
         api_key: str | None = API_KEY,
         clock: VirtualClock | None = None,
+        webhook_secrets: Sequence[str] = (),
     ) -> None:
         super().__init__(store, rules, clock)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
+        self.signers = KnownSigners(self.clock, make_signer, configured=webhook_secrets)
+        watch = CredentialWatch(self.store.security, self.clock)
+        watch.subscribe(self.signers.see)
+        secrets = WebhookSecrets(
+            self.store.security, watch, self.signers, self.namespaces, self.clock
+        )
         self.bulk_runner = BulkRunner(
-            self.store, self.store, self.clock, self.wakeups, self.namespaces, EVERY_SHARD
+            self.store,
+            self.store,
+            self.clock,
+            self.wakeups,
+            self.namespaces,
+            EVERY_SHARD,
+            forget_secrets=secrets.forget,
         )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
@@ -137,6 +154,7 @@ class ApiBench(ServiceBench):
                     self.bulk_runner.wake,
                 ),
                 namespaces=self.namespaces,
+                webhook_secrets=secrets,
             ),
             store=self.store,
             clock=self.clock,

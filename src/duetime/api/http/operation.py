@@ -38,7 +38,7 @@ SERVICE = Tag("Service", "The state of the service itself.")
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter outside the body. Only parameters of the query are optional. A parameter in the
+    """A parameter outside the body. Parameters of the query are always optional. A parameter in the
     path needs an example, and ends at the next slash unless it `takes_slashes`."""
 
     name: str
@@ -47,6 +47,7 @@ class Parameter(Struct, frozen=True):
     place: Literal["query", "path", "header"] = "query"
     example: str | int | None = None
     takes_slashes: bool = False
+    optional: bool = False
 
 
 class Body(Struct, frozen=True):

@@ -20,18 +20,24 @@ from duetime.api.http.operation import (
     Tag,
 )
 from duetime.api.openapi.schemas import schema_name, schemas_of
+from duetime.api.platform.public_keys import PUBLIC_KEYS
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
 from duetime.api.v1.routes.bulk_operations import OPERATIONS
 from duetime.api.v1.routes.namespaces import NAMESPACES
+from duetime.api.v1.routes.secrets import SECRETS
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
 
-_TAGS = (TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS, NAMESPACES, PLATFORM_TIMERS, SERVICE)
+_TAGS = (
+    *(TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS),
+    *(NAMESPACES, SECRETS),
+    *(PLATFORM_TIMERS, SERVICE),
+)
 
 _DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
     (operation.tag, operation)
-    for group in (*V1, *PLATFORM, *HEALTH)
+    for group in (*V1, *PLATFORM, *HEALTH, *PUBLIC_KEYS)
     for operation in group.operations
     if operation.tag is not None
 )
@@ -120,7 +126,7 @@ def _parameters(parameters: Iterable[Parameter]) -> list[Json]:
         _present(
             name=each.name,
             **{"in": each.place},
-            required=each.place != "query",
+            required=each.place != "query" and not each.optional,
             description=each.description,
             schema=each.schema,
             example=each.example,
@@ -183,6 +189,16 @@ _CALLBACK_HEADERS = (
         {"type": "integer"},
         place="header",
         example=1893499200,
+    ),
+    Parameter(
+        "webhook-signature",
+        "Signatures of `webhook-id`, `webhook-timestamp` and the body, as Standard Webhooks "
+        "specifies: one for each current secret of the timer's namespace, with spaces between "
+        "them. `v1` is HMAC-SHA256, `v1a` is Ed25519. Absent if the namespace has no secret.",
+        {"type": "string"},
+        place="header",
+        example="v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        optional=True,
     ),
     Parameter(
         "Timer-Attempt",

@@ -1,6 +1,6 @@
 """The deletion of a namespace: its timers are forgotten first, then the namespace itself."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from msgspec.structs import replace
 
@@ -15,6 +15,13 @@ from duetime.service.namespaces import REFRESH_SECONDS, Namespaces
 
 _END_OF_TIME = Instant(2**62)
 
+ForgetSecrets = Callable[[str, Instant], Awaitable[None]]
+"""Forgets the secrets of the namespace that were created until that instant. May be repeated."""
+
+
+async def no_secrets(namespace: str, created_until_inclusive: Instant) -> None:
+    pass
+
 
 class NamespaceDeletion:
     """Marks the namespace, waits until every node refuses new timers, and forgets the timers.
@@ -22,16 +29,23 @@ class NamespaceDeletion:
     The operation is written before the mark, so that a mark never outlives its operation for long:
     the runner sets a mark that is missing, and clears one that has no running operation. Timers and
     the namespace are forgotten only while the store holds the mark. So a timer that is created
-    after an abort stays, whatever was under way.
+    after an abort stays, whatever was under way. The secrets go last, because they sign until the
+    last callback was made.
     """
 
     def __init__(
-        self, store: TimerStore, clock: Clock, namespaces: Namespaces, progress: OperationProgress
+        self,
+        store: TimerStore,
+        clock: Clock,
+        namespaces: Namespaces,
+        progress: OperationProgress,
+        forget_secrets: ForgetSecrets = no_secrets,
     ) -> None:
         self._store = store
         self._clock = clock
         self._namespaces = namespaces
         self._progress = progress
+        self._forget_secrets = forget_secrets
 
     async def advance(self, operation: BulkOperation) -> bool:
         """Take one batch. Returns whether the operation went on or ended."""
@@ -92,6 +106,8 @@ class NamespaceDeletion:
                 await self._namespaces.mark_deleting(name, deleting=False)
 
     async def _complete(self, operation: BulkOperation) -> bool:
+        assert operation.marked_at is not None
+        await self._forget_secrets(operation.namespace, operation.marked_at)
         await self._progress.write(operation, replace(operation, status=BulkStatus.COMPLETED))
         return True
 

@@ -16,7 +16,7 @@ from duetime.ports.leases import OwnedShards
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps
 from duetime.service.bulk.changes import BulkChanges
-from duetime.service.bulk.deletion import NamespaceDeletion
+from duetime.service.bulk.deletion import ForgetSecrets, NamespaceDeletion, no_secrets
 from duetime.service.bulk.matching import BATCH_SIZE
 from duetime.service.bulk.passes import BulkPasses
 from duetime.service.bulk.progress import OperationProgress
@@ -58,6 +58,8 @@ class BulkRunner(BackgroundLoop):
         wakeups: WakeUps,
         namespaces: Namespaces,
         owned: OwnedShards,
+        *,
+        forget_secrets: ForgetSecrets = no_secrets,
     ) -> None:
         super().__init__(clock)
         self._store = store
@@ -65,7 +67,7 @@ class BulkRunner(BackgroundLoop):
         self._namespaces = namespaces
         self._owned = owned
         self._progress = OperationProgress(operations, clock)
-        self._deletion = NamespaceDeletion(store, clock, namespaces, self._progress)
+        self._deletion = NamespaceDeletion(store, clock, namespaces, self._progress, forget_secrets)
         changes = BulkChanges(store, clock, wakeups)
         self._passes = BulkPasses(store, clock, changes, self._progress)
         self._tidied_seconds = -LOOK_SECONDS

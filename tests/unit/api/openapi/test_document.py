@@ -19,6 +19,7 @@ from duetime.ports.endpoints import EndpointState, EndpointStatus
 from tests.unit.api.asgi_client import ApiBench, call
 
 ONE = "/api/v1/timers/{namespace}/{timerId}"
+SECRETS = "/api/v1/namespaces/{namespace}/secrets"
 
 KEYED = {"401", "403", "500", "503"}
 """Answers that every operation with a key has."""
@@ -55,6 +56,10 @@ ANSWERS = {
     ("/api/v1/namespaces/{name}", "get"): KEYED | {"200", "400", "404"},
     ("/api/v1/namespaces/{name}", "put"): KEYED | {"200", "400", "413", "507"},
     ("/api/v1/namespaces/{name}", "delete"): KEYED | {"202", "400", "404", "409", "429", "507"},
+    (SECRETS, "post"): KEYED | {"201", "400", "404", "409", "413"},
+    (SECRETS, "get"): KEYED | {"200", "400", "404"},
+    (f"{SECRETS}/{{secretId}}", "delete"): KEYED | {"204", "400", "404", "409"},
+    ("/.well-known/jwks.json", "get"): {"200", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
 }
 

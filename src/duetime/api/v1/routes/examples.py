@@ -279,3 +279,24 @@ ENDED_OPERATION = {
     "updatedAt": "2030-01-01T12:00:01.204Z",
     "finishedAt": "2030-01-01T12:00:01.204Z",
 }
+
+SECRET_ID = "01977f3e-8b24-7d0e-9c41-2f7a5d60e813"
+_ED25519_ID = "01977f40-11c7-7f52-b6aa-90d4e1c27f38"
+_ED25519_SECRET = {
+    "id": _ED25519_ID,
+    "type": "ed25519",
+    "createdAt": EXECUTE_AT,
+    "expiresAt": None,
+    "publicKey": "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+}
+_HMAC_SECRET = {"id": SECRET_ID, "type": "hmac", "createdAt": EXECUTE_AT, "expiresAt": None}
+NEW_SECRET = {**_HMAC_SECRET, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
+NEW_ED25519_SECRET = {
+    **_ED25519_SECRET,
+    "secret": "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=",
+}
+SECRETS = [
+    {**_HMAC_SECRET, "expiresAt": NEXT_EXECUTE_AT},
+    {**_HMAC_SECRET, "id": OPERATION_ID.replace("7a10", "9c02")},
+    _ED25519_SECRET,
+]

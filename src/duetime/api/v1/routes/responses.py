@@ -7,7 +7,12 @@ from duetime.api.http.operation import RETRY_HEADER, Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
-from duetime.domain.limits import MAX_RETRIES, MAX_RUNNING_OPERATIONS, MAX_V1_PAGE_TIMERS
+from duetime.domain.limits import (
+    MAX_RETRIES,
+    MAX_RUNNING_OPERATIONS,
+    MAX_SECRETS,
+    MAX_V1_PAGE_TIMERS,
+)
 from duetime.domain.namespace import DEFAULT_SHARDS
 
 _UNACCEPTABLE = "A value is not acceptable, or the namespace does not exist."
@@ -153,6 +158,24 @@ TOO_MANY_OPERATIONS = replace(
         f"{MAX_RUNNING_OPERATIONS} operations are running: wait until one has ended, or abort one",
     ),
     headers=RETRY_HEADER,
+)
+INVALID_SECRET = _invalid(
+    "A value is not acceptable.", "expireOthersAfter", "must be from 0s to 30d"
+)
+NO_SECRET = _failure(
+    "404", "There is no such secret, or no such namespace.", "SECRET_NOT_FOUND", "secret not found"
+)
+CONFIGURED_SECRET = _failure(
+    "409",
+    "The secret is one of the settings.",
+    "SECRET_CONFIGURED",
+    "secret 'configured-1' is configured: take it out of WEBHOOK_SECRETS and restart the service",
+)
+TOO_MANY_SECRETS = _failure(
+    "409",
+    "The namespace has too many secrets.",
+    "TOO_MANY_SECRETS",
+    f"namespace 'notifications' has {MAX_SECRETS} secrets: revoke one first",
 )
 _INTERNAL = _failure("500", "An unexpected error.", "INTERNAL_ERROR", "internal error")
 _UNAVAILABLE = replace(

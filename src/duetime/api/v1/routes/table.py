@@ -9,12 +9,15 @@ from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.routes.bulk_operations import BULK_OPERATIONS
 from duetime.api.v1.routes.copies import COPY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
+from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
+from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 
 V1: tuple[OperationGroup[Any], ...] = (
     OperationGroup(TimersV1, TIMER_OPERATIONS + COPY_OPERATIONS),
     OperationGroup(OperationsV1, BULK_OPERATIONS),
     OperationGroup(NamespacesV1, NAMESPACE_OPERATIONS),
+    OperationGroup(SecretsV1, SECRET_OPERATIONS),
     OperationGroup(EndpointsV1, ENDPOINT_OPERATIONS),
 )

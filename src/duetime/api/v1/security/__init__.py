@@ -1,0 +1,1 @@
+"""Keys, secrets and the audit log in the v1 API."""

@@ -1,0 +1,246 @@
+"""Secrets are created, listed, rotated and revoked, and sign as long as they should."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from duetime.delivery.signing import make_signer
+from duetime.domain.errors import (
+    InvalidInput,
+    NamespaceDeleting,
+    NoSuchNamespace,
+    SecretConfigured,
+    SecretNotFound,
+    TooManySecrets,
+)
+from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.limits import MAX_SECRET_OVERLAP_MS, MAX_SECRETS
+from duetime.domain.namespace import ConfiguredNamespace
+from duetime.domain.security.credentials import SecretKind, WebhookSecret
+from duetime.domain.security.secret_text import format_secret, parse_secret
+from duetime.service.namespaces import Namespaces
+from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.webhook_secrets import NewSecret, WebhookSecrets
+from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
+
+HOUR_MS = 3_600_000
+CONFIGURED = format_secret(SecretKind.HMAC, b"c" * 32)
+
+
+class Node:
+    """A process with its view of a store that others may share."""
+
+    def __init__(
+        self, store: MemoryStore, clock: VirtualClock, configured: tuple[str, ...] = ()
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.signers = KnownSigners(clock, make_signer, configured=configured)
+        self.watch = CredentialWatch(store.security, clock)
+        self.watch.subscribe(self.signers.see)
+        self.namespaces = Namespaces(store)
+        self.secrets = WebhookSecrets(
+            store.security, self.watch, self.signers, self.namespaces, clock
+        )
+
+    def signatures(self, namespace: str = "orders") -> set[bytes]:
+        return {each.sign(b"id", 1, b"body") for each in self.signers.signers(namespace)}
+
+    async def ids(self, namespace: str = "orders") -> list[str]:
+        return [each.id for each in await self.secrets.current(namespace)]
+
+
+def signature(*secrets: NewSecret | str) -> set[bytes]:
+    texts = [each if isinstance(each, str) else each.text for each in secrets]
+    return {make_signer(*parse_secret(text)).sign(b"id", 1, b"body") for text in texts}
+
+
+@pytest.fixture
+async def node() -> Node:
+    node = Node(MemoryStore(), VirtualClock())
+    names = (ConfiguredNamespace("default"), ConfiguredNamespace("orders"))
+    await node.namespaces.add_all(names)
+    return node
+
+
+@pytest.fixture
+async def configured(node: Node) -> Node:
+    return Node(node.store, node.clock, (CONFIGURED,))
+
+
+async def test_a_new_secret_signs_at_once_and_only_in_its_namespace(node: Node) -> None:
+    assert node.signatures() == set()
+    new = await node.secrets.create("orders")
+    assert new.text.startswith("whsec_")
+    assert node.signatures() == signature(new)
+    assert node.signatures("default") == set()
+
+
+async def test_secrets_are_never_the_same(node: Node) -> None:
+    new = [await node.secrets.create("orders") for _ in range(5)]
+    assert len({each.text for each in new}) == len({each.listed.id for each in new}) == 5
+
+
+async def test_another_node_signs_with_the_secret_once_it_has_looked(node: Node) -> None:
+    other = Node(node.store, node.clock)
+    new = await node.secrets.create("orders")
+    assert other.signatures() == set()
+    await other.watch.refresh()
+    assert other.signatures() == signature(new)
+
+
+async def test_a_rotation_lets_all_sign_and_then_only_the_new_one(node: Node) -> None:
+    old = await node.secrets.create("orders")
+    new = await node.secrets.create("orders", expire_others_after_ms=24 * HOUR_MS)
+    expiries = [each.expires_at for each in await node.secrets.current("orders")]
+    assert expiries == [plus_ms(node.clock.now(), 24 * HOUR_MS), None]
+    node.clock.advance(24 * 3_600 - 1)
+    assert node.signatures() == signature(old, new)
+    node.clock.advance(1)
+    assert node.signatures() == signature(new)
+    assert await node.ids() == [new.listed.id]
+    stored = await node.store.security.credentials(None)
+    assert stored is not None
+    assert [each.id for each in stored.credentials] == [new.listed.id]
+
+
+async def test_a_rotation_without_overlap_ends_the_others_at_once(node: Node) -> None:
+    await node.secrets.create("orders")
+    new = await node.secrets.create("orders", expire_others_after_ms=0)
+    assert node.signatures() == signature(new)
+
+
+async def test_a_second_rotation_does_not_prolong_the_first(node: Node) -> None:
+    first = await node.secrets.create("orders")
+    second = await node.secrets.create("orders", expire_others_after_ms=HOUR_MS)
+    third = await node.secrets.create("orders", expire_others_after_ms=24 * HOUR_MS)
+    assert node.signatures() == signature(first, second, third)
+    node.clock.advance(3_600)
+    assert node.signatures() == signature(second, third)
+
+
+async def test_a_rotation_leaves_secrets_of_the_other_type(node: Node) -> None:
+    public = await node.secrets.create("orders", SecretKind.ED25519)
+    await node.secrets.create("orders", SecretKind.HMAC)
+    new = await node.secrets.create("orders", SecretKind.HMAC, 0)
+    assert node.signatures() == signature(public, new)
+
+
+async def test_without_a_type_the_new_secret_is_like_the_others(node: Node) -> None:
+    await node.secrets.create("orders", SecretKind.ED25519)
+    new = await node.secrets.create("orders", expire_others_after_ms=0)
+    assert new.text.startswith("whsk_")
+    await node.secrets.create("orders", SecretKind.HMAC)
+    with pytest.raises(InvalidInput, match="type is needed"):
+        await node.secrets.create("orders")
+
+
+async def test_hmac_signs_first(node: Node) -> None:
+    await node.secrets.create("orders", SecretKind.ED25519)
+    await node.secrets.create("orders", SecretKind.HMAC)
+    versions = [
+        each.sign(b"id", 1, b"").partition(b",")[0] for each in node.signers.signers("orders")
+    ]
+    assert versions == [b"v1", b"v1a"]
+
+
+@pytest.mark.parametrize("overlap_ms", [-1, MAX_SECRET_OVERLAP_MS + 1])
+async def test_an_overlap_has_bounds(node: Node, overlap_ms: int) -> None:
+    with pytest.raises(InvalidInput, match="expire_others_after must be from 0s to 30d"):
+        await node.secrets.create("orders", expire_others_after_ms=overlap_ms)
+
+
+async def test_a_revoked_secret_signs_no_more(node: Node) -> None:
+    first, second = [await node.secrets.create("orders") for _ in range(2)]
+    await node.secrets.revoke("orders", first.listed.id)
+    assert node.signatures() == signature(second)
+    with pytest.raises(SecretNotFound):
+        await node.secrets.revoke("orders", first.listed.id)
+
+
+async def test_a_secret_is_revoked_by_its_own_namespace_only(node: Node) -> None:
+    new = await node.secrets.create("orders")
+    with pytest.raises(SecretNotFound):
+        await node.secrets.revoke("default", new.listed.id)
+    assert node.signatures() == signature(new)
+
+
+async def test_a_namespace_has_a_limited_number_of_secrets(node: Node) -> None:
+    for _ in range(MAX_SECRETS):
+        await node.secrets.create("orders")
+    with pytest.raises(TooManySecrets, match="has 10 secrets: revoke one first"):
+        await node.secrets.create("orders")
+    with pytest.raises(TooManySecrets):
+        await node.secrets.create("orders", expire_others_after_ms=1)
+    new = await node.secrets.create("orders", expire_others_after_ms=0)
+    assert node.signatures() == signature(new)
+
+
+async def test_an_unknown_namespace_has_no_secrets(node: Node) -> None:
+    with pytest.raises(NoSuchNamespace):
+        await node.secrets.create("unknown")
+    with pytest.raises(NoSuchNamespace):
+        await node.secrets.current("unknown")
+    with pytest.raises(NoSuchNamespace):
+        await node.secrets.revoke("unknown", "id")
+
+
+async def test_a_namespace_that_is_being_deleted_gets_no_secret(node: Node) -> None:
+    await node.namespaces.mark_deleting("orders", deleting=True)
+    with pytest.raises(NamespaceDeleting):
+        await node.secrets.create("orders")
+
+
+async def test_only_secrets_older_than_the_deletion_are_forgotten(node: Node) -> None:
+    await node.secrets.create("orders")
+    marked_at = node.clock.now()
+    node.clock.advance(1)
+    new = await node.secrets.create("orders")
+    other = await node.secrets.create("default")
+    await node.secrets.forget("orders", marked_at)
+    assert node.signatures() == signature(new)
+    assert node.signatures("default") == signature(other)
+
+
+async def test_configured_secrets_sign_besides_the_stored_ones(configured: Node) -> None:
+    assert configured.signatures("default") == signature(CONFIGURED)
+    new = await configured.secrets.create("default")
+    assert configured.signatures("default") == signature(CONFIGURED, new)
+    listed = await configured.secrets.current("default")
+    assert [(each.id, each.created_at is None) for each in listed] == [
+        ("configured-1", True),
+        (new.listed.id, False),
+    ]
+
+
+async def test_configured_secrets_are_neither_revoked_nor_rotated(configured: Node) -> None:
+    with pytest.raises(SecretConfigured, match="take it out of WEBHOOK_SECRETS"):
+        await configured.secrets.revoke("default", "configured-1")
+    new = await configured.secrets.create("default", expire_others_after_ms=0)
+    assert configured.signatures("default") == signature(CONFIGURED, new)
+
+
+async def test_public_keys_are_those_of_current_ed25519_secrets(node: Node) -> None:
+    assert node.secrets.public_keys() == ()
+    await node.secrets.create("default", SecretKind.HMAC)
+    old = await node.secrets.create("orders", SecretKind.ED25519)
+    new = await node.secrets.create("orders", SecretKind.ED25519, HOUR_MS)
+    keys = node.secrets.public_keys()
+    assert [each.secret_id for each in keys] == [old.listed.id, new.listed.id]
+    assert [each.key for each in keys] == [old.listed.public_key, new.listed.public_key]
+    assert node.secrets.public_keys() is keys
+    node.clock.advance(3_600)
+    assert [each.secret_id for each in node.secrets.public_keys()] == [new.listed.id]
+
+
+async def test_a_damaged_secret_is_reported_and_the_others_sign(node: Node) -> None:
+    damaged = WebhookSecret(
+        id="damaged", namespace="orders", secret="whsec_@", created_at=Instant(0)
+    )
+    await node.store.security.add_credential(damaged)
+    with capture_logs() as logs:
+        new = await node.secrets.create("orders")
+        assert node.signatures() == signature(new)
+    assert [(each["event"], each["secret"]) for each in logs] == [("secret.unreadable", "damaged")]
+    assert new.text not in str(logs)
