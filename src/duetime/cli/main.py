@@ -13,6 +13,7 @@ from duetime import __version__
 
 _RUN = "Run"
 _TIMERS = "Timers (talk to a running server)"
+_SECURITY = "Security (talk to a running server)"
 _BUS = "Message bus (talk to the broker)"
 _STORE = "Store (open it directly, with the settings of serve)"
 
@@ -44,6 +45,7 @@ COMMANDS = {
     "namespaces": _Command("timers.namespaces", "namespaces", _TIMERS),
     "endpoints": _Command("timers.health", "endpoints", _TIMERS),
     "health": _Command("timers.health", "health", _TIMERS),
+    "secrets": _Command("security.secrets", "secrets", _SECURITY),
     "bus": _Command("bus", "bus", _BUS),
     "migrate": _Command("store.migrate", "migrate", _STORE),
     "cluster": _Command("store.cluster", "cluster", _STORE),

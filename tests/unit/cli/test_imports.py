@@ -7,7 +7,11 @@ import pytest
 
 from duetime.cli.main import COMMANDS
 
-CLIENTS = [name for name, command in COMMANDS.items() if command.module.startswith("timers.")]
+CLIENTS = [
+    name
+    for name, command in COMMANDS.items()
+    if command.module.startswith(("security.", "timers."))
+]
 SERVER_SIDE = (
     *("apsw", "asyncpg", "httptools", "nats", "redis", "starlette", "uvicorn", "uvloop"),
     *(f"duetime.{part}" for part in ("api", "bus", "composition", "delivery", "engine")),

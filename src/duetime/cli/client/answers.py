@@ -113,3 +113,21 @@ class Operation(MatchedTimers, frozen=True, kw_only=True, rename="camel"):
 
 class OperationList(Struct, frozen=True):
     operations: list[Operation]
+
+
+class Secret(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A secret that signs callbacks, without its text. One of the settings was never created."""
+
+    id: str
+    type: str
+    created_at: str | None
+    expires_at: str | None
+    public_key: str | UnsetType = UNSET
+
+
+class NewSecret(Secret, frozen=True, kw_only=True, rename="camel"):
+    secret: str
+
+
+class SecretList(Struct, frozen=True):
+    secrets: list[Secret]

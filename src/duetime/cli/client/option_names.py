@@ -28,6 +28,8 @@ _OPTIONS = {
     "retention": "--retention",
     "concurrency": "--concurrency",
     "maxPayloadBytes": "--max-payload-bytes",
+    "expireOthersAfter": "--overlap",
+    "type": "--type",
     "idPrefix": "--id-prefix",
     "endpoint": "--endpoint",
     "errorContains": "--error-contains",

@@ -1,7 +1,9 @@
 """A received callback, and its output as one line, for people or for programs."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from http import HTTPStatus
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -27,6 +29,16 @@ _DUE_FIELDS = ("due", "execute_at", "executeAt")
 _decode_request = msgspec.json.Decoder(CallbackRequest).decode
 
 
+class Signature(NamedTuple):
+    """The outcome of the check of a callback's signatures."""
+
+    problem: str | None
+
+    @property
+    def is_verified(self) -> bool:
+        return self.problem is None
+
+
 class ReceivedCallback:
     """One request as it arrived, with header names in lower case."""
 
@@ -38,6 +50,7 @@ class ReceivedCallback:
         self.body = b""
         self.answer_status: int = HTTPStatus.OK
         self.answer_body = b""
+        self.signature: Signature | None = None
 
     @property
     def webhook_id(self) -> str | None:
@@ -132,12 +145,23 @@ def readable_line(callback: ReceivedCallback) -> Text:
         "  ",
         printable(_payload_text(callback), _MAX_PAYLOAD),
         "  ",
+        *_signature_text(callback.signature),
         ("→ " + _answer_text(callback), "green" if 200 <= callback.answer_status < 300 else "red"),
     )
 
 
+def _signature_text(signature: Signature | None) -> Iterator[tuple[str, str]]:
+    if signature is None:
+        return
+    if signature.is_verified:
+        yield "signature verified", "green"
+    else:
+        yield f"signature refused: {signature.problem}", "red"
+    yield "  ", ""
+
+
 def json_line(callback: ReceivedCallback) -> str:
-    request = callback.request
+    request, signature = callback.request, callback.signature
     return msgspec.json.encode(
         {
             "arrived_at": format_instant(callback.arrived_at),
@@ -150,6 +174,9 @@ def json_line(callback: ReceivedCallback) -> str:
             "lateness_ms": callback.lateness_ms,
             "headers": callback.headers,
             "payload": _written_payload(callback),
+            "signature": None
+            if signature is None
+            else {"verified": signature.is_verified, "problem": signature.problem},
             "answer": {
                 "status": callback.answer_status,
                 "body": callback.answer_body.decode("utf-8", "replace") or None,

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
+from duetime.cli.output.received_callback import (
+    ReceivedCallback,
+    Signature,
+    json_line,
+    readable_line,
+)
 from duetime.domain.instants import Instant
 
 DUE_AT = Instant(1_893_456_000_000_000)
@@ -149,5 +154,27 @@ def test_a_json_line_has_every_field() -> None:
         "lateness_ms": None,
         "headers": {"webhook-id": "w1", "timer-attempt": "1"},
         "payload": {"a": 1},
+        "signature": None,
         "answer": {"status": 200, "body": '{"ok":true}'},
     }
+
+
+@pytest.mark.parametrize(
+    ("signature", "words", "member"),
+    [
+        (None, "", None),
+        (Signature(None), "signature verified  ", {"verified": True, "problem": None}),
+        (
+            Signature("it is old"),
+            "signature refused: it is old  ",
+            {"verified": False, "problem": "it is old"},
+        ),
+    ],
+)
+def test_the_outcome_of_the_check_of_signatures_is_shown(
+    signature: Signature | None, words: str, member: object
+) -> None:
+    callback = received("/hook", b"{}")
+    callback.signature = signature
+    assert readable_line(callback).plain.endswith(f'  {{}}  {words}→ 200 {{"ok":true}}')
+    assert json.loads(json_line(callback))["signature"] == member

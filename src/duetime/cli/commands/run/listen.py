@@ -7,8 +7,9 @@ import typer
 
 from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.run.receiver import Receiver
+from duetime.cli.commands.run.signature_check import SignatureCheck
 from duetime.cli.output.received_callback import ReceivedCallback, json_line, readable_line
-from duetime.cli.terminal import ExitCode, console, fail
+from duetime.cli.terminal import ExitCode, console, fail, refuse
 from duetime.clock import SystemClock
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
@@ -21,6 +22,15 @@ def listen(
     ] = 9000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     status: Annotated[int, whole_number(200, 599, help="HTTP status of every answer.")] = 200,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="whsec_...|whpk_...",
+            envvar="DUETIME_WEBHOOK_SECRET",
+            help="Secret or public key that must have signed each callback; repeatable. Others are "
+            "answered with 401.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each callback as one JSON line.")
     ] = False,
@@ -38,14 +48,21 @@ def listen(
 
     * `duetime listen`
     * `duetime listen --port 9001 --status 500` shows retries
+    * `duetime listen --secret whsec_...` verifies signatures
     """
     try:
-        run(_listen(host, port, status, as_json))
+        signatures = SignatureCheck(secret) if secret else None
+    except ValueError as error:
+        refuse("--secret", f"must be {error}, or whpk_...")
+    try:
+        run(_listen(host, port, status, as_json, signatures))
     except AddressUnavailable as error:
         fail(error.message, ExitCode.FAILED)
 
 
-async def _listen(host: str, port: int, status: int, as_json: bool) -> None:
+async def _listen(
+    host: str, port: int, status: int, as_json: bool, signatures: SignatureCheck | None
+) -> None:
     output = console()
 
     def show(callback: ReceivedCallback) -> None:
@@ -57,7 +74,7 @@ async def _listen(host: str, port: int, status: int, as_json: bool) -> None:
     stopped = stop_signal()
     listener = bind(host, port)
     take_connections(listener, backlog=128)
-    receiver = Receiver(SystemClock(), show, status)
+    receiver = Receiver(SystemClock(), show, status, signatures)
     await receiver.start(listener)
     greeting = f"Listening on {url_of(listener)} (Ctrl-C stops)"
     print(greeting, file=sys.stderr if as_json else sys.stdout, flush=True)

@@ -7,7 +7,8 @@ from typing import Protocol, cast
 
 import httptools
 
-from duetime.cli.output.received_callback import ReceivedCallback
+from duetime.cli.commands.run.signature_check import SignatureCheck
+from duetime.cli.output.received_callback import ReceivedCallback, Signature
 from duetime.domain.instants import Instant
 from duetime.ports.clock import Clock
 
@@ -23,12 +24,20 @@ class OnCallback(Protocol):
 class Receiver:
     """Passes every request to `on_callback`, then answers it with the given status.
 
-    The body of a 200 is `{"ok":true}`, which completes timers of both APIs.
+    The body of a 200 is `{"ok":true}`, which completes timers of both APIs. A request that does not
+    pass the check of signatures, if there is one, is answered with 401.
     """
 
-    def __init__(self, clock: Clock, on_callback: OnCallback, status: int = 200) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_callback: OnCallback,
+        status: int = 200,
+        signatures: SignatureCheck | None = None,
+    ) -> None:
         self.clock = clock
         self.on_callback = on_callback
+        self.signatures = signatures
         self.answer_status = status
         self.answer_body = b'{"ok":true}' if status == HTTPStatus.OK else b""
         self.answer = _answer(status, self.answer_body)
@@ -111,10 +120,20 @@ class _Connection(asyncio.Protocol):
         callback.method = self._parser.get_method().decode("latin-1")
         callback.target = self._target.decode("latin-1")
         callback.body = b"".join(self._body)
-        callback.answer_status = self._receiver.answer_status
-        callback.answer_body = self._receiver.answer_body
-        self._receiver.on_callback(callback)
-        self._transport.write(self._receiver.answer)
+        receiver = self._receiver
+        answer = receiver.answer
+        callback.answer_status = receiver.answer_status
+        callback.answer_body = receiver.answer_body
+        if receiver.signatures is not None:
+            problem = receiver.signatures.problem(
+                callback.headers, callback.body, callback.arrived_at
+            )
+            callback.signature = Signature(problem)
+            if problem is not None:
+                callback.answer_status, callback.answer_body = HTTPStatus.UNAUTHORIZED, b""
+                answer = _REFUSED
+        receiver.on_callback(callback)
+        self._transport.write(answer)
         if not self._parser.should_keep_alive():
             self._transport.close()
 
@@ -142,3 +161,6 @@ def _answer(status: int, body: bytes, close: bool = False) -> bytes:
     if close:
         lines.append("Connection: close")
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+_REFUSED = _answer(HTTPStatus.UNAUTHORIZED, b"")

@@ -1,0 +1,1 @@
+"""Keys, secrets and the audit log for a person."""
