@@ -72,6 +72,24 @@ async def test_remind_me_reports_a_refusal(server: ServerProcess, tmp_path: Path
     assert finished == (1, "", "refused: missing or invalid X-API-Key\n")
 
 
+async def test_the_verified_receiver_accepts_signed_callbacks_only(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    status, output, errors = await run_example(
+        "verified_receiver.py",
+        "--seconds=0.5",
+        directory=tmp_path,
+        DUETIME_URL=server.url,
+        API_KEY=API_KEY,
+    )
+    assert (status, errors) == (0, "")
+    assert output.splitlines() == [
+        "Accepted: The order has expired",
+        "Refused a callback that is not signed by our secret.",
+        "The forged callback was answered with 401.",
+    ]
+
+
 async def test_a_paid_order_never_expires_and_a_late_payment_is_refused(
     server: ServerProcess, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ PAGES = [
 ]
 
 # Read by the command line as a client, not by the service.
-CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY"}
+CLIENT_VARIABLES = {"DUETIME_URL", "DUETIME_API_KEY", "DUETIME_WEBHOOK_SECRET"}
 TEST_VARIABLES = {
     "DUETIME_SEED",
     "DUETIME_TEST_EFFORT",

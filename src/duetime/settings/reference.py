@@ -72,8 +72,9 @@ _PAGE_TAIL = f"""\
 ## The command line as a client
 
 `duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `reschedule`, `operations`,
-`import`, `export`, `namespaces`, `endpoints` and `health` talk to a server. They read these from
-the environment or `.env`; `duetime bus` talks to the broker of `TIMER_BROKER_URL` instead:
+`import`, `export`, `namespaces`, `secrets`, `endpoints` and `health` talk to a server. They read
+these from the environment or `.env`; `duetime bus` talks to the broker of `TIMER_BROKER_URL`
+instead:
 
 | Name | Default | Meaning |
 |---|---|---|
@@ -82,6 +83,9 @@ the environment or `.env`; `duetime bus` talks to the broker of `TIMER_BROKER_UR
 
 If `duetime dev` runs in the same directory, its URL takes the place of the default, and its own key
 comes before the keys in `.env`, which are for other servers.
+
+Without `--secret`, `duetime listen` takes the secrets that must have signed each callback from
+`DUETIME_WEBHOOK_SECRET`, with spaces between them.
 """
 
 

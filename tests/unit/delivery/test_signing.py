@@ -4,6 +4,8 @@ import base64
 import json
 import re
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.exceptions import InvalidSignature
@@ -16,6 +18,7 @@ from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.domain.security.credentials import SecretKind
 from duetime.domain.security.secret_text import format_secret, parse_secret
 
+ROOT = Path(__file__).resolve().parents[3]
 ID = "01980000-0000-7000-8000-00000000abcd"
 OLD, NEW, OTHER = b"o" * 32, b"n" * 32, b"x" * 32
 BODY = b'{"order": 42, "note": "\xc3\xa4"}'
@@ -94,6 +97,18 @@ def test_a_replayed_callback_is_refused_by_its_timestamp() -> None:
     seconds = now_seconds() - int(TOLERANCE.total_seconds()) - 2
     with pytest.raises(WebhookVerificationError, match="too old"):
         official(NEW).verify(BODY, headers_of(NEW, seconds=seconds))
+
+
+def test_the_verifier_of_the_how_to_does_what_it_says() -> None:
+    page = (ROOT / "docs" / "how-to" / "receive-callbacks.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(import base64\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    defined: dict[str, Any] = {}
+    exec(code, defined)
+    verify, secret = defined["verify"], format_secret(SecretKind.HMAC, NEW)
+    assert verify(headers_of(OLD, NEW), BODY, secret)
+    assert not verify(headers_of(OLD, OTHER), BODY, secret)
+    assert not verify(headers_of(NEW), BODY + b" ", secret)
+    assert not verify(headers_of(NEW, seconds=now_seconds() - 302), BODY, secret)
 
 
 def test_an_ed25519_signature_is_verified_by_the_public_key_alone() -> None:
