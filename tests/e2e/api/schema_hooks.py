@@ -61,6 +61,9 @@ def make_meaningful(body: dict[str, Any]) -> None:
     if "callbackTimeout" in body:
         body["callbackTimeout"] = "5s"
         body.pop("callbackTimeoutSeconds", None)
+    if "expireOthersAfter" in body:
+        body["expireOthersAfter"] = "0s"
+        body.setdefault("type", "hmac")
     policy = body.get("retryPolicy") or body.get("retry_policy")
     if policy is not None:
         for name in policy:

@@ -44,6 +44,9 @@ class _PublicKeys(Struct, frozen=True):
 
 
 def text_of(secret: WebhookSecret) -> str:
+    """For a service that encrypts nothing."""
+    if secret.is_sealed:
+        raise ValueError("it is sealed, and ENCRYPTION_KEYS is not set")
     return secret.secret
 
 

@@ -1,6 +1,9 @@
 """Secrets are created, listed, rotated and revoked, and sign as long as they should."""
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from duetime.delivery.signing import make_signer
@@ -234,13 +237,50 @@ async def test_public_keys_are_those_of_current_ed25519_secrets(node: Node) -> N
     assert [each.secret_id for each in node.secrets.public_keys()] == [new.listed.id]
 
 
-async def test_a_damaged_secret_is_reported_and_the_others_sign(node: Node) -> None:
-    damaged = WebhookSecret(
-        id="damaged", namespace="orders", secret="whsec_@", created_at=Instant(0)
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"secret": "whsec_@"}, "whsec_ and base64 after it"),
+        ({"is_sealed": True}, "it is sealed, and ENCRYPTION_KEYS is not set"),
+    ],
+)
+async def test_an_unreadable_secret_is_reported_and_the_others_sign(
+    node: Node, changes: dict[str, Any], reason: str
+) -> None:
+    secret = WebhookSecret(
+        id="unreadable", namespace="orders", secret=CONFIGURED, created_at=Instant(0)
     )
-    await node.store.security.add_credential(damaged)
+    await node.store.security.add_credential(replace(secret, **changes))
     with capture_logs() as logs:
         new = await node.secrets.create("orders")
         assert node.signatures() == signature(new)
-    assert [(each["event"], each["secret"]) for each in logs] == [("secret.unreadable", "damaged")]
+        assert node.signatures() == signature(new)
+    assert [(each["event"], each["secret"], each["reason"]) for each in logs] == [
+        ("secret.unreadable", "unreadable", reason)
+    ]
     assert new.text not in str(logs)
+
+
+async def test_a_secret_is_sealed_before_it_is_stored_and_opened_to_sign(node: Node) -> None:
+    signers = KnownSigners(
+        node.clock, make_signer, open_secret=lambda each: each.secret.removeprefix("sealed:")
+    )
+    node.watch.subscribe(signers.see)
+    secrets = WebhookSecrets(
+        node.store.security,
+        node.watch,
+        signers,
+        node.namespaces,
+        node.clock,
+        seal=lambda each: replace(each, secret=f"sealed:{each.secret}", is_sealed=True),
+    )
+    old = await secrets.create("orders")
+    new = await secrets.create("orders", expire_others_after_ms=HOUR_MS)
+    stored = await node.store.security.credentials(None)
+    assert stored is not None
+    assert [isinstance(each, WebhookSecret) and each.secret for each in stored.credentials] == [
+        f"sealed:{old.text}",
+        f"sealed:{new.text}",
+    ]
+    signed = {each.sign(b"id", 1, b"body") for each in signers.signers("orders")}
+    assert signed == signature(old, new)
