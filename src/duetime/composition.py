@@ -36,8 +36,8 @@ from duetime.ports.store import TimerStore
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
-from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
+from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
 from duetime.service.security.credential_watch import CredentialWatch
@@ -194,7 +194,7 @@ def assemble(settings: Settings) -> Duetime:
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known)
     namespaces = Namespaces(store, known, engine.own_new_shards)
-    creates = CreateBatcher(store, engine)
+    creates = LimitedCreates(store, clock, engine, namespaces)
     webhook_secrets = WebhookSecrets(store.security, credential_watch, signers, namespaces, clock)
     timers = _Timers(store, clock, engine, destination, namespaces, creates, Turns(clock))
     bulk_runner = BulkRunner(
@@ -245,7 +245,7 @@ class _Timers(NamedTuple):
     engine: Engine
     destination: Destination
     namespaces: Namespaces
-    creates: CreateBatcher
+    creates: LimitedCreates
     turns: Turns
 
     def services(
@@ -253,19 +253,15 @@ class _Timers(NamedTuple):
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
+        past_is_due = replace(v1, past_is_due=True)
         return Services(
             platform=self._service(platform),
             v1=self._service(v1),
-            imports=self._service(replace(v1, past_is_due=True)),
-            restoring=Restoring(*self[:5], replace(v1, past_is_due=True), turns=self.turns),
+            imports=self._service(past_is_due),
+            restoring=Restoring(*self[:5], past_is_due, creates=self.creates, turns=self.turns),
             redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
             operations=BulkOperations(
-                self.store,
-                self.store,
-                self.clock,
-                self.namespaces,
-                self.engine,
-                bulk_runner.wake,
+                self.store, self.store, self.clock, self.namespaces, self.engine, bulk_runner.wake
             ),
             namespaces=self.namespaces,
             webhook_secrets=webhook_secrets,
@@ -273,7 +269,7 @@ class _Timers(NamedTuple):
 
     def scheduling(self, settings: Settings) -> Scheduling:
         rules = replace(_timer_rules(settings), min_delay_ms=0, past_is_due=True)
-        return Scheduling(*self[:5], rules, creates=self.creates, turns=self.turns)
+        return Scheduling(*self[:5], rules, creates=self.creates.batcher, turns=self.turns)
 
     def _service(self, rules: TimerRules) -> TimerService:
         return TimerService(*self[:5], rules, creates=self.creates, turns=self.turns)

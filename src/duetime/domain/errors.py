@@ -29,6 +29,7 @@ class ErrorKind(Enum):
     SECRET_NOT_FOUND = "secret not found"
     SECRET_CONFIGURED = "secret configured"
     TOO_MANY_SECRETS = "too many secrets"
+    TOO_MANY_TIMERS = "too many timers"
     UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
     STORAGE_FULL = "storage full"
@@ -172,6 +173,19 @@ class TooManySecrets(DuetimeError):
 
     def __init__(self, namespace: str, most: int) -> None:
         super().__init__(f"namespace '{namespace}' has {most} secrets: revoke one first")
+
+
+class TooManyTimers(DuetimeError):
+    """The namespace has as many unfinished timers as its `max_pending` allows."""
+
+    kind = ErrorKind.TOO_MANY_TIMERS
+
+    def __init__(self, namespace: str, max_pending: int) -> None:
+        super().__init__(
+            f"namespace '{namespace}' may have {max_pending:,} timers that are pending or executing"
+            " (max_pending), and has as many: try again when some of them have ended"
+        )
+        self.max_pending = max_pending
 
 
 class TimerNotFound(DuetimeError):

@@ -88,6 +88,9 @@ MAX_SHARDS = 4_096
 MAX_NAMESPACE_CONCURRENCY = 65_536
 """Callbacks of one namespace under way at once."""
 
+MAX_NAMESPACE_PENDING = 1_000_000_000
+"""Timers that a namespace may be allowed to have pending."""
+
 MAX_RETENTION_DAYS = 36_500
 """Time for which finished timers may be kept, unless they are kept for ever."""
 

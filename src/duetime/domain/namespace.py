@@ -15,14 +15,16 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `retry_policy` is for timers of the v1 API that come without one. Finished timers are kept for
     `retention_seconds`, where 0 means for ever. At most `concurrency` callbacks of the namespace
     are under way at once, on all nodes together. `max_payload_bytes` is the size of the largest
-    payload. None stands for the setting of the service, and for no limit in `concurrency`. A
-    namespace that is `deleting` takes no more timers.
+    payload. At most `max_pending` timers are pending or executing; creates beyond it are refused.
+    None stands for the setting of the service, and for no limit in `concurrency` and `max_pending`.
+    A namespace that is `deleting` takes no more timers.
     """
 
     retry_policy: RetryPolicy = RetryPolicy()
     retention_seconds: int | None = None
     concurrency: int | None = None
     max_payload_bytes: int | None = None
+    max_pending: int | None = None
     deleting: bool = False
 
 

@@ -24,10 +24,11 @@ from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import restored
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
-from duetime.ports.store import CreateResult, Existence, TimerStore
+from duetime.ports.store import CreateRequest, CreateResult, Existence, OnExisting, TimerStore
 from duetime.ports.wakeups import WakeUps
 from duetime.service.create_comparison import differing_fields
 from duetime.service.namespaces import Namespaces
+from duetime.service.pending_limits import LimitedCreates
 from duetime.service.turns import Turns
 from duetime.service.validation import (
     TimerChecks,
@@ -63,6 +64,7 @@ class Restoring:
         namespaces: Namespaces,
         rules: TimerRules,
         *,
+        creates: LimitedCreates | None = None,
         turns: Turns,
     ) -> None:
         """The rules accept instants that have passed."""
@@ -72,6 +74,7 @@ class Restoring:
         self._namespaces = namespaces
         self._rules = rules
         self._checks = TimerChecks(destination, rules)
+        self._limits = (creates or LimitedCreates(store, clock, wakeups, namespaces)).limits
         self.turns = turns
 
     async def restore(self, timers: Sequence[Timer | DuetimeError]) -> list[_Outcome]:
@@ -80,7 +83,8 @@ class Restoring:
 
         A timer whose key exists is left alone. It counts as existing if it is the same timer,
         whatever has become of it since; otherwise the outcome is `TimerDiffers`. An executing timer
-        becomes pending, so its attempt may be made twice. Raises `StoreUnavailable`; then some may
+        becomes pending, so its attempt may be made twice. A timer that is not finished is refused
+        with `TooManyTimers` if its namespace has no room. Raises `StoreUnavailable`; then some may
         have been restored, and the same call may be made again.
         """
         checked: list[Timer | DuetimeError] = await self.turns.map(self._checked, timers)
@@ -96,10 +100,15 @@ class Restoring:
         return [each for each in outcomes if each is not None]
 
     async def _restore_batch(self, batch: dict[int, Timer]) -> Iterable[tuple[int, _Outcome]]:
-        results = await self._store.restore(list(batch.values()))
+        requests = [CreateRequest(timer, OnExisting.KEEP) for timer in batch.values()]
+        async with self._limits.admission(requests) as admission:
+            refused = admission.refused
+            admitted = [each.timer for index, each in enumerate(requests) if index not in refused]
+            results = await self._store.restore(admitted)
+            admission.settle(results)
         self._announce(results)
-        outcomes = await self.turns.map(self._compared, batch.values(), results)
-        return zip(batch, outcomes, strict=True)
+        outcomes = await self.turns.map(self._compared, admitted, results)
+        return zip(batch, admission.with_refused(outcomes), strict=True)
 
     def _announce(self, results: Iterable[CreateResult]) -> None:
         earliest: dict[ShardNumber, Instant] = {}

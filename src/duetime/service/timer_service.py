@@ -38,11 +38,11 @@ from duetime.ports.store import (
     TimerStore,
 )
 from duetime.ports.wakeups import WakeUps
-from duetime.service.create_batcher import CreateBatcher
 from duetime.service.create_comparison import differing_fields
 from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.namespaces import Namespaces
+from duetime.service.pending_limits import LimitedCreates
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
@@ -71,7 +71,7 @@ class TimerService:
         namespaces: Namespaces,
         rules: TimerRules,
         *,
-        creates: CreateBatcher | None = None,
+        creates: LimitedCreates | None = None,
         turns: Turns | None = None,
         new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
@@ -83,7 +83,7 @@ class TimerService:
         self._checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
         self._requests = CreateRequests(namespaces, self._checks, rules, new_uuid)
-        self._creates = CreateBatcher(store, wakeups) if creates is None else creates
+        self._creates = creates or LimitedCreates(store, clock, wakeups, namespaces)
         self.turns = Turns(clock) if turns is None else turns
 
     def knows(self, namespace: str) -> bool:
@@ -97,7 +97,8 @@ class TimerService:
         the timer that the first request made, however close its instant is by now. Raises
         `InvalidInput`, `TooLarge`, `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when
         the key belongs to a different timer (with an id it is `TimerDiffers`, which names the
-        fields); `TimerNotPending` when the timer to replace is not pending.
+        fields); `TimerNotPending` when the timer to replace is not pending; `TooManyTimers` when
+        the namespace has no room for a new one.
         """
         await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
@@ -307,8 +308,8 @@ class TimerService:
     ) -> list[CreateResult | DuetimeError]:
         results = await self._creates.create_all(requests)
         created = Existence.CREATED
-        if all(result.existence is created for result in results):
-            return [*results]
+        if all(isinstance(each, CreateResult) and each.existence is created for each in results):
+            return results
         return await self.turns.map(self._checked_or_error, results, requests)
 
     async def _repeat_or_raise(
@@ -344,8 +345,10 @@ class TimerService:
         raise TimerDiffers(fields)
 
     def _checked_or_error(
-        self, result: CreateResult, request: CreateRequest
+        self, result: CreateResult | DuetimeError, request: CreateRequest
     ) -> CreateResult | DuetimeError:
+        if not isinstance(result, CreateResult):
+            return result
         try:
             return self._checked(result, request)
         except (TimerDiffers, TimerNotPending, TimerUnreadable) as error:

@@ -16,6 +16,7 @@ from duetime.domain.limits import (
     MAX_KEY_CHARACTERS,
     MAX_METADATA_BYTES,
     MAX_NAMESPACE_CONCURRENCY,
+    MAX_NAMESPACE_PENDING,
     MAX_PAYLOAD_BYTES,
     MAX_RETENTION_DAYS,
     MAX_RETRIES,
@@ -178,6 +179,7 @@ def check_namespace(namespace: Namespace) -> None:
     _check_retention(options.retention_seconds)
     _check_range("concurrency", options.concurrency, 1, MAX_NAMESPACE_CONCURRENCY)
     _check_range("max_payload_bytes", options.max_payload_bytes, 1, MAX_PAYLOAD_BYTES)
+    _check_range("max_pending", options.max_pending, 0, MAX_NAMESPACE_PENDING)
 
 
 def _check_retention(seconds: int | None) -> None:

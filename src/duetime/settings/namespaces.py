@@ -13,6 +13,7 @@ from duetime.domain.limits import (
     MAX_BACKOFF_MULTIPLIER,
     MAX_KEY_CHARACTERS,
     MAX_NAMESPACE_CONCURRENCY,
+    MAX_NAMESPACE_PENDING,
     MAX_PAYLOAD_BYTES,
     MAX_RETENTION_DAYS,
     MAX_RETRIES,
@@ -32,7 +33,14 @@ ValueT = TypeVar("ValueT")
 
 _NAME_AND_SHARDS = re.compile(r"(.*?)\s*:\s*([0-9]+)", re.DOTALL)
 _NOT_STORABLE = re.compile(r"[\0\ud800-\udfff]")
-_MEMBERS = ("shards", "retention", "concurrency", "max_payload_bytes", "retry_policy")
+_MEMBERS = (
+    "shards",
+    "retention",
+    "concurrency",
+    "max_payload_bytes",
+    "max_pending",
+    "retry_policy",
+)
 _POLICY_MEMBERS = (
     "max_retries",
     "max_attempts",
@@ -129,6 +137,7 @@ def _namespace(name: str, table: "_Table") -> ConfiguredNamespace:
         retention_seconds=table.read("retention", _retention),
         concurrency=table.read("concurrency", whole_number(1, MAX_NAMESPACE_CONCURRENCY)),
         max_payload_bytes=table.read("max_payload_bytes", whole_number(1, MAX_PAYLOAD_BYTES)),
+        max_pending=table.read("max_pending", whole_number(0, MAX_NAMESPACE_PENDING)),
     )
     # A table without options keeps the options that were set through the API.
     return ConfiguredNamespace(name, shards, options if table.has_other_than("shards") else None)

@@ -1,5 +1,7 @@
 """Namespaces on a real server, from the configuration and from the API."""
 
+import asyncio
+import json
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,6 +35,7 @@ DEFAULT = {
     "retention": None,
     "concurrency": None,
     "maxPayloadBytes": None,
+    "maxPending": None,
     "deleting": False,
 }
 
@@ -89,7 +92,7 @@ async def test_a_new_namespace_takes_timers_at_once(
 @on_every_database
 async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.AsyncClient) -> None:
     policy = {"maxRetries": 5, "initialInterval": "10s"}
-    limits = {"concurrency": 2, "maxPayloadBytes": 9}
+    limits = {"concurrency": 2, "maxPayloadBytes": 9, "maxPending": 0}
     made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
     assert made == {
         "name": "changed",
@@ -109,9 +112,8 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
         "maxRetries": 1,
         "maxAttempts": 2,
     }
-    reset = await put(
-        *(api, "changed"), retention=None, concurrency=None, maxPayloadBytes=None, retryPolicy=None
-    )
+    nothing = dict.fromkeys(("retention", "retryPolicy", *limits))
+    reset = await put(api, "changed", **nothing)
     assert reset == {**DEFAULT, "name": "changed", "numShards": 4, "counts": NO_TIMERS}
     assert (await api.get(f"{PATH}/changed")).json() == reset
 
@@ -211,6 +213,43 @@ async def test_timers_get_the_policy_and_the_limit_of_their_namespace(
 
 
 @on_every_database
+async def test_creates_beyond_the_limit_are_refused_in_every_door(
+    tmp_path: Path, database: Database
+) -> None:
+    config = tmp_path / "duetime.toml"
+    config.write_text("[namespaces.default]\nmax_pending = 2\n")
+    settings = {**database.settings, "DUETIME_CONFIG": str(config)}
+    later = "2090-01-01T00:00:00Z"
+    platform = {"execute_at": later, "callback": {"type": "http", "url": "http://x.example"}}
+    v1 = {"id": "1", "executeAt": later, "callbackUrl": "http://x.example"}
+    async with ServerProcess(tmp_path, **settings) as server, server.client() as api:
+        answers = await asyncio.gather(*(api.post("/timers", json=platform) for _ in range(20)))
+        assert sorted(each.status_code for each in answers) == [201] * 2 + [429] * 18
+        refused = next(each for each in answers if each.status_code == 429)
+        assert refused.headers["retry-after"]
+        assert refused.json()["code"] == 2
+        assert "'default' may have 2 timers" in refused.json()["message"]
+        refused = await api.post("/api/v1/timers", json=v1)
+        assert (refused.status_code, refused.json()["error"]) == (429, "TOO_MANY_TIMERS")
+        assert refused.json()["details"] == {"field": "namespace", "maxPending": 2}
+        assert "(maxPending)" in refused.json()["message"]
+        assert refused.headers["retry-after"]
+        await put(api, "default", maxPending=3)
+        batch = {"timers": [v1, {**v1, "id": "2"}, v1]}
+        entries = (await api.post("/api/v1/timers/batch", json=batch)).json()["results"]
+        assert [each.get("error", {}).get("error") for each in entries] == [
+            None,
+            "TOO_MANY_TIMERS",
+            None,
+        ]
+        lines = "\n".join(json.dumps({**v1, "id": id}) for id in "134")
+        imported = (await api.post("/api/v1/timers/import", content=lines)).json()
+        assert (imported["existing"], imported["invalid"]) == (1, 2)
+        assert {each["error"] for each in imported["errors"]} == {"TOO_MANY_TIMERS"}
+        assert (await api.get(f"{PATH}/default")).json()["counts"] == NO_TIMERS | {"pending": 3}
+
+
+@on_every_database
 async def test_configured_namespaces_exist_and_keep_their_shards(
     tmp_path: Path, database: Database
 ) -> None:
@@ -264,10 +303,11 @@ async def test_the_command_line_sets_and_shows_namespaces(
         return finished.output.splitlines()
 
     await namespaces("set", "cli/b", "--shards", "4", "--retention", "7d", "--max-retries", "5")
-    await namespaces("set", "cli/b", "--concurrency", "9")
+    await namespaces("set", "cli/b", "--concurrency", "9", "--max-pending", "1000")
     shown = await namespaces("show", "cli/b")
     assert shown[:4] == ["name: cli/b", "shards: 4", "retention: 7d", "concurrency: 9"]
-    assert shown[5].startswith("retries: 5 within 24h")
+    assert shown[5:7] == ["pending limit: 1,000", shown[6]]
+    assert shown[6].startswith("retries: 5 within 24h")
     listed = [line.split("\t")[0] for line in await namespaces()]
     assert listed[0] == "name"
     assert {"cli/b", "default"} < set(listed)

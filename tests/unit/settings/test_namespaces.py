@@ -86,6 +86,7 @@ def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
         retention = "7d"
         concurrency = 100
         max_payload_bytes = 65536
+        max_pending = 1000000
         retry_policy = { max_retries = 5, initial_interval = "10s", backoff_multiplier = 1.5, \
             max_interval = "20m", max_retry_attempts_duration = "12h" }
         """.replace("\\\n", "")
@@ -105,6 +106,7 @@ def test_a_table_sets_the_options_of_a_namespace(toml: Path) -> None:
                 retention_seconds=7 * 86_400,
                 concurrency=100,
                 max_payload_bytes=65_536,
+                max_pending=1_000_000,
             ),
         )
     ]
@@ -173,6 +175,7 @@ def test_shards_that_differ_are_a_problem(toml: Path) -> None:
         ('retention = "36501d"', "retention='36501d' must be at most 36500d"),
         ("concurrency = 0", "concurrency='0' must be a whole number from 1 to 65536"),
         ("max_payload_bytes = 0", "max_payload_bytes='0' must be a whole number from 1"),
+        ("max_pending = -1", "max_pending='-1' must be a whole number from 0 to 1000000000"),
         ("retry_policy = 3", "retry_policy must be a table"),
         ("retry_policy = { retries = 3 }", "'retries' is not known; did you mean 'max_retries'?"),
         ("retry_policy = { max_retries = -1 }", "retry_policy.max_retries='-1' must be a whole"),

@@ -133,6 +133,7 @@ _V1: Mapping[str, Members] = {
         "retry_policy": "Policy of timers that are created without one.",
         "concurrency": "Callbacks that may be under way at once; null is no limit.",
         "max_payload_bytes": "Size of the largest payload.",
+        "max_pending": "Timers that may be pending or executing; null is no limit.",
     },
     "EndpointAnswer": {
         "consecutive_failures": "Failures in a row that count against the endpoint: no connection, "

@@ -21,6 +21,7 @@ STATUS_AND_CODE: dict[ErrorKind, tuple[int, Code]] = {
     ErrorKind.TIMER_NOT_PENDING: (400, Code.VALIDATION),
     ErrorKind.TIMER_NOT_FAILED: (400, Code.VALIDATION),
     ErrorKind.TIMER_CONFLICT: (409, Code.VALIDATION),
+    ErrorKind.TOO_MANY_TIMERS: (429, Code.VALIDATION),
     ErrorKind.UNREADABLE: (500, Code.UNEXPECTED),
     ErrorKind.UNAVAILABLE: (503, Code.UNEXPECTED),
     ErrorKind.STORAGE_FULL: (503, Code.UNEXPECTED),
@@ -40,7 +41,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
                 "api.unavailable", path=scope["path"], reason=error.message
             )
         message = error.public_message if isinstance(error, StoreUnavailable) else error.message
-        return answer(status, code, message, None, RETRY_LATER if status == 503 else ())
+        return answer(status, code, message, None, RETRY_LATER if status in (429, 503) else ())
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.api.http.operation import (
     RETRY_HEADER,
@@ -39,7 +40,9 @@ from duetime.domain.defaults import (
     DEFAULT_MAX_PAYLOAD_BYTES,
     DEFAULT_MIN_DELAY_SECONDS,
 )
+from duetime.domain.errors import TooManyTimers
 from duetime.domain.limits import MAX_DELAY_YEARS, MAX_PLATFORM_PAGE_TIMERS
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 TIMERS = Tag(
     "Platform timers",
@@ -168,6 +171,15 @@ CREATE_TIMER = Operation(
             "The payload or the body is too large.",
             Code.VALIDATION,
             f"callback.payload must be at most {DEFAULT_MAX_PAYLOAD_BYTES} bytes of JSON",
+        ),
+        replace(
+            _failure(
+                "429",
+                "The namespace has as many unfinished timers as its `maxPending` allows.",
+                Code.VALIDATION,
+                TooManyTimers(DEFAULT_NAMESPACE, 1_000_000).message,
+            ),
+            headers=RETRY_HEADER,
         ),
         _INTERNAL,
         _UNAVAILABLE,

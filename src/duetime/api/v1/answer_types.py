@@ -168,6 +168,7 @@ class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     concurrency: int | None
     max_payload_bytes: int | None
+    max_pending: int | None
     deleting: Annotated[
         bool,
         Meta(

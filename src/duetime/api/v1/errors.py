@@ -18,6 +18,7 @@ from duetime.domain.errors import (
     NamespaceNotFound,
     StoreUnavailable,
     TimerDiffers,
+    TooManyTimers,
 )
 from duetime.domain.instants import Instant, format_instant
 
@@ -41,6 +42,7 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.SECRET_NOT_FOUND: (404, "SECRET_NOT_FOUND"),
     ErrorKind.SECRET_CONFIGURED: (409, "SECRET_CONFIGURED"),
     ErrorKind.TOO_MANY_SECRETS: (409, "TOO_MANY_SECRETS"),
+    ErrorKind.TOO_MANY_TIMERS: (429, "TOO_MANY_TIMERS"),
     ErrorKind.UNREADABLE: (500, "INTERNAL_ERROR"),
     ErrorKind.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
     ErrorKind.STORAGE_FULL: (507, "INSUFFICIENT_STORAGE"),
@@ -116,6 +118,9 @@ def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
     if isinstance(error, TimerDiffers):
         fields = [_renamed(field) or in_camel_case(field) for field in error.fields]
         return TimerDiffers(fields).message, {"fields": fields}
+    if isinstance(error, TooManyTimers):
+        details: Details = {"field": "namespace", "maxPending": error.max_pending}
+        return error.message.replace("(max_pending)", "(maxPending)"), details
     status = getattr(error, "status", None)
     if status is not None:
         return error.message, {"status": status.label}

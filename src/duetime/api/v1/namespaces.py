@@ -114,6 +114,7 @@ def changed_options(body: NamespaceBody, options: NamespaceOptions) -> Namespace
         options,
         concurrency=_changed(options.concurrency, body.concurrency),
         max_payload_bytes=_changed(options.max_payload_bytes, body.max_payload_bytes),
+        max_pending=_changed(options.max_pending, body.max_pending),
     )
 
 
@@ -129,6 +130,7 @@ def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
         retention=None if seconds is None else format_duration(seconds * 1_000),
         concurrency=options.concurrency,
         max_payload_bytes=options.max_payload_bytes,
+        max_pending=options.max_pending,
         deleting=options.deleting,
     )
 

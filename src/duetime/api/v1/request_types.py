@@ -266,3 +266,11 @@ class NamespaceBody(
             extra_json_schema={"minimum": 1, "maximum": limits.MAX_PAYLOAD_BYTES},
         ),
     ] = UNSET
+    max_pending: Annotated[
+        int | UnsetType | None,
+        Meta(
+            description="Timers of the namespace that may be pending or executing; creates beyond "
+            "it are answered with 429. 0 takes no timers, null removes the limit.",
+            extra_json_schema={"minimum": 0, "maximum": limits.MAX_NAMESPACE_PENDING},
+        ),
+    ] = UNSET

@@ -34,6 +34,7 @@ class Namespace(Struct, frozen=True, kw_only=True, rename="camel"):
     retention: str | None
     concurrency: int | None
     max_payload_bytes: int | None
+    max_pending: int | None = None
     deleting: bool = False
     counts: TimerCounts | UnsetType = UNSET
 

@@ -30,6 +30,7 @@ _OPTIONS = {
     "maxPayloadBytes": "--max-payload-bytes",
     "expireOthersAfter": "--overlap",
     "type": "--type",
+    "maxPending": "--max-pending",
     "idPrefix": "--id-prefix",
     "endpoint": "--endpoint",
     "errorContains": "--error-contains",

@@ -15,6 +15,7 @@ _COLUMNS = (
     # The other commands need the whole name.
     *("name", Column("shards", extra=1), Column("retention", extra=4)),
     *(Column("concurrency", extra=3), Column("payload limit", extra=5)),
+    Column("pending limit", extra=6),
     Column("retries", Cut.WRAP, least=20, enough=24, extra=2),
 )
 
@@ -49,6 +50,7 @@ def _fields(namespace: Namespace) -> dict[str, Text]:
         ),
         "concurrency": _text_or("no limit", namespace.concurrency),
         "payload limit": _text_or("as the service", limit and f"{limit:,} bytes"),
+        "pending limit": _text_or("no limit", namespace.max_pending),
         "retries": Text(_retries(namespace.retry_policy)),
     }
 

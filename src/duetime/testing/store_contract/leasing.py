@@ -118,6 +118,7 @@ EVERY_OPTION = NamespaceOptions(
     retention_seconds=10**10,
     concurrency=3,
     max_payload_bytes=2**31,
+    max_pending=10**9,
 )
 OPTIONS = [
     NamespaceOptions(),
@@ -126,6 +127,7 @@ OPTIONS = [
     NamespaceOptions(retention_seconds=0),
     NamespaceOptions(concurrency=1),
     NamespaceOptions(max_payload_bytes=0),
+    NamespaceOptions(max_pending=0),
 ]
 NAMES = ["Zebra", "apple", "a-b", "a", "ab", "\u00e9", "e\u0301", "\uffee", "\U0001f570", "'", "a%"]
 """Their order by code point is neither that of a dictionary nor that of UTF-16."""

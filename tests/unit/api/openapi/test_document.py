@@ -25,7 +25,7 @@ KEYED = {"401", "403", "500", "503"}
 """Answers that every operation with a key has."""
 
 ANSWERS = {
-    ("/timers", "post"): KEYED | {"200", "201", "400", "409", "413"},
+    ("/timers", "post"): KEYED | {"200", "201", "400", "409", "413", "429"},
     ("/timers", "get"): KEYED | {"200", "400"},
     ("/timers/{id}", "get"): KEYED | {"200", "400", "404"},
     ("/timers/{id}", "put"): KEYED | {"200", "400", "404", "413"},
@@ -33,14 +33,14 @@ ANSWERS = {
     ("/livez", "get"): {"200"},
     ("/readyz", "get"): {"200", "503"},
     ("/healthz", "get"): {"200", "500"},
-    ("/api/v1/timers", "post"): KEYED | {"200", "400", "409", "413", "507"},
+    ("/api/v1/timers", "post"): KEYED | {"200", "400", "409", "413", "429", "507"},
     ("/api/v1/timers", "get"): KEYED | {"200", "400"},
     (ONE, "get"): KEYED | {"200", "400", "404"},
     (ONE, "put"): KEYED | {"200", "400", "404", "409", "413", "507"},
     (ONE, "delete"): KEYED | {"204", "400", "404", "409", "507"},
     (f"{ONE}/cancel", "post"): KEYED | {"200", "400", "404", "409", "507"},
     ("/api/v1/timers/cancel", "post"): KEYED | {"200", "400", "404", "409", "413", "507"},
-    ("/api/v1/timers/create", "post"): KEYED | {"200", "400", "409", "413", "507"},
+    ("/api/v1/timers/create", "post"): KEYED | {"200", "400", "409", "413", "429", "507"},
     ("/api/v1/timers/get", "post"): KEYED | {"200", "400", "404", "413"},
     ("/api/v1/timers/update", "post"): KEYED | {"200", "400", "404", "409", "413", "507"},
     ("/api/v1/timers/delete", "post"): KEYED | {"204", "400", "404", "409", "413", "507"},

@@ -202,6 +202,7 @@ NAMESPACE_BODY = {
     "retention": "7d",
     "concurrency": 100,
     "maxPayloadBytes": 65536,
+    "maxPending": 1000000,
 }
 NAMESPACE_IN_LIST = {
     "name": OTHER_NAMESPACE,

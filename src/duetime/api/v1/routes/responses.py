@@ -7,6 +7,7 @@ from duetime.api.http.operation import RETRY_HEADER, Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
+from duetime.domain.errors import TooManyTimers
 from duetime.domain.limits import (
     MAX_RETRIES,
     MAX_RUNNING_OPERATIONS,
@@ -176,6 +177,16 @@ TOO_MANY_SECRETS = _failure(
     "The namespace has too many secrets.",
     "TOO_MANY_SECRETS",
     f"namespace 'notifications' has {MAX_SECRETS} secrets: revoke one first",
+)
+TOO_MANY_TIMERS = replace(
+    _failure(
+        "429",
+        "The namespace has as many unfinished timers as its `maxPending` allows.",
+        "TOO_MANY_TIMERS",
+        TooManyTimers("notifications", 1_000_000).message.replace("max_pending", "maxPending"),
+        {"field": "namespace", "maxPending": 1_000_000},
+    ),
+    headers=RETRY_HEADER,
 )
 _INTERNAL = _failure("500", "An unexpected error.", "INTERNAL_ERROR", "internal error")
 _UNAVAILABLE = replace(

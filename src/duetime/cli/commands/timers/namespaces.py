@@ -108,6 +108,10 @@ def set_namespace(
     max_payload_bytes: Annotated[
         str | None, typer.Option(metavar="NUMBER|default", help="Largest payload of a timer.")
     ] = None,
+    max_pending: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|none", help="Timers that may be pending or executing."),
+    ] = None,
     max_retries: MaxRetriesOption = None,
     initial_interval: InitialIntervalOption = None,
     max_interval: MaxIntervalOption = None,
@@ -139,6 +143,8 @@ def set_namespace(
         body["concurrency"] = _read_number("--concurrency", concurrency, "none")
     if max_payload_bytes is not None:
         body["maxPayloadBytes"] = _read_number("--max-payload-bytes", max_payload_bytes, "default")
+    if max_pending is not None:
+        body["maxPending"] = _read_number("--max-pending", max_pending, "none")
     retry_policy = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,

@@ -199,10 +199,11 @@ class ApiWithoutNamespaces(V1Bench):
 
 async def test_a_namespace_without_options_gets_those_of_the_copy(bench: V1Bench) -> None:
     given = {"name": "default", "numShards": 16, "retention": "7d", "concurrency": 3}
+    given["maxPending"] = 500
     answer = await restore(bench, namespace_line(**given))
     restored = answer["restored"]
     assert (restored["namespaces"], restored["existingNamespaces"]) == (1, 0)
-    options = NamespaceOptions(retention_seconds=7 * 86_400, concurrency=3)
+    options = NamespaceOptions(retention_seconds=7 * 86_400, concurrency=3, max_pending=500)
     assert Namespace("default", 16, options) in await bench.store.namespaces()
     other = {**given, "concurrency": 4, "numShards": 8}
     answer = await restore(bench, namespace_line(**other))

@@ -29,6 +29,7 @@ DEFAULT: dict[str, object] = {
     "retention": None,
     "concurrency": None,
     "maxPayloadBytes": None,
+    "maxPending": None,
 }
 OTHER = {
     "name": "a\tb",
@@ -37,6 +38,7 @@ OTHER = {
     "retention": "0s",
     "concurrency": 5,
     "maxPayloadBytes": 1024,
+    "maxPending": 100_000,
     "counts": {"pending": 1_234, "executing": 2, "completed": 3, "failed": 4, "canceled": 5},
 }
 
@@ -54,12 +56,12 @@ def test_namespaces_are_listed(server: ScriptedServer, command: list[str]) -> No
     server.answer("GET", PATH, {"namespaces": [DEFAULT, OTHER]})
     lines = invoke(*command).stdout.splitlines()
     assert [line.split("\t") for line in lines] == [
-        ["name", "shards", "retention", "concurrency", "payload limit", "retries"],
+        ["name", "shards", "retention", "concurrency", "payload limit", "pending limit", "retries"],
         [
-            *("default", "16", "as the service", "no limit", "as the service"),
+            *("default", "16", "as the service", "no limit", "as the service", "no limit"),
             "3 within 24h, after 30s x 2 up to 10m",
         ],
-        [r"a\tb", "4", "forever", "5", "1,024 bytes", "none"],
+        [r"a\tb", "4", "forever", "5", "1,024 bytes", "100,000", "none"],
     ]
 
 
@@ -95,6 +97,8 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
         (["--concurrency", "none"], {"concurrency": None}),
         (["--max-payload-bytes", "1024"], {"maxPayloadBytes": 1024}),
         (["--max-payload-bytes", "default"], {"maxPayloadBytes": None}),
+        (["--max-pending", "1000"], {"maxPending": 1000}),
+        (["--max-pending", "none"], {"maxPending": None}),
         (
             ["--max-retries", "5", "--initial-interval", "10s"],
             {"retryPolicy": {"maxRetries": 5, "initialInterval": "10s"}},
@@ -146,6 +150,7 @@ def test_json_is_the_unchanged_answer(server: ScriptedServer) -> None:
     ("arguments", "line"),
     [
         (["set", "a", "--concurrency", "few"], "--concurrency: must be a whole number or none"),
+        (["set", "a", "--max-pending", "-1"], "--max-pending: must be a whole number or none"),
         (
             ["set", "a", "--max-payload-bytes", "-1"],
             "--max-payload-bytes: must be a whole number or default",
