@@ -1,18 +1,15 @@
 """The places for connections to the API, and who gets one when all are taken."""
 
 import asyncio
-from typing import Protocol
 
 import structlog
 
 from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.connection_limits import ConnectionLimits
 from duetime.server.http_protocol import Refusing
+from duetime.server.places import Occupant, PeerPlaces, Places
 
 _log = structlog.get_logger()
-
-MOST_EXAMINED = 32
-"""Connections that are examined for one that can be closed in favour of a new one."""
 
 SURPLUS_SECONDS = 2.0
 """Time that a connection which gets no place has for its request, to be told so, and then for the
@@ -24,34 +21,25 @@ REMIND_SECONDS = 60.0
 _FULL = "too many connections: try again in a moment"
 
 
-class Occupant(Protocol):
-    """A connection with a place."""
-
-    @property
-    def transport(self) -> asyncio.Transport: ...
-
-    @property
-    def has_sent_no_request(self) -> bool: ...
-
-    def is_unused(self, now: float) -> bool:
-        """Whether the connection may be closed in favour of a new one, at that time of the loop."""
-        ...
-
-
 class Door:
-    """The places for connections, in the order of their arrival.
+    """The places for connections.
 
-    When all are taken, a new connection gets the place of the oldest one that has not sent a
-    request; otherwise of one that has not been used for a while. If there is none, the new one is
-    told to come back later, but probes are answered. So connections in use live on, and silent or
-    slow ones keep nobody out.
+    When all are taken, a new connection gets the place of one of the peer that has most of them:
+    of the oldest one that has not sent a request; otherwise of one that has not been used for a
+    while. While no peer has more than half of the places, that may also be one of another peer. A
+    peer with more than half gives way with connections in use, too, to peers that have less than
+    half as many as itself. Otherwise the new one is told to come back later, but probes are
+    answered.
+
+    So connections in use live on, silent or slow ones keep nobody out, and one peer cannot keep
+    the others out at all. Behind a load balancer, where all clients are one peer, nothing in use
+    gives way.
     """
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._silent: dict[Occupant, None] = {}
-        self._known: dict[Occupant, None] = {}
-        """Connections that have sent a request, those examined longest ago first."""
+        self._all = Places()
+        self._peers = PeerPlaces()
         self._surplus: dict[SurplusProtocol, None] = {}
         self._remind_seconds = 0.0
         self.closed = 0
@@ -61,21 +49,22 @@ class Door:
 
     def admit(self, protocol: Occupant, now: float) -> bool:
         """Give the connection a place, if there is one."""
-        if len(self._silent) + len(self._known) >= self.limits.max_connections:
-            unused = self._find_unused(now)
+        if len(self._all) >= self.limits.max_connections:
+            given_up = self._find_to_close(self._peers.of(protocol.peer), now)
             self._log_full(now)
-            if unused is None:
+            if given_up is None:
                 self.turned_away += 1
                 return False
             self.closed += 1
-            self.leave(unused)
-            unused.transport.abort()
-        self._silent[protocol] = None
+            self.leave(given_up)
+            given_up.transport.abort()
+        self._all.add(protocol)
+        self._peers.add(protocol)
         return True
 
     def leave(self, protocol: Occupant) -> None:
-        self._silent.pop(protocol, None)
-        self._known.pop(protocol, None)
+        self._all.remove(protocol)
+        self._peers.remove(protocol)
 
     def turn_away(self, transport: asyncio.Transport, app: Refusing) -> None:
         """Answer the first request of a connection without a place."""
@@ -83,20 +72,17 @@ class Door:
             next(iter(self._surplus)).end()
         transport.set_protocol(SurplusProtocol(transport, app, self._surplus))
 
-    def _find_unused(self, now: float) -> Occupant | None:
-        while self._silent:
-            oldest = next(iter(self._silent))
-            if oldest.has_sent_no_request:
-                return oldest
-            del self._silent[oldest]
-            self._known[oldest] = None
-        for _ in range(min(MOST_EXAMINED, len(self._known))):
-            first = next(iter(self._known))
-            if first.is_unused(now):
-                return first
-            del self._known[first]
-            self._known[first] = None
-        return None
+    def _find_to_close(self, own: Places, now: float) -> Occupant | None:
+        """`own` are the places of the new connection's peer."""
+        greediest = self._peers.greediest()
+        unused = greediest.find_unused(now)
+        if unused is not None:
+            return unused
+        if len(greediest) * 2 <= self.limits.max_connections:
+            return self._all.find_unused(now)
+        if len(own) * 2 < len(greediest):
+            return greediest.find_any(now)
+        return own.find_unused(now)
 
     def _log_full(self, now: float) -> None:
         if now >= self._remind_seconds:

@@ -10,13 +10,11 @@ from duetime.server.connection_limits import ConnectionLimits
 from duetime.server.door import Door
 from duetime.server.fast_create import FastCreateProtocol
 from duetime.server.http_protocol import Problem
+from duetime.server.places import UNUSED_SECONDS, peer_of
 
 TURNS_BEFORE_THE_END = 2
 """Turns of the loop between the end of a limit and the end of the connection. Some loops run timers
 and callbacks before they read sockets, so only the second turn is sure to follow reading."""
-
-UNUSED_SECONDS = 1.0
-"""Time since its last answer after which a connection can be closed in favour of a new one."""
 
 _TOO_SLOW = Problem(
     HTTPStatus.SERVICE_UNAVAILABLE,
@@ -74,6 +72,7 @@ class GuardedProtocol(FastCreateProtocol):
     def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._door = door
+        self.peer = ""
         self._look_timer: asyncio.TimerHandle | None = None
         self._waits_for: _Awaited | None = None
         self._looks_waited = 0
@@ -86,6 +85,7 @@ class GuardedProtocol(FastCreateProtocol):
         self._looks_unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.peer = peer_of(transport)
         if not self._door.admit(self, self.loop.time()):
             self._door.turn_away(transport, self.app)
             return

@@ -36,8 +36,13 @@ class LoopbackServer:
     async def timers_stored(self) -> int:
         return sum((await self.api.timers_stored()).values())
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**24)
+    async def connect(
+        self, host: str | None = None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """`host` is the address of the client."""
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.port, limit=2**24, local_addr=host and (host, 0)
+        )
         connection: Any = writer.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return reader, writer

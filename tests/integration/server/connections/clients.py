@@ -64,8 +64,9 @@ class Clients:
         self.server = server
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def connect(self) -> Streams:
-        reader, writer = await self.server.connect()
+    async def connect(self, host: str | None = None) -> Streams:
+        """`host` is the address of the client."""
+        reader, writer = await self.server.connect(host)
         self._writers.append(writer)
         return reader, writer
 

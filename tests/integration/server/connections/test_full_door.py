@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from duetime.server.guarded_protocol import UNUSED_SECONDS
+from duetime.server.places import UNUSED_SECONDS
 from tests.integration.server.connections.clients import (
     CREATE,
     IMPORT,
