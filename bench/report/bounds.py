@@ -34,6 +34,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     page_p99_ms: float = 20.0
     hanging_p99_ms: float = 1_000.0
     crowd_p99_ms: float = 50.0
+    slow_clients_p99_ms: float = 5.0
+    """Growth of the 99th percentile by slow connections."""
     bus_commands_per_second: int
     bus_burst_per_second: int = 8_000
     bus_steady_p99_ms: float = 20.0

@@ -12,6 +12,7 @@ from bench.measurements.v1.listing import PAGE
 from bench.measurements.v1.pages import PageFigures, PagesFigures, Place
 from bench.measurements.v1.retries import ATTEMPTS, RetriesFigures
 from bench.measurements.v1.session import V1Figures
+from bench.measurements.v1.slow_clients import SlowClientsFigures
 from bench.report.bounds import Bounds
 from bench.report.rows import Row, Verdict, below, cpu_row, judge, percentiles_text, ratio_text
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -31,6 +32,8 @@ def v1_rows(figures: V1Figures, bounds: Bounds) -> list[Row]:
         rows += crowd_rows(figures.crowd, bounds)
     if figures.busy_api is not None:
         rows += busy_api_rows(figures.busy_api)
+    if figures.slow_clients is not None:
+        rows += slow_clients_rows(figures.slow_clients, bounds)
     if figures.retries is not None:
         rows += retries_rows(figures.retries)
     return rows
@@ -175,6 +178,31 @@ def busy_api_rows(figures: BusyApiFigures) -> list[Row]:
             alone,
             ratio_text(figures.beside_repeated.p99_ms, figures.alone.p99_ms),
         ),
+    ]
+
+
+def slow_clients_rows(figures: SlowClientsFigures, bounds: Bounds) -> list[Row]:
+    return [
+        Row(
+            f"v1 {figures.count:,} timers beside {figures.connections:,} slow connections",
+            limit="without them",
+        ),
+        Row(
+            "  late p50 / p99 / max",
+            percentiles_text(figures.beside),
+            percentiles_text(figures.alone),
+            f"{figures.p99_grows_by_ms:+.1f} ms",
+            f"p99 + {bounds.slow_clients_p99_ms:g} ms",
+            judge(figures.p99_grows_by_ms < bounds.slow_clients_p99_ms),
+        ),
+        Row(
+            "  creates of another client p50 / p99 / max",
+            percentiles_text(figures.creates_beside),
+            percentiles_text(figures.creates_alone),
+            bound="none refused",
+            verdict=judge(not figures.creates_refused),
+        ),
+        Row("  slow connections opened", f"{figures.opened:,}"),
     ]
 
 

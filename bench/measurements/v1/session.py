@@ -12,10 +12,20 @@ from bench.measurements.v1.hanging import HangingFigures, measure_hanging
 from bench.measurements.v1.imports import ImportFigures, measure_import
 from bench.measurements.v1.pages import NAMESPACES, PagesFigures, measure_pages
 from bench.measurements.v1.retries import RetriesFigures, measure_retries
+from bench.measurements.v1.slow_clients import SlowClientsFigures, measure_slow_clients
 from bench.scale import V1Scale
 from bench.stores.opening import Stores
 
-V1_MEASURES = ("batches", "import", "pages", "hanging", "crowd", "busy-api", "retries")
+V1_MEASURES = (
+    "batches",
+    "import",
+    "pages",
+    "hanging",
+    "crowd",
+    "busy-api",
+    "slow-clients",
+    "retries",
+)
 
 
 class V1Figures(msgspec.Struct, kw_only=True):
@@ -25,6 +35,7 @@ class V1Figures(msgspec.Struct, kw_only=True):
     hanging: HangingFigures | None = None
     crowd: CrowdFigures | None = None
     busy_api: BusyApiFigures | None = None
+    slow_clients: SlowClientsFigures | None = None
     retries: RetriesFigures | None = None
 
     @property
@@ -40,6 +51,7 @@ class V1Figures(msgspec.Struct, kw_only=True):
             self.hanging,
             self.crowd,
             self.busy_api,
+            self.slow_clients,
             self.retries,
         )
         return [fault for each in figures if each for fault in each.faults]
@@ -88,6 +100,13 @@ def measure_v1(
             Server(store) as server,
         ):
             figures.busy_api = measure_busy_api(server, receiver, scale)
+    if "slow-clients" in names:
+        with (
+            steps.step("v1: firings beside slow connections"),
+            stores.new_store("slow-clients") as store,
+            Server(store) as server,
+        ):
+            figures.slow_clients = measure_slow_clients(server, receiver, scale)
     if "pages" in names and figures.pages is None:
         with stores.new_store("pages") as store:
             text = f"storing {scale.paged:,} pending and {scale.paged:,} finished timers"
