@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header --quiet
 # mypy refuses paths that do not exist.
-TYPED := $(wildcard src tests bench)
+TYPED := $(wildcard src tests bench requirements/audit.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -47,11 +47,12 @@ campaign: $(DEV) ## Run random and crash tests ten times as long (half an hour o
 		tests/contract/test_store_state_machine.py tests/simulation tests/crash \
 		tests/cluster tests/e2e/api/test_schema.py $(ARGS)
 
-lint: $(DEV) ## Check style, formatting, types and import direction
+lint: $(DEV) ## Check style, types and import direction, and audit the locks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
+	$(BIN)/python requirements/audit.py
 
 format: $(DEV) ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only .
