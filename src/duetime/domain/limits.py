@@ -112,6 +112,9 @@ SMALL_BODY_BYTES = 65_536
 BODY_RESERVE_PART = 8
 """Parts of the memory for bodies, one of which is reserved for small ones."""
 
+PEER_RESERVE_PART = 16
+"""Parts of the memory for bodies, one of which no peer gets if it has all the others."""
+
 MAX_IMPORT_ERRORS = 100
 """Refused lines that the answer to an import describes; the others are only counted."""
 

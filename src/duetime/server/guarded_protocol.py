@@ -89,6 +89,7 @@ class GuardedProtocol(FastCreateProtocol):
         if not self._door.admit(self, self.loop.time()):
             self._door.turn_away(transport, self.app)
             return
+        self.bodies = self.body_budget.of_peer(self.peer)
         super().connection_made(transport)
         self._waits_for = self._awaited()
         self._look_later()

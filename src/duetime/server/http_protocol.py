@@ -14,7 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from duetime.api.http.answers import Answer
-from duetime.api.http.body_budget import BodyBudget, BodyShare, share_of
+from duetime.api.http.body_budget import Bodies, BodyBudget, BodyShare, share_of
 from duetime.api.http.host import host_problem
 from duetime.domain.limits import MAX_HEAD_BYTES
 from duetime.server.answer_bytes import last_answer_bytes
@@ -80,7 +80,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     - When a client disconnects, all of its queued requests are marked as disconnected.
     """
 
-    bodies: BodyBudget
+    bodies: Bodies
 
     url = b""
     _unread_bytes = 0
@@ -107,7 +107,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.bodies = getattr(self.app, "bodies", None) or BodyBudget(sys.maxsize)
+        self.body_budget = getattr(self.app, "bodies", None) or BodyBudget(sys.maxsize)
+        self.bodies = self.body_budget
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

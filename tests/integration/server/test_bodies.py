@@ -15,6 +15,7 @@ from tests.unit.api.asgi_client import IN_TEN_SECONDS, ApiBench, create_body, ma
 
 MIB = 2**20
 LIMIT_BYTES = 16 * MIB
+OTHER_PEER = "127.0.0.2"
 
 BATCH = b"POST /api/v1/timers/batch HTTP/1.1\r\n%b%b" % (HOST, KEY)
 IMPORT = b"POST /api/v1/timers/import HTTP/1.1\r\n%b%b" % (HOST, KEY)
@@ -59,8 +60,9 @@ async def server() -> AsyncIterator[LoopbackServer]:
 
 
 @asynccontextmanager
-async def client_of(server: LoopbackServer) -> AsyncIterator[Client]:
-    client = Client(*await server.connect())
+async def client_of(server: LoopbackServer, host: str | None = None) -> AsyncIterator[Client]:
+    """`host` is the address of the client."""
+    client = Client(*await server.connect(host))
     try:
         yield client
     finally:
@@ -71,9 +73,9 @@ async def used_bytes(server: LoopbackServer) -> int:
     return server.api.app.bodies.used_bytes
 
 
-async def create_plainly(server: LoopbackServer) -> int:
+async def create_plainly(server: LoopbackServer, host: str | None = None) -> int:
     body = msgspec.json.encode(create_body())
-    async with client_of(server) as client:
+    async with client_of(server, host) as client:
         await client.send(with_length(CREATE, len(body)) + body)
         return (await client.answer())[0]
 
@@ -105,22 +107,29 @@ async def test_unfinished_bodies_are_refused_over_the_budget(
     await wait_until_empty(server)
 
 
-async def test_small_bodies_have_a_reserve_with_an_end(server: LoopbackServer) -> None:
+async def test_small_bodies_have_a_reserve_and_no_peer_gets_all(
+    server: LoopbackServer,
+) -> None:
     large, small = b"x" * MIB, b"x" * 60_000
     async with AsyncExitStack() as stack:
         for _ in range(14):
             client = await stack.enter_async_context(client_of(server))
             await client.send(with_length(BATCH, 8 * MIB) + large)
         await poll(lambda: used_bytes(server), until=lambda used: used == 14 * MIB)
-        for _ in range(2 * MIB // len(small)):
-            client = await stack.enter_async_context(client_of(server))
-            await client.send(with_length(CREATE, len(small) + 1) + small)
-        await poll(lambda: used_bytes(server), until=lambda used: used > LIMIT_BYTES - len(small))
-        async with client_of(server) as client:
-            await client.send(with_length(CREATE, len(small)) + small)
-            status, head, body = await client.answer()
-        assert (status, body["code"]) == (503, 1)
-        assert b"retry-after: 2\r\n" in head
+        for host, end in ((None, 15 * MIB), (OTHER_PEER, 16 * MIB)):
+            assert await create_plainly(server, host) == 201
+            for _ in range(MIB // len(small)):
+                client = await stack.enter_async_context(client_of(server, host))
+                await client.send(with_length(CREATE, len(small) + 1) + small)
+            await poll(
+                lambda: used_bytes(server),
+                until=lambda used, end=end: used > end - len(small),  # type: ignore[misc]
+            )
+            async with client_of(server, host) as client:
+                await client.send(with_length(CREATE, len(small)) + small)
+                status, head, body = await client.answer()
+            assert (status, body["code"]) == (503, 1)
+            assert b"retry-after: 2\r\n" in head
     await wait_until_empty(server)
     assert await create_plainly(server) == 201
 

@@ -42,3 +42,18 @@ def test_a_shortage_is_logged_once() -> None:
             assert not share.take(1)
             share.close()
     assert [entry["event"] for entry in logs] == ["api.bodies_refused"] * 2
+
+
+def test_no_peer_gets_all() -> None:
+    budget = BodyBudget(LIMIT_BYTES)
+    peer, other = budget.of_peer("a"), budget.of_peer("b")
+    assert budget.of_peer("a") is peer
+    assert BodyShare(peer).take(70 * SMALL_BODY_BYTES)
+    small = [BodyShare(peer) for _ in range(6)]
+    assert [share.take(SMALL_BODY_BYTES) for share in small] == [True] * 5 + [False]
+    assert peer.is_short
+    of_other = [BodyShare(other) for _ in range(6)]
+    assert [share.take(SMALL_BODY_BYTES) for share in of_other] == [True] * 5 + [False]
+    small[0].close()
+    assert small[5].take(SMALL_BODY_BYTES)
+    assert budget.used_bytes == LIMIT_BYTES
