@@ -74,7 +74,7 @@ class Door:
 
     def _find_to_close(self, own: Places, now: float) -> Occupant | None:
         """`own` are the places of the new connection's peer."""
-        greediest = self._peers.greediest()
+        _, greediest = self._peers.greediest()
         unused = greediest.find_unused(now)
         if unused is not None:
             return unused
@@ -87,11 +87,14 @@ class Door:
     def _log_full(self, now: float) -> None:
         if now >= self._remind_seconds:
             self._remind_seconds = now + REMIND_SECONDS
+            peer, places = self._peers.greediest()
             _log.warning(
                 "api.connections_full",
                 max_connections=self.limits.max_connections,
                 closed=self.closed,
                 turned_away=self.turned_away,
+                peer=peer,
+                peer_connections=len(places),
                 advice="raise the limit of open files (ulimit -n, or LimitNOFILE of the service)",
             )
 

@@ -83,9 +83,10 @@ class PeerPlaces:
     def of(self, peer: str) -> Places:
         return self._by_peer.get(peer) or Places()
 
-    def greediest(self) -> Places:
-        """The places of the peer that has most. There must be one."""
-        return self._by_peer[next(iter(self._peers_with[self._most]))]
+    def greediest(self) -> tuple[str, Places]:
+        """The peer that has most places, with its places. There must be one."""
+        peer = next(iter(self._peers_with[self._most]))
+        return peer, self._by_peer[peer]
 
     def add(self, occupant: Occupant) -> None:
         peer = occupant.peer
@@ -117,9 +118,8 @@ class PeerPlaces:
 
 
 def peer_of(transport: asyncio.Transport) -> str:
-    """The name of the client's host, or of its network with IPv6; the same for all local sockets.
-
-    Behind a load balancer all clients are one peer."""
+    """The address of the client, or its network with IPv6. Behind a load balancer all clients are
+    one peer."""
     name = transport.get_extra_info("peername")
     if not isinstance(name, tuple):
         return ""
@@ -129,6 +129,7 @@ def peer_of(transport: asyncio.Transport) -> str:
         return str(name[0])
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is None:
-            return address.packed[:_NETWORK_BYTES].hex()
+            network = IPv6Address(address.packed[:_NETWORK_BYTES].ljust(16, b"\0"))
+            return f"{network}/64"
         address = address.ipv4_mapped
     return str(address)
