@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.audit_parts import AuditParts
 from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_options
 from duetime.bus.asyncapi import asyncapi_document
@@ -43,6 +44,7 @@ from duetime.service.restoring import Restoring
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
+from duetime.service.security.audit_log import AuditLog
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
@@ -77,6 +79,7 @@ class Duetime:
         store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
+        audit: AuditParts,
         app: App,
     ) -> None:
         self._settings = settings
@@ -90,6 +93,7 @@ class Duetime:
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
+        self._audit = audit
         self.app = app
         app.lifecycle.is_started = False
 
@@ -139,6 +143,7 @@ class Duetime:
         if self._store_watch is not None:
             self._store_watch.start()
         self._bulk_runner.start()
+        self._audit.start()
         if self._bus_router is not None:
             self._bus_router.start()
         self.app.lifecycle.is_started = True
@@ -167,6 +172,7 @@ class Duetime:
         # Before the engine hands over its shards: the next owner goes on with the written progress.
         await self._bulk_runner.stop_within(self._settings.shutdown_grace_seconds)
         await self._engine.stop(max(end_seconds - clock.monotonic(), 0))
+        await self._audit.stop()
         await self._close()
 
     async def _close(self) -> None:
@@ -200,17 +206,20 @@ def assemble(settings: Settings) -> Duetime:
     bulk_runner = BulkRunner(
         store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
     )
+    audit = AuditParts(settings, store, store.security, clock)
     bus_router = None
     if bus is not None and events is not None:
-        bus_router = BusRouter(bus, events, timers.scheduling(settings), clock)
+        scheduling = timers.scheduling(settings)
+        bus_router = BusRouter(bus, events, scheduling, clock, audit.commands)
     app = create_app(
-        services=timers.services(settings, bulk_runner, webhook_secrets),
+        services=timers.services(settings, bulk_runner, webhook_secrets, audit.log),
         store=store,
         clock=clock,
         health=partial(health_of, engine, store, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
         asyncapi=asyncapi_document(),
+        audited_creates=audit.creates,
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
             max_bodies_bytes=settings.max_bodies_bytes,
@@ -229,6 +238,7 @@ def assemble(settings: Settings) -> Duetime:
         store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,
         bus_router=bus_router,
+        audit=audit,
         app=app,
     )
 
@@ -249,7 +259,11 @@ class _Timers(NamedTuple):
     turns: Turns
 
     def services(
-        self, settings: Settings, bulk_runner: BulkRunner, webhook_secrets: WebhookSecrets
+        self,
+        settings: Settings,
+        bulk_runner: BulkRunner,
+        webhook_secrets: WebhookSecrets,
+        audit_log: AuditLog,
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
@@ -265,6 +279,7 @@ class _Timers(NamedTuple):
             ),
             namespaces=self.namespaces,
             webhook_secrets=webhook_secrets,
+            audit_log=audit_log,
         )
 
     def scheduling(self, settings: Settings) -> Scheduling:

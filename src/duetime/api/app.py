@@ -8,6 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
+from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.body_budget import BodyBudget
@@ -28,10 +29,12 @@ from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
+from duetime.api.v1.errors import code_of
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.security.secrets import SecretsV1
+from duetime.api.v1.security.audit_log import AuditLogV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -40,6 +43,7 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
 from duetime.service.security.webhook_secrets import WebhookSecrets
+from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.timer_service import TimerService
 
 
@@ -55,6 +59,7 @@ class Services(Struct, frozen=True, kw_only=True):
     operations: BulkOperations
     namespaces: Namespaces
     webhook_secrets: WebhookSecrets
+    audit_log: AuditLog
 
 
 class ApiRules(Struct, frozen=True, kw_only=True):
@@ -76,9 +81,11 @@ def create_app(
     api_key: str | None,
     rules: ApiRules,
     asyncapi: bytes,
+    audited_creates: Sampling | None = None,
 ) -> "App":
     """The application, ready to be served. Without an `api_key` every request is accepted.
-    `asyncapi` is the document that describes the bus."""
+    `asyncapi` is the document that describes the bus. Without `audited_creates` the audit log has
+    no creates."""
     authentication = Authentication(api_key)
     lifecycle = Lifecycle()
     max_body_bytes = rules.max_body_bytes
@@ -96,8 +103,10 @@ def create_app(
         services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
     )
     secrets = SecretsV1(services.webhook_secrets, max_body_bytes=max_body_bytes)
-    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints))
-    v1 = RouterV1(bind(V1, *handlers), authentication, clock, lifecycle)
+    audit_log = AuditLogV1(services.audit_log)
+    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints), audit_log)
+    auditing = Auditing(services.audit_log, audited_creates, clock, code_of)
+    v1 = RouterV1(bind(V1, *handlers), authentication, auditing, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)
     others = bind(
         (*PLATFORM, *HEALTH, *PUBLIC_KEYS, *DOCUMENTS),
@@ -108,10 +117,14 @@ def create_app(
         Documents(asyncapi, clock),
     )
     fast_create = FastCreate(
-        services.platform, authentication, lifecycle, max_body_bytes=max_body_bytes
+        services.platform,
+        authentication,
+        lifecycle,
+        max_body_bytes=max_body_bytes,
+        audited=audited_creates,
     )
     bodies = BodyBudget(rules.max_bodies_bytes)
-    return App(others, authentication, v1, fast_create, lifecycle, bodies, probes)
+    return App(others, authentication, auditing, v1, fast_create, lifecycle, bodies, probes)
 
 
 class App:
@@ -123,6 +136,7 @@ class App:
         self,
         endpoints: Sequence[Endpoint],
         authentication: Authentication,
+        auditing: Auditing,
         v1: RouterV1,
         fast_create: FastCreate,
         lifecycle: Lifecycle,
@@ -137,9 +151,8 @@ class App:
         self._probes = probes
         paths: dict[str, _PathEndpoint] = {}
         for endpoint in endpoints:
-            paths.setdefault(endpoint.operation.path, _PathEndpoint(authentication, lifecycle)).add(
-                endpoint
-            )
+            of_path = _PathEndpoint(authentication, auditing, lifecycle)
+            paths.setdefault(endpoint.operation.path, of_path).add(endpoint)
         self._exact = {path: found for path, found in paths.items() if "{" not in path}
         self._router = Router(
             [Route(path, found) for path, found in paths.items() if path not in self._exact],
@@ -199,8 +212,11 @@ def _path_of(target: bytes) -> str:
 class _PathEndpoint:
     """The operations of one path, by method. Starlette takes an object for an ASGI application."""
 
-    def __init__(self, authentication: Authentication, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self, authentication: Authentication, auditing: Auditing, lifecycle: Lifecycle
+    ) -> None:
         self._authentication = authentication
+        self._auditing = auditing
         self._lifecycle = lifecycle
         self._endpoints: dict[str, Endpoint] = {}
 
@@ -216,6 +232,12 @@ class _PathEndpoint:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
             return method_not_allowed(self._endpoints)
+        handling = self._handle(endpoint, scope, receive)
+        if self._auditing.covers(endpoint.operation):
+            return await self._auditing.recorded(endpoint.operation, scope, handling)
+        return await handling
+
+    async def _handle(self, endpoint: Endpoint, scope: Scope, receive: Receive) -> Answer:
         operation, handle = endpoint
         if operation.needs_key:
             # Before anything of the body is read.

@@ -3,6 +3,7 @@
 import structlog
 from msgspec import Struct
 
+from duetime.bus.command_audit import CommandAudit
 from duetime.bus.command_consumer import CommandConsumer
 from duetime.bus.events import EventDestination
 from duetime.domain.errors import BusUnavailable
@@ -32,11 +33,16 @@ class BusRouter:
     commands wait at the broker, and events are retried until they get through."""
 
     def __init__(
-        self, bus: Bus, events: EventDestination, scheduling: Scheduling, clock: Clock
+        self,
+        bus: Bus,
+        events: EventDestination,
+        scheduling: Scheduling,
+        clock: Clock,
+        audit: CommandAudit | None = None,
     ) -> None:
         self._bus = bus
         self._events = events
-        self._commands = CommandConsumer(bus, scheduling, clock)
+        self._commands = CommandConsumer(bus, scheduling, clock, audit)
 
     async def open(self) -> None:
         """Call before the engine starts, so that overdue timers are announced at once."""

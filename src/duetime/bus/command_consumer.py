@@ -9,6 +9,7 @@ import structlog
 from msgspec import Struct
 
 from duetime.background import BackgroundLoop
+from duetime.bus.command_audit import CommandAudit
 from duetime.bus.commands import Rejection, read_command, reason_of
 from duetime.bus.rejections import LogLine, Rejected, Rejections
 from duetime.bus.unknown_cancels import NextStep, UnknownCancels
@@ -71,10 +72,13 @@ class CommandConsumer(BackgroundLoop):
 
     name = "bus-commands"
 
-    def __init__(self, bus: Bus, scheduling: Scheduling, clock: Clock) -> None:
+    def __init__(
+        self, bus: Bus, scheduling: Scheduling, clock: Clock, audit: CommandAudit | None = None
+    ) -> None:
         super().__init__(clock)
         self._bus = bus
         self._scheduling = scheduling
+        self._audit = audit
         self._open_until_seconds = 0.0
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
         self._rejections = Rejections(bus, clock)
@@ -157,6 +161,8 @@ class CommandConsumer(BackgroundLoop):
             self._unknown.start_over()
             await self._give_back(commands)
             raise
+        if self._audit is not None:
+            await self._audit.record(schedules, answers)
         done, outcomes, undecided = [], [], []
         for command, answer in zip(accepted, answers, strict=True):
             if isinstance(answer, DuetimeError):

@@ -1,24 +1,41 @@
 """The settings of security. Together with `definitions`, every setting is declared once."""
 
+import re
 from dataclasses import dataclass
 
-from duetime.domain.limits import MAX_SECRETS
+from duetime.domain.limits import MAX_RETENTION_DAYS, MAX_SECRETS
 from duetime.domain.security.secret_text import parse_secret
+from duetime.settings.parsers import number
 from duetime.settings.setting import setting
+
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 
 
 def webhook_secrets(text: str) -> tuple[str, ...]:
     secrets = tuple(part.strip() for part in text.split(",") if part.strip())
-    for number, secret in enumerate(secrets, start=1):
+    for position, secret in enumerate(secrets, start=1):
         try:
             parse_secret(secret)
         except ValueError as error:
-            raise ValueError(f"a list of secrets, and number {number} must be {error}") from None
+            raise ValueError(f"a list of secrets, and number {position} must be {error}") from None
     if len(set(secrets)) < len(secrets):
         raise ValueError("a list of secrets that are all different")
     if len(secrets) > MAX_SECRETS:
         raise ValueError(f"a list of at most {MAX_SECRETS} secrets")
     return secrets
+
+
+def share(text: str) -> float:
+    """The share of requests, from 0 to 1."""
+    match text.lower():
+        case "off":
+            return 0.0
+        case "all":
+            return 1.0
+    percent = _SHARE.fullmatch(text)
+    if percent is None or not 0 < float(percent[1]) <= 100:
+        raise ValueError("off, all, or a share such as 1% (above 0%, at most 100%)")
+    return float(percent[1]) / 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,4 +50,20 @@ class SecuritySettings:
         "Secrets that sign the callbacks of the namespace default, besides those made by duetime "
         "secrets: whsec_... (HMAC) or whsk_... (Ed25519), with commas between them.",
         secret=True,
+    )
+    audit_creates: float = setting(
+        "Access",
+        share,
+        "off",
+        "off, all or a share such as 1%",
+        "Creates in the audit log, and commands of the bus: their rate is high, so that only a "
+        "sample of them may be recorded. Everything else that changes something is always "
+        "recorded.",
+    )
+    audit_retention_days: float = setting(
+        "Access",
+        number(0, MAX_RETENTION_DAYS),
+        "90",
+        "days",
+        "Time for which entries of the audit log are kept; 0 = for ever.",
     )

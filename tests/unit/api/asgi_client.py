@@ -24,6 +24,7 @@ from duetime.service.redriving import Redriving
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
+from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock
@@ -118,6 +119,7 @@ class ApiBench(ServiceBench):
         api_key: str | None = API_KEY,
         clock: VirtualClock | None = None,
         webhook_secrets: Sequence[str] = (),
+        audited_creates: Sampling | None = None,
     ) -> None:
         super().__init__(store, rules, clock)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
@@ -137,6 +139,7 @@ class ApiBench(ServiceBench):
             EVERY_SHARD,
             forget_secrets=secrets.forget,
         )
+        self.audit_log = AuditLog(self.store.security, self.clock)
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
             services=Services(
@@ -155,6 +158,7 @@ class ApiBench(ServiceBench):
                 ),
                 namespaces=self.namespaces,
                 webhook_secrets=secrets,
+                audit_log=self.audit_log,
             ),
             store=self.store,
             clock=self.clock,
@@ -163,6 +167,7 @@ class ApiBench(ServiceBench):
             api_key=api_key,
             rules=api_rules or make_api_rules(),
             asyncapi=b'{"asyncapi": "3.0.0"}',
+            audited_creates=audited_creates,
         )
 
     async def request(self, method: str, path: str, body: object = b"") -> Reply:

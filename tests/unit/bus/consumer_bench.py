@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 
+from duetime.bus.command_audit import CommandAudit
 from duetime.bus.command_consumer import CommandConsumer
 from duetime.bus.events import EventDestination
 from duetime.bus.memory import MemoryBroker, MemoryBus
@@ -16,6 +17,7 @@ from duetime.ports.store import CreateRequest, CreateResult
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.create_batcher import CreateBatcher
 from duetime.service.namespaces import Namespaces
+from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock
@@ -58,7 +60,7 @@ class RefusingBus(MemoryBus):
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, audited: Sampling | None = None) -> None:
         self.broker = MemoryBroker(redeliver_after_seconds=30)
         self.bus = RefusingBus(self.broker)
         self.clock = LoopClock()
@@ -75,7 +77,9 @@ class Bench:
             creates=CreateBatcher(self.store, wakeups),
             turns=Turns(self.clock),
         )
-        self.consumer = CommandConsumer(self.bus, self.scheduling, self.clock)
+        self.audit_log = AuditLog(self.store.security, self.clock)
+        audit = None if audited is None else CommandAudit(self.audit_log, audited, self.clock)
+        self.consumer = CommandConsumer(self.bus, self.scheduling, self.clock, audit)
         self.sender = MemoryBus(self.broker)
 
     async def send(self, *commands: bytes) -> None:

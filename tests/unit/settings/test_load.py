@@ -113,6 +113,10 @@ def test_all_problems_are_reported_at_once_one_line_each() -> None:
         ("LEASE_SECONDS", "0.5"),
         ("LEASE_SECONDS", "301"),
         ("CLOCK_SKEW_LIMIT_MS", "0.5"),
+        ("AUDIT_CREATES", "0%"),
+        ("AUDIT_CREATES", "1"),
+        ("AUDIT_CREATES", "101%"),
+        ("AUDIT_RETENTION_DAYS", "-1"),
         ("PG_PORT", "x"),
         ("NATS_PORT", "x"),
         ("NATS_URL", "http://localhost"),
@@ -198,6 +202,13 @@ def test_several_processes_need_a_store_they_can_share(url: str) -> None:
 def test_a_store_that_cannot_be_read_is_the_only_problem_of_several_processes() -> None:
     (line,) = problems(DATABASE_URL="postgresql://host", WORKERS="2")
     assert line.startswith("DATABASE_URL=")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("off", 0), ("all", 1), ("ALL", 1), ("1%", 0.01), ("0.5 %", 0.005)]
+)
+def test_a_share_of_creates_is_audited(text: str, share: float) -> None:
+    assert load(AUDIT_CREATES=text).audit_creates == pytest.approx(share)
 
 
 def test_the_memory_for_bodies_has_room_for_the_largest() -> None:

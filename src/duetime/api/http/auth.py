@@ -31,10 +31,11 @@ class Authentication:
         if access is None:
             raise Unauthorized("missing or invalid X-API-Key")
         caller = Caller(access, _address_of(scope))
+        # Before the checks: the audit log names the caller of a refused request, too.
+        set_caller(scope, caller)
         caller.check_role(operation.needed_role)
         if operation.for_all_namespaces:
             caller.check_everywhere()
-        set_caller(scope, caller)
         return caller
 
     def admit_known(

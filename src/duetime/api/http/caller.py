@@ -1,5 +1,8 @@
 """The caller of a request: their access, and the part of the service that the request is about."""
 
+from collections.abc import Mapping
+
+from msgspec import UNSET
 from starlette.types import Scope
 
 from duetime.domain.errors import Forbidden, NamespaceNotFound
@@ -14,13 +17,14 @@ class Caller:
     before anything else is done with them. So a namespace that the caller may not see is refused
     in the same way, and as fast, as one that does not exist."""
 
-    __slots__ = ("access", "address", "namespace", "target")
+    __slots__ = ("access", "address", "details", "namespace", "target")
 
     def __init__(self, access: Access, address: str | None = None) -> None:
         self.access = access
         self.address = address
         self.namespace: str | None = None
         self.target: str | None = None
+        self.details: str | None = None
 
     def reach(self, namespace: str, target: str | None = None) -> str:
         """The namespace, which the request is about from now on. `target` is the id of a timer or
@@ -36,6 +40,17 @@ class Caller:
         self.reach(key.namespace, key.id)
         return key
 
+    def note(self, details: Mapping[str, object]) -> None:
+        """Add words about the request for the audit log, besides what `reach` was told. Absent
+        values are left out. Neither secrets nor payloads belong there."""
+        words = [
+            name if value is True else f"{name}={value}"
+            for name, value in details.items()
+            if value is not None and value is not UNSET
+        ]
+        if words:
+            self.details = ", ".join(words if self.details is None else [self.details, *words])
+
     def check_role(self, role: Role) -> None:
         """Raises `Forbidden`."""
         if not self.access.may(role):
@@ -49,6 +64,11 @@ class Caller:
 
 def set_caller(scope: Scope, caller: Caller) -> None:
     scope[_IN_SCOPE] = caller
+
+
+def caller_if_known(scope: Scope) -> Caller | None:
+    """None for a request that has not been authenticated, or was refused because of its key."""
+    return scope.get(_IN_SCOPE)
 
 
 def caller_of(scope: Scope) -> Caller:

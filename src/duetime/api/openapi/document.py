@@ -23,6 +23,7 @@ from duetime.api.openapi.schemas import schema_name, schemas_of
 from duetime.api.platform.public_keys import PUBLIC_KEYS
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
+from duetime.api.v1.routes.audit_log import AUDIT_LOG
 from duetime.api.v1.routes.bulk_operations import OPERATIONS
 from duetime.api.v1.routes.namespaces import NAMESPACES
 from duetime.api.v1.routes.secrets import SECRETS
@@ -31,7 +32,7 @@ from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
 
 _TAGS = (
     *(TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS),
-    *(NAMESPACES, SECRETS),
+    *(NAMESPACES, SECRETS, AUDIT_LOG),
     *(PLATFORM_TIMERS, SERVICE),
 )
 

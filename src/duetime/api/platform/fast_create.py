@@ -18,6 +18,7 @@ from duetime.api.platform.routes import CREATE_TIMER
 from duetime.api.platform.timers import created_answer
 from duetime.ports.store import CreateResult
 from duetime.service.create_requests import NewTimer
+from duetime.service.security.audit_log import Sampling
 from duetime.service.timer_service import TimerService
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -41,11 +42,14 @@ class FastCreate:
         lifecycle: Lifecycle,
         *,
         max_body_bytes: int,
+        audited: Sampling | None = None,
     ) -> None:
+        """The `audited` creates take the usual path, which records them."""
         self._service = service
         self._authentication = authentication
         self._lifecycle = lifecycle
         self._largest_body = min(max_body_bytes, _LARGEST_PLAIN_BODY)
+        self._audited = audited
         self._tasks: set[asyncio.Task[CreateResult]] = set()
 
     def close(self) -> None:
@@ -66,6 +70,7 @@ class FastCreate:
             and host is not None
             and is_host(host)
             and self._lifecycle.is_started
+            and (self._audited is None or self._audited.passes())
         ):
             return self._authentication.admit_known(by_name, CREATE_TIMER)
         return None

@@ -6,6 +6,7 @@ from msgspec import UNSET
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.auditing import given_members
 from duetime.api.http.body import read_body
 from duetime.api.http.caller import caller_of
 from duetime.api.http.values import changed_due_of, metadata_of, retry_policy_of
@@ -40,7 +41,9 @@ class PlatformTimers:
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         body = await read_body(scope["headers"], receive, self._max_body_bytes)
         new = new_timer_of(decode_create(body), _namespace_of(scope))
-        return created_answer(await self._service.create(new))
+        created = await self._service.create(new)
+        caller_of(scope).target = created.timer.key.id
+        return created_answer(created)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         timer = await self._service.get(_key_of(scope))
@@ -62,6 +65,7 @@ class PlatformTimers:
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         key = _key_of(scope)
         body = decode_update(await read_body(scope["headers"], receive, self._max_body_bytes))
+        caller_of(scope).note(given_members(body, "execute_at", "execute_in"))
         if body == _NOTHING:
             raise InvalidInput(
                 "body",

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.auditing import given_members
 from duetime.api.http.body import read_body
 from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
@@ -38,6 +39,7 @@ _decode = BodyDecoder(
     },
 ).decode
 _NO_FILTER = FilterBody()
+_FILTER_NAMES = FilterBody.__struct_encode_fields__
 
 
 class OperationsV1:
@@ -49,12 +51,17 @@ class OperationsV1:
 
     async def start(self, scope: Scope, receive: Receive) -> Answer:
         body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
+        caller = caller_of(scope)
+        caller.note(_details(body))
         new = _new_operation(body)
-        caller_of(scope).reach(new.namespace)
+        caller.reach(new.namespace)
         if body.dry_run:
             matched = await self._operations.count(new)
             return ok(CountAnswer(matched=matched.timers, matched_is_minimum=matched.is_minimum))
-        return accepted(await self._operations.start(new))
+        operation = await self._operations.start(new)
+        caller.target = operation.id
+        caller.note({"matched": operation.matched})
+        return accepted(operation)
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         given = parameters(scope["query_string"], frozenset({LIST_LIMIT.name}))
@@ -72,7 +79,9 @@ class OperationsV1:
 
     async def abort(self, scope: Scope, receive: Receive) -> Answer:
         operation = await self._visible(scope)
-        return ok(operation_answer(await self._operations.abort(operation.id)))
+        aborted = await self._operations.abort(operation.id)
+        caller_of(scope).note({"action": aborted.action.value, "changed": aborted.changed})
+        return ok(operation_answer(aborted))
 
     async def _visible(self, scope: Scope) -> BulkOperation:
         """The operation of the path. Raises `OperationNotFound`, also if its namespace is out of
@@ -112,6 +121,17 @@ def operation_answer(operation: BulkOperation) -> OperationAnswer:
         updated_at=format_instant(operation.updated_at),
         finished_at=None if operation.is_running else format_instant(operation.updated_at),
     )
+
+
+def _details(body: OperationBody) -> dict[str, object]:
+    """The action and the filter, for the audit log."""
+    matching = given_members(_NO_FILTER if body.filter is UNSET else body.filter, *_FILTER_NAMES)
+    if "endpoint" in matching:
+        # A password may come before the host.
+        matching["endpoint"] = str(matching["endpoint"]).rpartition("@")[2]
+    given = given_members(body, "action", "executeAt", "moveBy")
+    given.pop("filter", None)
+    return given | matching
 
 
 def _new_operation(body: OperationBody) -> NewOperation:

@@ -83,6 +83,11 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     return refusal(status, item.error, item.message, now, item.details, headers)
 
 
+def code_of(error: Exception) -> str:
+    """The code of an error, also of one that this API cannot raise."""
+    return STATUS_AND_ERROR[error.kind][1] if isinstance(error, DuetimeError) else "INTERNAL_ERROR"
+
+
 def refusal(
     status: int,
     error: str,

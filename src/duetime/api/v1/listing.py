@@ -40,7 +40,7 @@ IMPORT_PARAMETERS = (
 _LIST_NAMES = frozenset(parameter.name for parameter in LIST_PARAMETERS)
 _IMPORT_NAMES = frozenset(parameter.name for parameter in IMPORT_PARAMETERS)
 
-# Digest of the list, instant and uuid of the page's last timer: 30 bytes, which need no padding.
+# Digest of the list, instant and uuid of the page's last entry: 30 bytes, which need no padding.
 _CURSOR = struct.Struct(">6sq16s")
 _LIST_BYTES = 6
 
@@ -52,8 +52,8 @@ def parse_listing(query_string: bytes) -> ScanQuery:
     query = ScanQuery(
         namespace=_namespace_in(given),
         status=None if status is None else choice("status", status, STATUSES),
-        execute_from_inclusive=_instant_or_none("dueAfter", given.get("dueAfter")),
-        execute_until_exclusive=_instant_or_none("dueBefore", given.get("dueBefore")),
+        execute_from_inclusive=instant_in_query("dueAfter", given.get("dueAfter")),
+        execute_until_exclusive=instant_in_query("dueBefore", given.get("dueBefore")),
         descending=choice("order", given.get("order", "asc"), ORDERS),
         limit=number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_V1_PAGE_TIMERS),
     )
@@ -68,8 +68,25 @@ def parse_import(query_string: bytes) -> str | None:
 
 def cursor_of(last: Position, query: ScanQuery) -> str:
     """Cursor for the page after `last`."""
-    packed = _CURSOR.pack(_list_digest(query), last.execute_at, last.timer_uuid)
-    return urlsafe_b64encode(packed).decode()
+    return pack_cursor(_filters(query), last.execute_at, last.timer_uuid)
+
+
+def pack_cursor(filters: object, at: Instant, uuid: bytes) -> str:
+    """Cursor for the page after the thing of this instant and uuid, in the list of the filters."""
+    return urlsafe_b64encode(_CURSOR.pack(_list_digest(filters), at, uuid)).decode()
+
+
+def unpack_cursor(cursor: str, filters: object, names: str) -> tuple[Instant, bytes]:
+    """The instant and the uuid. Raises `InvalidInput`, also for the cursor of a list with other
+    filters; `names` are those of the parameters that must be the same."""
+    try:
+        digest, at, uuid = _CURSOR.unpack(b64decode(cursor, b"-_", validate=True))
+    except (ValueError, struct.error):
+        raise InvalidInput("cursor", "must be the nextCursor of an earlier page") from None
+    if digest != _list_digest(filters):
+        problem = f"is of another list: {names} must be the same on every page"
+        raise InvalidInput("cursor", problem)
+    return Instant(at), uuid
 
 
 def _namespace_in(given: Mapping[str, str]) -> str:
@@ -77,32 +94,26 @@ def _namespace_in(given: Mapping[str, str]) -> str:
 
 
 def _position(cursor: str, query: ScanQuery) -> Position:
-    try:
-        digest, execute_at, timer_uuid = _CURSOR.unpack(b64decode(cursor, b"-_", validate=True))
-    except (ValueError, struct.error):
-        raise InvalidInput("cursor", "must be the nextCursor of an earlier page") from None
-    if digest != _list_digest(query):
-        problem = (
-            "is of another list: namespace, status, dueAfter, dueBefore and order must be the "
-            "same on every page"
-        )
-        raise InvalidInput("cursor", problem)
-    return Position(Instant(execute_at), timer_uuid)
+    names = "namespace, status, dueAfter, dueBefore and order"
+    return Position(*unpack_cursor(cursor, _filters(query), names))
 
 
-def _list_digest(query: ScanQuery) -> bytes:
-    """Identifies the list that a page belongs to, in the same way on every node."""
-    filters = (
+def _filters(query: ScanQuery) -> object:
+    return (
         query.namespace,
         query.status,
         query.execute_from_inclusive,
         query.execute_until_exclusive,
         query.descending,
     )
+
+
+def _list_digest(filters: object) -> bytes:
+    """Identifies the list that a page belongs to, in the same way on every node."""
     return blake2b(json.encode(filters), digest_size=_LIST_BYTES).digest()
 
 
-def _instant_or_none(name: str, text: str | None) -> Instant | None:
+def instant_in_query(name: str, text: str | None) -> Instant | None:
     if text is None:
         return None
     # An unencoded plus reads as a space in a query. After the date it can only be the offset's.

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.auditing import given_members
 from duetime.api.http.body import read_body
 from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
@@ -72,6 +73,7 @@ class NamespacesV1:
         except NamespaceNotFound:
             raise Forbidden(f"this key is not for the namespace '{name}'") from None
         body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
+        caller_of(scope).note(given_members(body, "retention"))
         num_shards = None if body.num_shards is UNSET else body.num_shards
         stored = await self._namespaces.put(
             name, num_shards, lambda options: changed_options(body, options)
@@ -82,7 +84,11 @@ class NamespacesV1:
         given = parameters(scope["query_string"], frozenset({FORCE.name}))
         force = choice(FORCE.name, given.get(FORCE.name, "false"), {"true": True, "false": False})
         namespace = await self._existing(scope)
-        return accepted(await self._operations.delete_namespace(namespace.name, force=force))
+        caller = caller_of(scope)
+        caller.note({"force": force or None})
+        operation = await self._operations.delete_namespace(namespace.name, force=force)
+        caller.note({"operation": operation.id})
+        return accepted(operation)
 
     async def _existing(self, scope: Scope) -> Namespace:
         name = path_text(scope, "name", "namespace")

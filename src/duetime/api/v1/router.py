@@ -7,6 +7,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from duetime.api.http.answers import RETRY_LATER, Answer
+from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.lifecycle import Lifecycle
@@ -37,11 +38,13 @@ class RouterV1:
         self,
         endpoints: Sequence[Endpoint],
         authentication: Authentication,
+        auditing: Auditing,
         clock: Clock,
         lifecycle: Lifecycle,
     ) -> None:
         self.operations = tuple(each.operation for each in endpoints)
         self._authentication = authentication
+        self._auditing = auditing
         self._clock = clock
         self._lifecycle = lifecycle
         self._exact: dict[bytes, _Methods] = {}
@@ -66,6 +69,12 @@ class RouterV1:
         endpoint = methods.get(method)
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
+        handling = self._handle(endpoint, scope, receive)
+        if self._auditing.covers(endpoint.operation):
+            return await self._auditing.recorded(endpoint.operation, scope, handling)
+        return await handling
+
+    async def _handle(self, endpoint: Endpoint, scope: Scope, receive: Receive) -> Answer:
         if endpoint.operation.needs_key:
             await self._authentication.admit(scope, endpoint.operation)
             self._lifecycle.check_started()

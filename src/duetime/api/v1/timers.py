@@ -1,19 +1,28 @@
 """The handlers of the v1 API for timers, named in the path or in the body."""
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from itertools import repeat
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.auditing import given_members
 from duetime.api.http.body import ClientGone, read_body
 from duetime.api.http.body_budget import share_of
 from duetime.api.http.caller import caller_of
 from duetime.api.http.values import changed_due_of, parse_instant
-from duetime.api.v1.answer_types import EXISTENCE_HEADER, BatchAnswer, RedriveAnswer, TimerPage
+from duetime.api.v1.answer_types import (
+    EXISTENCE_HEADER,
+    BatchAnswer,
+    BatchResult,
+    ImportAnswer,
+    RedriveAnswer,
+    TimerPage,
+)
 from duetime.api.v1.answers import NO_CONTENT, ok, timer_answer
 from duetime.api.v1.batches import BatchCreation, batch_result, decode_batch
 from duetime.api.v1.full.restoration import FullRestoration
@@ -56,6 +65,9 @@ _CREATE_HEADERS: dict[Existence, Headers] = {
 }
 
 
+_SHOWN_CHANGES = ("executeAt", "executeIn")
+
+
 class TimersV1:
     """Each method answers a request or raises."""
 
@@ -94,10 +106,12 @@ class TimersV1:
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_update(await self._body(scope, receive))
+        caller_of(scope).note(given_members(body, *_SHOWN_CHANGES))
         return await self._change(key_in_path(scope), body)
 
     async def update_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selected_update(await self._body(scope, receive))
+        caller_of(scope).note(given_members(body, *_SHOWN_CHANGES))
         return await self._change(key_of(scope, body), body)
 
     async def cancel(self, scope: Scope, receive: Receive) -> Answer:
@@ -131,8 +145,13 @@ class TimersV1:
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
         turns = self._service.turns
         entries = await decode_batch(await self._body(scope, receive, BATCH_BODY_FACTOR), turns)
-        outcomes = await self._batches.create(entries, caller_of(scope).access)
-        return ok(BatchAnswer(await turns.map(batch_result, entries, outcomes)))
+        caller = caller_of(scope)
+        caller.note({"timers": len(entries)})
+        outcomes = await self._batches.create(entries, caller.access)
+        results = await turns.map(batch_result, entries, outcomes)
+        caller.note(Counter(each.status for each in results))
+        caller.namespace = _only_namespace(results)
+        return ok(BatchAnswer(results))
 
     async def create_stream(self, scope: Scope, receive: Receive) -> Answer:
         namespace = parse_import(scope["query_string"])
@@ -152,18 +171,23 @@ class TimersV1:
         except ExceptionGroup as several:
             # Any one of the errors explains the failure.
             raise several.exceptions[0] from None
+        finally:
+            caller.note(_counts_of(imported.answer()))
 
     async def redrive(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_redrive(await self._body(scope, receive))
         namespace = DEFAULT_NAMESPACE if body.namespace is UNSET else body.namespace
         target = None if body.timer_id is UNSET else body.timer_id
-        caller_of(scope).reach(namespace, target)
+        caller = caller_of(scope)
+        caller.note(given_members(body, "dueAfter", "dueBefore", "errorContains"))
+        caller.reach(namespace, target)
         if body.timer_id is not UNSET:
             return await self._redrive_one(TimerKey(namespace, body.timer_id), body)
         matching = _filter_of(namespace, body)
         if body.dry_run:
             return ok(RedriveAnswer(await self._redriving.count(matching), 0))
         redriven = await self._redriving.redrive_all(matching)
+        caller.note({"redriven": redriven})
         return ok(RedriveAnswer(redriven, redriven))
 
     async def _page(self, scope: Scope) -> tuple[list[Timer], str | None, int]:
@@ -199,6 +223,8 @@ class TimersV1:
         await self._namespaces.named(namespace)
         new = new_timer_of(body, self._policy_of, on_existing)
         result = await self._service.create(new)
+        if result.existence is not Existence.CREATED:
+            caller_of(scope).note({result.existence.value: True})
         return self._answer(result.timer, _CREATE_HEADERS[result.existence])
 
     async def _change(self, key: TimerKey, body: ChangeMembers) -> Answer:
@@ -220,6 +246,22 @@ class TimersV1:
 
     def _answer(self, timer: Timer, headers: Headers = JSON_TYPE) -> Answer:
         return ok(timer_answer(timer, self._default_timeout_ms), headers)
+
+
+def _only_namespace(results: Sequence[BatchResult]) -> str | None:
+    first = results[0].namespace
+    if first is UNSET or any(each.namespace != first for each in results):
+        return None
+    return first
+
+
+def _counts_of(answer: ImportAnswer) -> dict[str, object]:
+    """The counts of an import, as details in the audit log."""
+    given = given_members(answer)
+    del given["errors"]
+    if answer.restored is not UNSET:
+        given["restored"] = sum(astuple(answer.restored.timers))
+    return given
 
 
 def _filter_of(namespace: str, body: RedriveBody) -> RedriveFilter:

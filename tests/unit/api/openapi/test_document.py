@@ -61,6 +61,7 @@ ANSWERS = {
     (f"{SECRETS}/{{secretId}}", "delete"): KEYED | {"204", "400", "404", "409"},
     ("/.well-known/jwks.json", "get"): {"200", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
+    ("/api/v1/audit-log", "get"): KEYED | {"200", "400"},
 }
 
 

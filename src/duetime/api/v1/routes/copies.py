@@ -15,6 +15,7 @@ COPY_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         id="importTimersV1",
         method="POST",
         path="/api/v1/timers/import",
+        audit="timer.import",
         handler=TimersV1.create_stream,
         tag=TIMERS,
         summary="Create or restore any number of timers",

@@ -6,12 +6,14 @@ from duetime.api.http.operation import OperationGroup
 from duetime.api.v1.bulk_operations import OperationsV1
 from duetime.api.v1.endpoints import EndpointsV1
 from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.routes.audit_log import AUDIT_LOG_OPERATIONS
 from duetime.api.v1.routes.bulk_operations import BULK_OPERATIONS
 from duetime.api.v1.routes.copies import COPY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
 from duetime.api.v1.security.secrets import SecretsV1
+from duetime.api.v1.security.audit_log import AuditLogV1
 from duetime.api.v1.timers import TimersV1
 
 V1: tuple[OperationGroup[Any], ...] = (
@@ -20,4 +22,5 @@ V1: tuple[OperationGroup[Any], ...] = (
     OperationGroup(NamespacesV1, NAMESPACE_OPERATIONS),
     OperationGroup(SecretsV1, SECRET_OPERATIONS),
     OperationGroup(EndpointsV1, ENDPOINT_OPERATIONS),
+    OperationGroup(AuditLogV1, AUDIT_LOG_OPERATIONS),
 )
