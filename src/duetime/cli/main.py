@@ -43,6 +43,7 @@ COMMANDS = {
     "import": _Command("timers.importing", "import_timers", _TIMERS),
     "export": _Command("timers.export", "export", _TIMERS),
     "namespaces": _Command("timers.namespaces", "namespaces", _TIMERS),
+    "audit-log": _Command("security.audit_log", "audit_log", _TIMERS),
     "endpoints": _Command("timers.health", "endpoints", _TIMERS),
     "health": _Command("timers.health", "health", _TIMERS),
     "secrets": _Command("security.secrets", "secrets", _SECURITY),

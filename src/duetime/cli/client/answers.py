@@ -132,3 +132,23 @@ class NewSecret(Secret, frozen=True, kw_only=True, rename="camel"):
 
 class SecretList(Struct, frozen=True):
     secrets: list[Secret]
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An entry of the audit log."""
+
+    id: str
+    at: str
+    actor: str
+    key_id: str | None
+    address: str | None
+    action: str
+    namespace: str | None
+    target: str | None
+    result: str
+    details: str | None
+
+
+class AuditLogPage(Struct, frozen=True, rename="camel"):
+    entries: list[AuditEntry]
+    next_cursor: str | None

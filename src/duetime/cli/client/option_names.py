@@ -43,6 +43,10 @@ _OPTIONS = {
     "sort": "--sort",
     "order": "--order",
     "cursor": "--cursor",
+    "actor": "--actor",
+    "target": "--target",
+    "from": "--since",
+    "until": "--until",
 }
 _OF_OPERATIONS = {"executeAt": "--to"}
 """Options of commands that change many timers, where they differ."""

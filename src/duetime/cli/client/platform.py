@@ -38,6 +38,10 @@ _NO_KEY = (
 )
 
 
+class NoAnswer(Exception):
+    """The server cannot be reached, or does not answer; the text says why."""
+
+
 class PlatformClient:
     """One server. A request that does not succeed ends the command with one clear line."""
 
@@ -101,6 +105,29 @@ class PlatformClient:
     ) -> "httpx.Response":
         """The answer, whatever its status. Content in pieces is sent as the pieces come; the
         timeout applies to each piece, and to the answer."""
+        try:
+            return self.try_to_send(
+                method,
+                path,
+                content=content,
+                content_type=content_type,
+                query=query,
+                timeout_seconds=timeout_seconds,
+            )
+        except NoAnswer as error:
+            fail(str(error), ExitCode.UNREACHABLE)
+
+    def try_to_send(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | Iterable[bytes] | None = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str | int] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> "httpx.Response":
+        """As `send`, for a command that goes on without an answer. Raises `NoAnswer`."""
         import httpx
 
         headers = {"Accept": "application/json", "Content-Type": content_type}
@@ -118,11 +145,11 @@ class PlatformClient:
                 )
         except httpx.TimeoutException as error:
             waited = TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else timeout_seconds
-            fail(f"{self.url} did not answer within {waited:g} s", ExitCode.UNREACHABLE)
+            raise NoAnswer(f"{self.url} did not answer within {waited:g} s") from None
         except httpx.ConnectError as error:
-            self._fail_unreachable(error)
+            raise NoAnswer(f"no server at {self.url}: {_why_unreachable(error)}") from None
         except httpx.HTTPError as error:
-            fail(f"the exchange with {self.url} failed: {error}", ExitCode.UNREACHABLE)
+            raise NoAnswer(f"the exchange with {self.url} failed: {error}") from None
         except (UnicodeEncodeError, httpx.InvalidURL):
             fail("the API key or the URL has characters that cannot be sent", ExitCode.USAGE)
 
@@ -172,9 +199,6 @@ class PlatformClient:
             fail(
                 f"{self.url}: give the URL of the server without the path, {server}", ExitCode.USAGE
             )
-
-    def _fail_unreachable(self, error: Exception) -> NoReturn:
-        fail(f"no server at {self.url}: {_why_unreachable(error)}", ExitCode.UNREACHABLE)
 
 
 class NotCreated(Exception):

@@ -10,7 +10,12 @@ from urllib.parse import quote
 import msgspec
 
 from duetime.cli.client.option_names import in_option_names
-from duetime.cli.client.platform import TIMEOUT_SECONDS, PlatformClient, read_document
+from duetime.cli.client.platform import (
+    TIMEOUT_SECONDS,
+    NoAnswer,
+    PlatformClient,
+    read_document,
+)
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_KEY_CHARACTERS
 
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
 
 V1_BASE = "/api/v1"
 EXISTENCE_HEADER = "Timer-Existence"
+
+_AWAY = frozenset({429, 502, 503, 504})
 
 _MISSING_NAMESPACE = re.compile(r"namespace '(.+)' does not exist")
 
@@ -80,6 +87,14 @@ class V1Client:
             timeout_seconds=timeout_seconds,
         )
         return answer, self._document(answer)
+
+    def poll(self, path: str, query: Query) -> object:
+        """The document of a successful answer to a GET. Raises `NoAnswer` if another try may get
+        one: the server, or a proxy in front of it, does not work now."""
+        answer = self._server.try_to_send("GET", V1_BASE + path, query=query)
+        if answer.status_code in _AWAY:
+            raise NoAnswer(f"{self.url} answered HTTP {answer.status_code}")
+        return self.data_of(answer, self._document(answer))
 
     def fetch(self, path: str, *, query: Query | None = None) -> bytes:
         """The document of a successful answer to a GET, undecoded."""

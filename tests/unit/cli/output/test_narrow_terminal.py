@@ -7,8 +7,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from duetime.cli.client.answers import Namespace, Operation
+from duetime.cli.client.answers import AuditEntry, Namespace, Operation
 from duetime.cli.output import audit_views, cluster_views, layout, namespace_views, operation_views
+from duetime.cli.output.security.audit_entries import print_entries
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditFinding, AuditReport
 from tests.unit.cli.output.test_cluster_views import cluster, member, shard, tables_of
@@ -121,3 +122,25 @@ def test_findings_of_an_audit_are_shown_in_full(lines: Lines) -> None:
     audit_views.print_audit("/var/lib/duetime.db", report, None)
     words = " ".join(" ".join(lines()).split())
     assert f"problem {problem} timers 9 for example {', '.join(examples)}" in words
+
+
+def test_the_audit_log_keeps_its_main_columns(lines: Lines) -> None:
+    print_entries(
+        [
+            AuditEntry(
+                id=str(n),
+                at="2030-01-01T00:00:00.123456Z",
+                actor=LONG_NAME.format(n),
+                key_id="01977f3e",
+                address="2001:db8:1234:5678:9abc:def0:1234:5678",
+                action="namespace.delete",
+                namespace=LONG_NAME.format(n),
+                target=OPERATION_ID,
+                result="NAMESPACE_NOT_FOUND",
+                details="force, operation=" + OPERATION_ID,
+            )
+            for n in range(3)
+        ]
+    )
+    heading, *_ = lines()
+    assert heading.split() == ["at", "actor", "action", "namespace", "target", "result"]

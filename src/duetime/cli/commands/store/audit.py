@@ -50,7 +50,8 @@ def audit(
 
     Reads the store that `serve` would use, whether or not the service is running, and changes
     nothing. Takes seconds per million timers. The exit status is 0 if all is well, 1 if something
-    is wrong, 3 if the store cannot be reached.
+    is wrong, 3 if the store cannot be reached. (`duetime audit-log` is something else: it shows who
+    did what.)
 
     Examples:
 
