@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from duetime.api.http.auditing import CLIENT_GONE
 from duetime.api.v1.errors import STATUS_AND_ERROR
 from duetime.cli.main import command_line
 from duetime.settings.definitions import SETTINGS
@@ -26,7 +27,10 @@ TEST_VARIABLES = {
     "DUETIME_TEST_POSTGRES_URL",
 }
 STREAM_NAMES = {"TIMER_COMMANDS", "TIMER_EVENTS", "TIMER_REJECTED"}
-ERROR_CODES = {"METHOD_NOT_ALLOWED", "NOT_FOUND", *(code for _, code in STATUS_AND_ERROR.values())}
+ERROR_CODES = {
+    *("METHOD_NOT_ALLOWED", "NOT_FOUND", CLIENT_GONE),
+    *(code for _, code in STATUS_AND_ERROR.values()),
+}
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

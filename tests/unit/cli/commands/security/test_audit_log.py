@@ -224,7 +224,7 @@ def test_follow_survives_a_restart_of_the_server(server: ScriptedServer) -> None
     for _ in range(3):
         server.react("GET", PATH, refuse_connection)
     server.answer("GET", PATH, refusal("SERVICE_UNAVAILABLE", "starting"), status=503)
-    # What a node kept in memory while the store was away comes after the rest.
+    # The entries that a node had to keep in memory come after the rest.
     for answer in (page(after, first), page(after, during, first)):
         server.answer("GET", PATH, answer)
     server.react("GET", PATH, press_ctrl_c)
