@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.v1.endpoints import NodeEndpoints
-from duetime.audit_parts import AuditParts
 from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_options
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
+from duetime.bus.command_audit import CommandAudit
 from duetime.bus.events import EventDestination
 from duetime.clock import SystemClock
 from duetime.delivery.destination_router import DestinationRouter
@@ -41,10 +41,10 @@ from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Name
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
+from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
-from duetime.service.security.audit_log import AuditLog
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
@@ -79,7 +79,7 @@ class Duetime:
         store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
-        audit: AuditParts,
+        audit_log: AuditLog,
         app: App,
     ) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class Duetime:
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
-        self._audit = audit
+        self._audit_log = audit_log
         self.app = app
         app.lifecycle.is_started = False
 
@@ -143,7 +143,6 @@ class Duetime:
         if self._store_watch is not None:
             self._store_watch.start()
         self._bulk_runner.start()
-        self._audit.start()
         if self._bus_router is not None:
             self._bus_router.start()
         self.app.lifecycle.is_started = True
@@ -172,7 +171,7 @@ class Duetime:
         # Before the engine hands over its shards: the next owner goes on with the written progress.
         await self._bulk_runner.stop_within(self._settings.shutdown_grace_seconds)
         await self._engine.stop(max(end_seconds - clock.monotonic(), 0))
-        await self._audit.stop()
+        await self._audit_log.close()
         await self._close()
 
     async def _close(self) -> None:
@@ -198,7 +197,7 @@ def assemble(settings: Settings) -> Duetime:
     destination = _destination(settings, clock, nats, events, budget, signers)
     known = KnownNamespaces()
     cluster = cluster_of(settings, store, clock)
-    engine = Engine(store, store, destination, clock, options, cluster, known)
+    engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     creates = LimitedCreates(store, clock, engine, namespaces)
     webhook_secrets = WebhookSecrets(store.security, credential_watch, signers, namespaces, clock)
@@ -206,20 +205,21 @@ def assemble(settings: Settings) -> Duetime:
     bulk_runner = BulkRunner(
         store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
     )
-    audit = AuditParts(settings, store, store.security, clock)
+    audit_log, share = AuditLog(store.security, clock), settings.audit_creates
+    audited_commands = CommandAudit(audit_log, Sampling(share), clock) if share else None
     bus_router = None
     if bus is not None and events is not None:
         scheduling = timers.scheduling(settings)
-        bus_router = BusRouter(bus, events, scheduling, clock, audit.commands)
+        bus_router = BusRouter(bus, events, scheduling, clock, audited_commands)
     app = create_app(
-        services=timers.services(settings, bulk_runner, webhook_secrets, audit.log),
+        services=timers.services(settings, bulk_runner, webhook_secrets, audit_log),
         store=store,
         clock=clock,
         health=partial(health_of, engine, store, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
         asyncapi=asyncapi_document(),
-        audited_creates=audit.creates,
+        audited_creates=Sampling(share) if share else None,
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
             max_bodies_bytes=settings.max_bodies_bytes,
@@ -238,7 +238,7 @@ def assemble(settings: Settings) -> Duetime:
         store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,
         bus_router=bus_router,
-        audit=audit,
+        audit_log=audit_log,
         app=app,
     )
 
@@ -369,7 +369,8 @@ def _engine_options(
         batch_size=settings.claim_batch_size,
         concurrency=_concurrency(settings, budget),
         concurrency_per_endpoint=settings.delivery_concurrency_per_endpoint,
-        retention_seconds=settings.retention_days * 86_400 if settings.retention_days else None,
+        retention_seconds=settings.retention_days * 86_400 or None,
+        audit_retention_seconds=settings.audit_retention_days * 86_400 or None,
         lease_seconds=settings.lease_seconds,
         clock_skew_limit_ms=settings.clock_skew_limit_ms,
         facts=NodeFacts(

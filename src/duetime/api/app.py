@@ -33,8 +33,8 @@ from duetime.api.v1.errors import code_of
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
-from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.security.audit_log import AuditLogV1
+from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -42,8 +42,8 @@ from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
-from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.security.audit_log import AuditLog, Sampling
+from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 
 

@@ -10,6 +10,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
+from duetime.engine.audit_pruner import AuditPruner
 from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.engine.clocks.replanner import Replanner
@@ -35,6 +36,7 @@ from duetime.ports.endpoints import EndpointStatus
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import NodeFacts
 from duetime.ports.namespaces import NamespaceView, NoNamespaces
+from duetime.ports.security import SecurityStore
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps
 
@@ -58,6 +60,7 @@ class Engine:
         options: EngineOptions,
         cluster: Cluster | None = None,
         namespaces: NamespaceView | None = None,
+        audit: SecurityStore | None = None,
     ) -> None:
         self._clock = clock
         self._is_clustered = cluster is not None
@@ -85,6 +88,10 @@ class Engine:
         self._finder = StragglerFinder(store, held, progress, local, clock, options)
         self._replanner = Replanner(store, held, self._wakeups, clock, self.clock_watch)
         self._pruner = Pruner(store, clock, options.retention_seconds, self.clock_watch)
+        self._audit_pruner: AuditPruner | None = None
+        if audit is not None and options.audit_retention_seconds is not None:
+            seconds = options.audit_retention_seconds
+            self._audit_pruner = AuditPruner(store, audit, clock, seconds)
         handover = ShardHandover(held, self._due_reader, self._dispatcher, self._settler)
         self._ownership: SoleOwner | SharedOwner = SoleOwner(
             store, leases, held, handover, node=options.owner
@@ -114,6 +121,8 @@ class Engine:
         self._finder.start()
         self._replanner.start()
         self._pruner.start()
+        if self._audit_pruner is not None:
+            self._audit_pruner.start()
 
     async def stop(self, grace_seconds: float) -> None:
         """Claim nothing more, finish attempts within the grace, hand back the other claims, and
@@ -124,6 +133,8 @@ class Engine:
         await self._finder.abandon()
         await self._replanner.abandon()
         await self._pruner.abandon()
+        if self._audit_pruner is not None:
+            await self._audit_pruner.abandon()
         await self._dispatcher.stop(grace_seconds)
         grace_left_seconds = grace_seconds - (self._clock.monotonic() - stopping_since_seconds)
         try:

@@ -7,8 +7,9 @@ from duetime.ports.membership import NodeFacts
 
 class EngineOptions(Struct, frozen=True, kw_only=True):
     """`retention_seconds` is for namespaces without a retention of their own; None keeps their
-    finished timers for ever. `owner` is the name of this process, unique among all that ever
-    share the store; `facts` describe the process to the others."""
+    finished timers for ever. `audit_retention_seconds` is for the audit log. `owner` is the name of
+    this process, unique among all that ever share the store; `facts` describe the process to the
+    others."""
 
     owner: str
     horizon_ms: float
@@ -17,6 +18,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
     concurrency: int
     concurrency_per_endpoint: int
     retention_seconds: float | None
+    audit_retention_seconds: float | None = None
     lease_seconds: float
     clock_skew_limit_ms: float
     facts: NodeFacts = NodeFacts()

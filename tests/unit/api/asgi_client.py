@@ -21,10 +21,10 @@ from duetime.ports.endpoints import EndpointStatus
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.redriving import Redriving
+from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
-from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock

@@ -75,7 +75,10 @@ REQUESTS: dict[str, tuple[str, object, dict[str, object]]] = {
     ),
     "deleteNamespaceV1": ("/api/v1/namespaces/small?force=true", b"", {"namespace": "small"}),
 }
-OF_EXISTING_THINGS = {"updateTimer", "cancelTimer", "abortOperationV1"}
+OF_EXISTING_THINGS = {
+    *("updateTimer", "cancelTimer", "abortOperationV1"),
+    *("createSecretV1", "revokeSecretV1"),
+}
 """Operations whose path has an id that the service made. They have tests of their own."""
 
 
@@ -130,6 +133,22 @@ async def test_operations_are_named_by_their_id(bench: AuditBench) -> None:
     assert (start.action, start.target) == ("operation.start", id)
     assert start.details == "action=reschedule, all, moveBy=1h, matched=1"
     assert (abort.action, abort.target, abort.namespace) == ("operation.abort", id, "default")
+
+
+async def test_secrets_are_named_by_their_id_and_never_shown(bench: AuditBench) -> None:
+    path = "/api/v1/namespaces/small/secrets"
+    created = (await bench.request("POST", path, {"type": "hmac"})).json
+    assert (await bench.request("DELETE", f"{path}/{created['id']}")).status == 204
+    assert (await bench.request("DELETE", f"{path}/none")).status == 404
+    assert created["secret"].removeprefix("whsec_") not in repr(await bench.entries())
+    refused, revoke, create = await bench.entries()
+    assert (create.action, create.target, create.details) == (
+        *("secret.create", created["id"]),
+        "type=hmac",
+    )
+    assert (revoke.action, revoke.target, revoke.result) == ("secret.revoke", created["id"], "ok")
+    assert (refused.namespace, refused.target) == ("small", "none")
+    assert refused.result != "ok"
 
 
 @pytest.mark.parametrize(

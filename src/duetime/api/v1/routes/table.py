@@ -12,8 +12,8 @@ from duetime.api.v1.routes.copies import COPY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
-from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.security.audit_log import AuditLogV1
+from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 
 V1: tuple[OperationGroup[Any], ...] = (

@@ -5,6 +5,7 @@ from msgspec.structs import asdict
 from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer, Headers
+from duetime.api.http.auditing import given_members
 from duetime.api.http.body import read_body
 from duetime.api.http.caller import caller_of
 from duetime.api.http.decoding import BodyDecoder
@@ -39,6 +40,7 @@ class SecretsV1:
         namespace = _namespace_in_path(scope)
         content = await read_body(scope["headers"], receive, self._max_body_bytes)
         body = _decode(content) if content else NewSecretBody()
+        caller_of(scope).note(given_members(body, "type", "expireOthersAfter"))
         new = await self._secrets.create(
             namespace,
             None if body.type is UNSET else SecretKind(body.type),
