@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from duetime.service.security.audit_log import WAIT_SECONDS
+from tests.polling import poll
 from tests.postgres.relay import Relay
 from tests.real_server.command import Cli, Command
 from tests.real_server.databases import Database, PostgresDatabase, on_every_database
@@ -146,6 +147,20 @@ async def test_follow_shows_changes_across_a_restart_until_ctrl_c(
     assert following.errors == ""
     shown = [line for line in following.lines if "timer.cancel" in line]
     assert len(shown) == 3, "each entry once"
+
+
+@on_every_database
+async def test_entries_are_forgotten_after_their_retention(
+    tmp_path: Path, database: Database
+) -> None:
+    server = ServerProcess(tmp_path, **database.settings)
+    async with server, server.client() as api:
+        await create(api, "one")
+        await cancel(api, "one")
+        assert len(await entries(api)) == 1
+    server = ServerProcess(tmp_path, AUDIT_RETENTION_DAYS="0.000001", **database.settings)
+    async with server, server.client() as api:
+        assert await poll(lambda: entries(api), lambda found: not found) == []
 
 
 async def test_the_command_lists_the_log(cli: Cli, server: ServerProcess) -> None:
