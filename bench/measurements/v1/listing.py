@@ -59,7 +59,7 @@ def cursor_for(query: Query, other: Query, cursor: str) -> str:
 
 
 def _parsed(query: Query) -> ScanQuery:
-    return parse_listing(urlencode(query).encode())
+    return parse_listing({"query_string": urlencode(query).encode()})[0]
 
 
 def read_all(server: Server, query: Query) -> Iterator[TimerSeen]:

@@ -31,6 +31,7 @@ from duetime.domain.instants import (
     instant_of,
 )
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
+from duetime.domain.security.echoes import has_secrets, without_echoes
 from duetime.domain.timer import Claim
 from duetime.network_failures import MEMORY
 from duetime.ports.clock import Clock
@@ -92,6 +93,18 @@ class HttpDestination:
     async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         callback = claim.callback
         assert isinstance(callback, HttpCallback)
+        outcome = await self._attempt(claim, callback, may_send)
+        if isinstance(outcome, Failed) and has_secrets(callback):
+            # The endpoint may have repeated a header, and everybody may see the outcome.
+            answer = outcome.answer
+            return replace(
+                outcome,
+                error=without_echoes(outcome.error, callback),
+                answer=None if answer is None else without_echoes(answer, callback),
+            )
+        return outcome
+
+    async def _attempt(self, claim: Claim, callback: HttpCallback, may_send: MaySend) -> Outcome:
         sent_at = self._clock.now()
         try:
             target = _target_of(callback.url)

@@ -29,6 +29,7 @@ from duetime.ports.wakeups import WakeUps
 from duetime.service.create_comparison import differing_fields
 from duetime.service.namespaces import Namespaces
 from duetime.service.pending_limits import LimitedCreates
+from duetime.service.stored_secrets import StoredSecrets
 from duetime.service.turns import Turns
 from duetime.service.validation import (
     TimerChecks,
@@ -75,6 +76,7 @@ class Restoring:
         self._rules = rules
         self._checks = TimerChecks(destination, rules)
         self._limits = (creates or LimitedCreates(store, clock, wakeups, namespaces)).limits
+        self._secrets = StoredSecrets(store)
         self.turns = turns
 
     async def restore(self, timers: Sequence[Timer | DuetimeError]) -> list[_Outcome]:
@@ -85,8 +87,10 @@ class Restoring:
         whatever has become of it since; otherwise the outcome is `TimerDiffers`. An executing timer
         becomes pending, so its attempt may be made twice. A timer that is not finished is refused
         with `TooManyTimers` if its namespace has no room. Raises `StoreUnavailable`; then some may
-        have been restored, and the same call may be made again.
+        have been restored, and the same call may be made again. Secrets that are given as they are
+        shown stand for those of the existing timer.
         """
+        timers = await self._secrets.put_into_all(timers)
         checked: list[Timer | DuetimeError] = await self.turns.map(self._checked, timers)
         outcomes: list[_Outcome | None] = [
             None if isinstance(each, Timer) else each for each in checked

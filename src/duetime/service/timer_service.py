@@ -22,6 +22,7 @@ from duetime.domain.instants import Delay, Instant, due_instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import has_redacted, refuse_redacted, restored_callback
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.clock import Clock
@@ -43,6 +44,7 @@ from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.namespaces import Namespaces
 from duetime.service.pending_limits import LimitedCreates
+from duetime.service.stored_secrets import StoredSecrets
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
@@ -82,6 +84,7 @@ class TimerService:
         self._rules = rules
         self._checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
+        self._secrets = StoredSecrets(store)
         self._requests = CreateRequests(namespaces, self._checks, rules, new_uuid)
         self._creates = creates or LimitedCreates(store, clock, wakeups, namespaces)
         self.turns = Turns(clock) if turns is None else turns
@@ -98,13 +101,15 @@ class TimerService:
         `InvalidInput`, `TooLarge`, `NamespaceNotFound`, `StoreUnavailable`; `TimerConflict` when
         the key belongs to a different timer (with an id it is `TimerDiffers`, which names the
         fields); `TimerNotPending` when the timer to replace is not pending; `TooManyTimers` when
-        the namespace has no room for a new one.
+        the namespace has no room for a new one. Secrets that are given as they are shown stand for
+        those of the existing timer, if the request names it by its id.
         """
         await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
             return await self._create_once(new, new.idempotency_key)
         if new.id is None:
             return await self.begin_create(new)
+        new = await self._secrets.put_into(new)
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         try:
             self._checks.check_instant(new.execute_at, request.timer.created_at)
@@ -129,6 +134,7 @@ class TimerService:
         answer per timer, in order. An invalid timer does not keep the others from being created,
         and an entry that is already an error is its own answer. Raises `StoreUnavailable`; then
         some may have been created, and the same call may be made again."""
+        news = await self._secrets.put_into_all(news)
         batch = await self._requests.batch(news, self._clock.now(), self.turns)
         if batch.misses_namespaces:
             await self._namespaces.look_up(
@@ -166,8 +172,17 @@ class TimerService:
         """Change the given fields, if the timer is pending. A delay counts from now.
 
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
-        correcting them would not help.
+        correcting them would not help. Secrets in the callback that are given as they are shown
+        stay as they are stored.
         """
+        if callback is not UNSET and has_redacted(callback):
+            return await self.change_parts(
+                key,
+                lambda before: callback,
+                execute_at=execute_at,
+                metadata=metadata,
+                retry_policy=retry_policy,
+            )
         now = self._clock.now()
         change = Change(
             updated_at=now,
@@ -187,6 +202,7 @@ class TimerService:
         change_callback: Callable[[Callback], Callback | UnsetType],
         *,
         execute_at: Instant | Delay | UnsetType = UNSET,
+        metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
     ) -> Timer:
         """Like `change`, for parts of the callback. A change that others make meanwhile is not
@@ -194,6 +210,8 @@ class TimerService:
         for _ in range(MAX_TRIES):
             before = await self.get(key)
             callback = change_callback(before.callback)
+            if callback is not UNSET:
+                callback = _with_secrets_of(before, callback)
             now = self._clock.now()
             change = Change(
                 updated_at=now,
@@ -201,6 +219,7 @@ class TimerService:
                 only_firing=None if callback is UNSET else before.delivery_id,
                 execute_at=UNSET if execute_at is UNSET else due_instant(execute_at, now),
                 callback=callback,
+                metadata=metadata,
                 retry_policy=retry_policy,
             )
             timer = await self._change(key, change, execute_at)
@@ -286,6 +305,8 @@ class TimerService:
         if new.id is not None:
             raise InvalidInput("idempotency_key", "cannot be given together with id")
         check_key_text("idempotency_key", idempotency_key)
+        # A repeat is recognised by its content, so it has to have all of it.
+        refuse_redacted(new.callback)
         timer_id = id_of_idempotency_key(idempotency_key)
         fingerprint = fingerprint_of(new)
         try:
@@ -362,3 +383,12 @@ class TimerService:
             # existing timer was created.
             timer = replace(timer, retry_policy=existing.retry_policy)
         return differing_fields(timer, existing, self._rules.callback_timeout_ms)
+
+
+def _with_secrets_of(before: Timer, callback: Callback) -> Callback:
+    try:
+        return restored_callback(callback, before.callback)
+    except InvalidInput:
+        if before.status is not TimerStatus.PENDING:
+            raise TimerNotPending("update", before.status) from None
+        raise

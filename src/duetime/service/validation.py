@@ -28,6 +28,7 @@ from duetime.domain.limits import (
 )
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import refuse_redacted
 from duetime.ports.destination import Destination
 
 SHELL_CHARACTERS = frozenset(" \"'\\`$&|;<>()[]{}*?!#~")
@@ -100,10 +101,10 @@ class TimerChecks:
     def check_callback(self, callback: Callback, max_payload_bytes: int) -> None:
         if isinstance(callback, HttpCallback):
             if callback.url != self._last_good_url or callback.headers is not None:
-                self._destination.check(callback)
+                self._check_destination(callback)
                 self._last_good_url = callback.url
         else:
-            self._destination.check(callback)
+            self._check_destination(callback)
         payload = callback.payload
         timeout_ms = callback.timeout_ms
         if timeout_ms is not None:
@@ -112,6 +113,11 @@ class TimerChecks:
             )
         if payload is not UNSET and len(payload) > max_payload_bytes:
             raise _too_large("callback.payload", max_payload_bytes)
+
+    def _check_destination(self, callback: Callback) -> None:
+        self._destination.check(callback)
+        # Stored secrets are in place by now, so a shown one would be sent as it is.
+        refuse_redacted(callback)
 
     def check_metadata(self, metadata: Raw | None) -> None:
         max_bytes = self._rules.max_metadata_bytes

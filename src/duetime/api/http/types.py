@@ -42,6 +42,14 @@ DurationText = Annotated[
 HeaderValue = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[\u0009\u0020-\u007e\u0080-\u00ff]*$"})
 ]
+ShownHeaders = Annotated[
+    dict[str, str] | UnsetType,
+    Meta(
+        description="Values of headers whose names say that they are secrets (`Authorization`, "
+        "`Proxy-Authorization`, `Cookie`, and names with token, secret, password, key or signature "
+        "in them) are `[redacted]`, unless an admin asks with `secrets=true`.",
+    ),
+]
 StatusText = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
 AnswerText = Annotated[
     str | None,

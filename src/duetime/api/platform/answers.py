@@ -24,6 +24,7 @@ from duetime.api.platform.types import (
 )
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import format_instant
+from duetime.domain.security.redaction import shown_callback
 from duetime.domain.timer import Timer
 
 _TYPES: dict[type[Callback], str] = {
@@ -44,13 +45,14 @@ def summary_of(timer: Timer) -> TimerSummary:
     )
 
 
-def listed_timer_of(timer: Timer) -> ListedTimer:
+def listed_timer_of(timer: Timer, *, with_secrets: bool = False) -> ListedTimer:
+    callback = timer.callback if with_secrets else shown_callback(timer.callback)
     return ListedTimer(
         id=timer.key.id,
         created_at=format_instant(timer.created_at),
         execute_at=format_instant(timer.execute_at),
         callback_type=_TYPES[type(timer.callback)],
-        callback_target=_target_of(timer.callback),
+        callback_target=_target_of(callback),
         status=STATUS_LABELS[timer.status],
         due_at=format_instant(timer.due_at),
         executed_at=instant_or_none(timer.executed_at),
@@ -70,14 +72,15 @@ def changed_timer_of(timer: Timer) -> ChangedTimer:
     )
 
 
-def detail_of(timer: Timer) -> TimerDetail:
+def detail_of(timer: Timer, *, with_secrets: bool = False) -> TimerDetail:
+    callback = timer.callback if with_secrets else shown_callback(timer.callback)
     return TimerDetail(
         id=timer.key.id,
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(timer.updated_at),
         execute_at=format_instant(timer.execute_at),
         callback_type=_TYPES[type(timer.callback)],
-        callback_config=callback_config_of(timer.callback),
+        callback_config=callback_config_of(callback),
         status=STATUS_LABELS[timer.status],
         last_error=timer.last_error,
         executed_at=instant_or_none(timer.executed_at),

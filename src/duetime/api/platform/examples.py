@@ -88,7 +88,7 @@ DETAIL = {
         "updated_at": "2030-01-01T12:00:00.131Z",
         "execute_at": "2030-01-01T12:00:00Z",
         "callback_type": "http",
-        "callback_config": CALLBACK,
+        "callback_config": {**CALLBACK, "headers": {"Authorization": "[redacted]"}},
         "status": "completed",
         "last_error": None,
         "executed_at": "2030-01-01T12:00:00.131Z",

@@ -17,6 +17,7 @@ from duetime.api.http.operation import (
     Tag,
     links,
 )
+from duetime.api.http.secrets_parameter import SECRETS
 from duetime.api.platform import examples
 from duetime.api.platform.envelope import Code
 from duetime.api.platform.health import Health
@@ -219,7 +220,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
         handler=PlatformTimers.get,
         tag=TIMERS,
         summary="Get a timer",
-        parameters=(_ID,),
+        parameters=(_ID, SECRETS),
         responses=(
             _success("200", "The timer.", TimerDetailEnvelope, examples.DETAIL),
             *_failures_of_one("id must be a UUID"),
@@ -233,7 +234,8 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
         handler=PlatformTimers.update,
         tag=TIMERS,
         summary="Change a pending timer",
-        description="After an answer of 200 the old version never fires.",
+        description="After an answer of 200 the old version never fires. A value that is sent back "
+        "as `[redacted]` stays as it is stored.",
         parameters=(_ID,),
         body=Body(UpdateTimerBody, {"New instant": examples.UPDATE}),
         responses=(

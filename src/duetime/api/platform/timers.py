@@ -9,6 +9,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.auditing import given_members
 from duetime.api.http.body import read_body
 from duetime.api.http.caller import caller_of
+from duetime.api.http.secrets_parameter import asks_for_secrets
 from duetime.api.http.values import changed_due_of, metadata_of, retry_policy_of
 from duetime.api.platform.answers import changed_timer_of, detail_of, listed_timer_of, summary_of
 from duetime.api.platform.envelope import Code, answer
@@ -46,13 +47,14 @@ class PlatformTimers:
         return created_answer(created)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
+        with_secrets = asks_for_secrets(scope)
         timer = await self._service.get(_key_of(scope))
-        return answer(200, Code.SUCCESS, "success", detail_of(timer))
+        return answer(200, Code.SUCCESS, "success", detail_of(timer, with_secrets=with_secrets))
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        query = parse_query(scope["query_string"], _namespace_of(scope))
+        query, with_secrets = parse_query(scope, _namespace_of(scope))
         page = await self._service.page(query)
-        timers = [listed_timer_of(timer) for timer in page.timers]
+        timers = [listed_timer_of(timer, with_secrets=with_secrets) for timer in page.timers]
         data = TimerList(
             timers,
             page.total,

@@ -26,6 +26,7 @@ from duetime.api.http.types import (
     MaxRetries,
     MaxRetryDuration,
     OutcomeText,
+    ShownHeaders,
     StatusText,
 )
 from duetime.domain.limits import MAX_URL_CHARACTERS
@@ -219,7 +220,7 @@ class TimerList(Struct, frozen=True):
 
 class HttpCallbackConfig(Struct, frozen=True, tag="http", tag_field="type"):
     url: str
-    headers: dict[str, str] | UnsetType = UNSET
+    headers: ShownHeaders = UNSET
     payload: Raw | UnsetType = UNSET
 
 
@@ -228,7 +229,7 @@ class NatsCallbackConfig(Struct, frozen=True, tag="nats", tag_field="type"):
 
     topic: str
     key: str | UnsetType = UNSET
-    headers: dict[str, str] | UnsetType = UNSET
+    headers: ShownHeaders = UNSET
     payload: Raw | UnsetType = UNSET
     ack: Annotated[
         bool | UnsetType,

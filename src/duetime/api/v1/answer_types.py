@@ -4,7 +4,14 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duetime.api.http.types import AnswerText, DurationText, InstantText, OutcomeText, StatusText
+from duetime.api.http.types import (
+    AnswerText,
+    DurationText,
+    InstantText,
+    OutcomeText,
+    ShownHeaders,
+    StatusText,
+)
 from duetime.domain.limits import MAX_IMPORT_ERRORS
 
 EXISTENCE_HEADER = "Timer-Existence"
@@ -47,7 +54,7 @@ class TimerAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     callback_url: str | None
     callback_type: Literal["nats", "bus"] | UnsetType = UNSET
     callback_protocol: Literal["answer", "status"] | UnsetType = UNSET
-    callback_headers: dict[str, str] | UnsetType = UNSET
+    callback_headers: ShownHeaders = UNSET
     payload: Raw | None
     retry_policy: RetryPolicyAnswer | None
     callback_timeout: DurationText

@@ -16,6 +16,7 @@ from duetime.api.v1.answer_types import AttemptAnswer, RetryPolicyAnswer, TimerA
 from duetime.domain.callback import BusCallback, Callback, HttpCallback
 from duetime.domain.instants import format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import shown_callback
 from duetime.domain.timer import Timer
 
 _encode = json.Encoder().encode
@@ -28,9 +29,9 @@ def ok(body: object, headers: Headers = JSON_TYPE) -> Answer:
 NO_CONTENT = Answer(204, b"", ())
 
 
-def timer_answer(timer: Timer, default_timeout_ms: int) -> TimerAnswer:
+def timer_answer(timer: Timer, default_timeout_ms: int, with_secrets: bool = False) -> TimerAnswer:
     """`default_timeout_ms` applies to timers without a timeout of their own."""
-    callback = timer.callback
+    callback = timer.callback if with_secrets else shown_callback(timer.callback)
     timeout_ms = callback.timeout_ms or default_timeout_ms
     http = callback if isinstance(callback, HttpCallback) else None
     return TimerAnswer(

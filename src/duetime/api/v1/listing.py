@@ -7,9 +7,11 @@ from hashlib import blake2b
 
 from msgspec import UNSET, json
 from msgspec.structs import replace
+from starlette.types import Scope
 
 from duetime.api.http.operation import Json, Parameter, choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
+from duetime.api.http.secrets_parameter import SECRETS, asks_for_secrets
 from duetime.api.http.types import INSTANT, KEY_LENGTH
 from duetime.api.http.values import ORDERS, STATUSES, parse_instant
 from duetime.api.v1.requests import namespace_of
@@ -32,6 +34,7 @@ LIST_PARAMETERS = (
     Parameter("cursor", "The `nextCursor` of the page before.", {"type": "string"}),
     number_parameter("limit", "Timers on a page.", 1, MAX_V1_PAGE_TIMERS, DEFAULT_PAGE_TIMERS),
     choice_parameter("order", "Ascending or descending.", ORDERS, "asc"),
+    SECRETS,
 )
 IMPORT_PARAMETERS = (
     Parameter("namespace", "The namespace of lines that do not name one.", _NAMESPACE),
@@ -45,9 +48,10 @@ _CURSOR = struct.Struct(">6sq16s")
 _LIST_BYTES = 6
 
 
-def parse_listing(query_string: bytes) -> ScanQuery:
-    """Raises `InvalidInput` that names the parameter."""
-    given = parameters(query_string, _LIST_NAMES)
+def parse_listing(scope: Scope) -> tuple[ScanQuery, bool]:
+    """The query, and whether it asks for secrets. Raises `InvalidInput` that names the parameter,
+    and `Forbidden`."""
+    given = parameters(scope["query_string"], _LIST_NAMES)
     status, cursor = given.get("status"), given.get("cursor")
     query = ScanQuery(
         namespace=_namespace_in(given),
@@ -57,7 +61,9 @@ def parse_listing(query_string: bytes) -> ScanQuery:
         descending=choice("order", given.get("order", "asc"), ORDERS),
         limit=number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_V1_PAGE_TIMERS),
     )
-    return query if cursor is None else replace(query, after_exclusive=_position(cursor, query))
+    if cursor is not None:
+        query = replace(query, after_exclusive=_position(cursor, query))
+    return query, asks_for_secrets(scope, given)
 
 
 def parse_import(query_string: bytes) -> str | None:

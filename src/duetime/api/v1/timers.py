@@ -14,6 +14,7 @@ from duetime.api.http.auditing import given_members
 from duetime.api.http.body import ClientGone, read_body
 from duetime.api.http.body_budget import share_of
 from duetime.api.http.caller import caller_of
+from duetime.api.http.secrets_parameter import asks_for_secrets
 from duetime.api.http.values import changed_due_of, parse_instant
 from duetime.api.v1.answer_types import (
     EXISTENCE_HEADER,
@@ -98,11 +99,15 @@ class TimersV1:
         return await self._create(scope, receive, OnExisting.REPLACE)
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
-        return self._answer(await self._service.get(key_in_path(scope)))
+        with_secrets = asks_for_secrets(scope)
+        timer = await self._service.get(key_in_path(scope))
+        return self._answer(timer, with_secrets=with_secrets)
 
     async def get_selected(self, scope: Scope, receive: Receive) -> Answer:
+        with_secrets = asks_for_secrets(scope)
         body = decode_selection(await self._body(scope, receive))
-        return self._answer(await self._service.get(key_of(scope, body)))
+        timer = await self._service.get(key_of(scope, body))
+        return self._answer(timer, with_secrets=with_secrets)
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_update(await self._body(scope, receive))
@@ -131,15 +136,15 @@ class TimersV1:
         return NO_CONTENT
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        timers, next_cursor, unreadable = await self._page(scope)
+        timers, next_cursor, unreadable, with_secrets = await self._page(scope)
         answers = await self._service.turns.map(
-            timer_answer, timers, repeat(self._default_timeout_ms)
+            timer_answer, timers, repeat(self._default_timeout_ms), repeat(with_secrets)
         )
         return ok(TimerPage(answers, next_cursor, unreadable))
 
     async def page_full(self, scope: Scope, receive: Receive) -> Answer:
-        timers, next_cursor, unreadable = await self._page(scope)
-        fulls = await self._service.turns.map(full_timer, timers)
+        timers, next_cursor, unreadable, with_secrets = await self._page(scope)
+        fulls = await self._service.turns.map(full_timer, timers, repeat(with_secrets))
         return ok(FullTimerPage(fulls, next_cursor, unreadable))
 
     async def create_batch(self, scope: Scope, receive: Receive) -> Answer:
@@ -190,10 +195,10 @@ class TimersV1:
         caller.note({"redriven": redriven})
         return ok(RedriveAnswer(redriven, redriven))
 
-    async def _page(self, scope: Scope) -> tuple[list[Timer], str | None, int]:
-        """The timers of a page, the cursor of the next one, and the number of timers that belong
-        on the page but cannot be read."""
-        query = parse_listing(scope["query_string"])
+    async def _page(self, scope: Scope) -> tuple[list[Timer], str | None, int, bool]:
+        """The timers of a page, the cursor of the next one, the number of timers that belong on the
+        page but cannot be read, and whether the page shows secrets."""
+        query, with_secrets = parse_listing(scope)
         caller_of(scope).reach(query.namespace)
         # The timer after the page shows whether there is another page.
         entries = await self._service.scan_entries(replace(query, limit=query.limit + 1))
@@ -203,7 +208,7 @@ class TimersV1:
         if len(entries) > len(listed):
             last = listed[-1]
             cursor = cursor_of(Position(last.execute_at, last.timer_uuid), query)
-        return timers, cursor, len(listed) - len(timers)
+        return timers, cursor, len(listed) - len(timers), with_secrets
 
     async def _redrive_one(self, key: TimerKey, body: RedriveBody) -> Answer:
         filters = (body.due_after, body.due_before, body.error_contains)
@@ -244,8 +249,10 @@ class TimersV1:
     def _policy_of(self, namespace: str) -> RetryPolicy:
         return retry_policy_in(self._namespaces, namespace)
 
-    def _answer(self, timer: Timer, headers: Headers = JSON_TYPE) -> Answer:
-        return ok(timer_answer(timer, self._default_timeout_ms), headers)
+    def _answer(
+        self, timer: Timer, headers: Headers = JSON_TYPE, *, with_secrets: bool = False
+    ) -> Answer:
+        return ok(timer_answer(timer, self._default_timeout_ms, with_secrets), headers)
 
 
 def _only_namespace(results: Sequence[BatchResult]) -> str | None:

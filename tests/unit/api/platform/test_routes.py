@@ -117,7 +117,7 @@ class TestGet:
             "payload": {"event": "timer_triggered"},
         }
         created = await api.create(callback=callback, metadata={"client_ref": "order-456"})
-        reply = await api.request("GET", f"/timers/{created.data['id']}")
+        reply = await api.request("GET", f"/timers/{created.data['id']}?secrets=true")
         assert (reply.status, reply.json["code"], reply.json["message"]) == (200, 0, "success")
         data = reply.data
         assert UUID(data.pop("delivery_id")).version == 7

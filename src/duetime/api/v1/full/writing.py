@@ -15,13 +15,15 @@ from duetime.api.v1.request_types import RetryPolicyBody
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, Payload
 from duetime.domain.instants import format_duration, format_instant
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import shown_callback
 from duetime.domain.timer import Attempt, Timer
 
 _Member = Raw | UnsetType
 _Text = str | UnsetType
 
 
-def full_timer(timer: Timer) -> FullTimer:
+def full_timer(timer: Timer, with_secrets: bool = False) -> FullTimer:
+    callback = timer.callback if with_secrets else shown_callback(timer.callback)
     namespace, id = timer.key
     metadata, metadata_text = _json_or_text(UNSET if timer.metadata is None else timer.metadata)
     return FullTimer(
@@ -35,7 +37,7 @@ def full_timer(timer: Timer) -> FullTimer:
         executed_at=instant_or_none(timer.executed_at),
         claimed_at=instant_or_none(timer.claimed_at),
         delivery_id=timer.delivery_id,
-        callback=_callback(timer.callback),
+        callback=_callback(callback),
         retry_policy=_policy(timer.retry_policy),
         attempt=timer.attempt,
         failures=timer.failures,

@@ -56,7 +56,8 @@ COPY_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Copy the timers of a namespace",
         description="Pages like those of the list of timers, with everything that is needed to "
         'restore each timer: an import takes `{"full": 1, "timer": …}` with a timer of the page. '
-        "The copy has the callbacks with their headers; keep it as secret as these are.",
+        "With `secrets=true` the copy has the secrets of the callbacks; keep it as secret as these "
+        "are. Without them it can be imported only where the same timers exist.",
         parameters=LIST_PARAMETERS,
         responses=with_failures(
             ok("A page of timers.", FullTimerPage, {"The last page": examples.FULL_PAGE}),

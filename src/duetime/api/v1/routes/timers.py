@@ -1,6 +1,7 @@
 """The operations of the v1 API on timers."""
 
 from duetime.api.http.operation import Body, Json, Operation, Parameter, Response, Tag, links
+from duetime.api.http.secrets_parameter import SECRETS
 from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
 from duetime.api.v1.answer_types import (
     EXISTENCE_HEADER,
@@ -161,7 +162,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         handler=TimersV1.get,
         tag=TIMERS,
         summary="Get a timer",
-        parameters=_KEY,
+        parameters=(*_KEY, SECRETS),
         responses=with_failures(
             ok(
                 "The timer.",
@@ -180,8 +181,8 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         handler=TimersV1.update,
         tag=TIMERS,
         summary="Change a pending timer",
-        description="Absent members stay as they are. After an answer of 200 the old version never "
-        "fires.",
+        description="Absent members stay as they are, and so do values that are sent back as "
+        "`[redacted]`. After an answer of 200 the old version never fires.",
         parameters=_KEY,
         body=Body(UpdateBody, {"New instant": examples.UPDATE}),
         responses=_CHANGED,
@@ -261,6 +262,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         handler=TimersV1.get_selected,
         tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Get a timer named in the body",
+        parameters=(SECRETS,),
         body=_SELECTION,
         responses=with_failures(
             ok("The timer.", TimerAnswer, {"Pending": examples.TIMER}),

@@ -88,8 +88,9 @@ async def restore(bench: V1Bench, *lines: object, query: str = "") -> Any:
 
 
 async def exported(bench: V1Bench, namespace: str = "default") -> list[Raw]:
-    """The timers, as the answer spells them."""
-    reply = await bench.request("GET", f"{BASE}/export?namespace={namespace}&limit=1000")
+    """The timers with their secrets, as the answer spells them."""
+    query = f"namespace={namespace}&limit=1000&secrets=true"
+    reply = await bench.request("GET", f"{BASE}/export?{query}")
     assert reply.status == 200, reply.content
     assert b"\n" not in reply.content
     return json.decode(json.decode(reply.content, type=dict[str, Raw])["timers"], type=list[Raw])
