@@ -65,7 +65,7 @@ async def attempted(api: httpx.AsyncClient, namespace: str) -> int:
 
 async def export(server: ServerProcess, directory: Path, name: str) -> list[str]:
     exported = await Cli(server, directory)(
-        "export", "--all-namespaces", "--full", "--output", name
+        "export", "--all-namespaces", "--full", "--with-secrets", "--output", name
     )
     assert exported.status == 0, exported.errors
     assert exported.errors == "exported 11 timers of all 2 namespaces\n"

@@ -9,6 +9,7 @@ FULL_VERSION = 1
 """Version of full lines."""
 
 _NULL = b"null"
+_REDACTED = b"[redacted]"
 _NO_RETRIES = Raw(b'{"maxRetries":0}')
 
 
@@ -41,6 +42,28 @@ class NamespaceMembers(Struct, frozen=True):
     namespaces: list[dict[str, Raw]]
 
 
+class _FullSecrets(Struct, frozen=True):
+    url: Raw = Raw(b"")
+    headers: Raw = Raw(b"")
+
+
+class _Secrets(Struct, frozen=True, rename="camel"):
+    """The members of a timer that may have secrets, in a list and in a full copy."""
+
+    callback_url: Raw = Raw(b"")
+    callback_headers: Raw = Raw(b"")
+    callback: _FullSecrets = _FullSecrets()
+
+
+def hides_secrets(timer: Raw) -> bool:
+    """Whether the server has left out secrets of the timer."""
+    if _REDACTED not in bytes(timer):
+        return False
+    found = _decode_secrets(timer)
+    parts = (found.callback_url, found.callback_headers, found.callback.url, found.callback.headers)
+    return any(_REDACTED in bytes(part) for part in parts)
+
+
 def full_line(timer: Raw) -> bytes:
     """The line that restores the timer. The server has written it without line breaks."""
     return b'{"full":%d,"timer":%s}\n' % (FULL_VERSION, bytes(timer))
@@ -69,6 +92,7 @@ def _on_one_line(line: bytes) -> bytes:
 
 
 _decode = json.Decoder(CreateFields).decode
+_decode_secrets = json.Decoder(_Secrets).decode
 
 
 def _to_create(timer: CreateFields) -> CreateFields:

@@ -41,6 +41,14 @@ TimerJsonOption = Annotated[
         "then always those of the v1 API.",
     ),
 ]
+WithSecretsOption = Annotated[
+    bool,
+    typer.Option(
+        "--with-secrets",
+        help="Show secrets in headers and URLs instead of [redacted]; the API key must be an "
+        "admin's.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 ConfigOption = Annotated[
     Path | None, typer.Option(help="TOML file with settings (default: DUETIME_CONFIG).")
@@ -120,6 +128,11 @@ def read_instant(at: str | None, after: str | None) -> Instant | None:
     if after is not None:
         return plus_ms(SystemClock().now(), _duration_ms("--in", after))
     return None
+
+
+def read_secrets(with_secrets: bool) -> dict[str, str]:
+    """The query that asks for secrets, if they are wanted."""
+    return {"secrets": "true"} if with_secrets else {}
 
 
 def read_due_range(due_after: str | None, due_before: str | None) -> dict[str, str]:

@@ -139,7 +139,7 @@ def test_the_last_answer_is_shown_line_by_line(piped: Show) -> None:
 def test_callback_and_retry_policy_are_readable(piped: Show) -> None:
     lines = piped(timer()).splitlines()
     assert "callback.url: https://api.example.com/webhook" in lines
-    assert "callback.headers: Authorization: Bearer token123" in lines
+    assert "callback.headers: Authorization: [redacted]" in lines
     assert 'callback.payload: {"event": "timer_triggered", "user_id": "user123"}' in lines
     assert (
         "retry_policy: at most 5 retries, the first after 10s, each wait 2 times the last, "

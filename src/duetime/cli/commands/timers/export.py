@@ -18,6 +18,7 @@ from duetime.cli.client.export_lines import (
     create_line,
     full_line,
     full_namespace_line,
+    hides_secrets,
 )
 from duetime.cli.client.v1 import Query, V1Client, path_segment
 from duetime.cli.commands.options import (
@@ -26,7 +27,9 @@ from duetime.cli.commands.options import (
     DueBeforeOption,
     QuietOption,
     ServerOption,
+    WithSecretsOption,
     read_due_range,
+    read_secrets,
 )
 from duetime.cli.commands.timers.bulk import AllNamespacesOption
 from duetime.cli.output.progress import Progress, progress_on_stderr
@@ -48,10 +51,11 @@ class ExportedStatus(StrEnum):
 
 
 class Exported(Struct):
-    """Counts of the timers that were written, of those that have no line, and of those that the
-    server could not read."""
+    """Counts of the timers that were written, of those among them without their secrets, of those
+    that have no line, and of those that the server could not read."""
 
     written: int = 0
+    redacted: int = 0
     left_out: int = 0
     unreadable: int = 0
 
@@ -75,6 +79,7 @@ def export(
         bool,
         typer.Option("--full", help="Write timers with their whole state, and their namespaces."),
     ] = False,
+    with_secrets: WithSecretsOption = False,
     quiet: QuietOption = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
@@ -90,17 +95,21 @@ def export(
 
     With `--full` the lines have the whole state: status, attempts, errors and what recognises
     repeats, of timers of every kind, and the namespaces with their options. `duetime import`
-    restores all of that. The file holds the headers of callbacks; keep it as secret as these are.
+    restores all of that.
+
+    Secrets in headers and URLs are written as `[redacted]`, and standard error says so. Such lines
+    can be imported only where the same timers exist, which keep their secrets. Use `--with-secrets`
+    to take timers to another server, and keep the file as secret as these are.
 
     Examples:
 
-    * `duetime export --namespace orders --output orders.ndjson`
-    * `duetime export --all-namespaces --full --output copy.ndjson`
+    * `duetime export --namespace orders --with-secrets --output orders.ndjson`
+    * `duetime export --all-namespaces --full --with-secrets --output copy.ndjson`
     """
     if all_namespaces and namespace is not None:
         refuse("--namespace / --all-namespaces", "give one of them, not both")
     query: dict[str, str | int] = {"limit": MAX_V1_PAGE_TIMERS}
-    query |= read_due_range(due_after, due_before)
+    query |= read_due_range(due_after, due_before) | read_secrets(with_secrets)
     if status is None:
         status = ExportedStatus.ALL if full else ExportedStatus.PENDING
     if status is not ExportedStatus.ALL:
@@ -123,6 +132,12 @@ def export(
         if namespace is None and not all_namespaces:
             covered += " (--all-namespaces exports the others too)"
         print(f"exported {counted(exported.written, 'timer')} of {covered}", file=sys.stderr)
+    if exported.redacted:
+        print(
+            f"without the secrets of {counted(exported.redacted, 'timer')}: another server needs "
+            "an export with --with-secrets",
+            file=sys.stderr,
+        )
     if problems := _problems(exported):
         fail("\n".join(problems), ExitCode.FAILED)
 
@@ -172,6 +187,7 @@ def _export(
         page_query = {**query, "cursor": cursor} if cursor else query
         page = client.read_as(Page, client.fetch(path, query=page_query))
         lines = [line for timer in page.timers if (line := to_line(timer)) is not None]
+        exported.redacted += sum(map(hides_secrets, page.timers))
         written = b"".join(lines)
         write(written)
         exported.written += len(lines)

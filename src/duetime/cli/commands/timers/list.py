@@ -18,7 +18,9 @@ from duetime.cli.commands.options import (
     DueBeforeOption,
     ServerOption,
     TimerJsonOption,
+    WithSecretsOption,
     read_due_range,
+    read_secrets,
 )
 from duetime.cli.commands.timers.bulk import AllNamespacesOption
 from duetime.cli.output.timer_list import print_timers
@@ -90,6 +92,7 @@ def list_timers(
     wide: Annotated[
         bool, typer.Option("--wide", help="Shorten nothing to fit the terminal.")
     ] = False,
+    with_secrets: WithSecretsOption = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: TimerJsonOption = False,
@@ -112,6 +115,7 @@ def list_timers(
         refuse("--namespace / --all-namespaces", "give one of them, not both")
     due_range = read_due_range(due_after, due_before)
     query: dict[str, str | int] = {} if status is None else {"status": status.value}
+    query |= read_secrets(with_secrets)
     noun = "timer" if status is None else f"{status.value} timer"
     if all_namespaces or namespace is not None or due_range or cursor is not None:
         if offset or sort is SortName.CREATED_AT:

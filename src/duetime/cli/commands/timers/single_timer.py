@@ -8,7 +8,7 @@ import typer
 
 from duetime.cli.client.field_names import TimerData, in_platform_names, in_v1_names
 from duetime.cli.client.platform import PlatformClient
-from duetime.cli.client.v1 import V1Client, path_segment, refusal
+from duetime.cli.client.v1 import Query, V1Client, path_segment, refusal
 from duetime.cli.commands.options import (
     RETRY_OPTIONS,
     ApiKeyOption,
@@ -27,12 +27,14 @@ from duetime.cli.commands.options import (
     PayloadOption,
     ServerOption,
     TimerJsonOption,
+    WithSecretsOption,
     default_payload,
     read_duration,
     read_headers,
     read_instant,
     read_json,
     read_retry_policy,
+    read_secrets,
     refuse_both_payloads,
     refuse_v1_options,
 )
@@ -63,13 +65,18 @@ _CHANGES = (
 def get(
     id: IdArgument,
     namespace: NamespaceOption = None,
+    with_secrets: WithSecretsOption = False,
     server: ServerOption = None,
     api_key: ApiKeyOption = None,
     as_json: TimerJsonOption = False,
 ) -> None:
-    """Show one timer with its callback, status, last error and latest attempts."""
+    """Show one timer with its callback, status, last error and latest attempts.
+
+    Secrets, such as the value of the header `Authorization`, are shown as `[redacted]`.
+    """
     timer = SingleTimer(id, namespace, server=server, api_key=api_key)
-    show_timer("", timer.request("GET"), as_json=as_json)
+    data = timer.request("GET", query=read_secrets(with_secrets))
+    show_timer("", data, as_json=as_json)
 
 
 def update(
@@ -94,7 +101,8 @@ def update(
 ) -> None:
     """Change a pending timer. Options that are not given leave their part of it unchanged.
 
-    A `--header` is added to the timer's headers, or replaces the one with the same name.
+    A `--header` is added to the timer's headers, or replaces the one with the same name. Secrets
+    that are shown as `[redacted]` stay as they are.
 
     Examples:
 
@@ -212,8 +220,8 @@ class SingleTimer:
         self._client = V1Client(server, api_key) if self.is_v1 else PlatformClient(server, api_key)
         self._place = f"{id!r} in namespace {namespace or DEFAULT_NAMESPACE!r}"
 
-    def request(self, method: str, *, body: object = None) -> object:
-        return self._ask(method, self._path, body)
+    def request(self, method: str, *, body: object = None, query: Query | None = None) -> object:
+        return self._ask(method, self._path, body, query)
 
     def cancel(self) -> object:
         return self._ask(*self._cancel_request())
@@ -223,8 +231,10 @@ class SingleTimer:
         answer, document = self._client.exchange(*self._cancel_request())
         return None if answer.is_success else refusal(document)
 
-    def _ask(self, method: str, path: str, body: object = None) -> object:
-        answer, document = self._client.exchange(method, path, body=body)
+    def _ask(
+        self, method: str, path: str, body: object = None, query: Query | None = None
+    ) -> object:
+        answer, document = self._client.exchange(method, path, body=body, query=query)
         if answer.status_code == 404:
             place = printable(f"{self._place} at {self._client.url}")
             fail(f"{refusal(document)}: {place}", ExitCode.FAILED)

@@ -215,3 +215,43 @@ def test_only_its_owner_can_read_an_export_unless_others_could_before(
     output.chmod(0o640)
     assert invoke("export", "--output", str(output)).exit_code == 0
     assert stat.S_IMODE(output.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("path", "option", "hidden"),
+    [
+        (TIMERS, (), {"callbackHeaders": {"X-Key": "[redacted]"}}),
+        (TIMERS, (), {"callbackUrl": "http://a:[redacted]@127.0.0.1/"}),
+        (EXPORT, ("--full",), {"callback": {"headers": {"X-Key": "[redacted]"}}}),
+        (EXPORT, ("--full",), {"callback": {"url": "http://[redacted]@127.0.0.1/"}}),
+    ],
+)
+def test_an_export_says_that_it_lacks_secrets(
+    server: ScriptedServer, path: str, option: tuple[str, ...], hidden: dict[str, object]
+) -> None:
+    server.answer("GET", f"{NAMESPACES}/default", namespace("default"))
+    others = (timer("b", payload="[redacted]"), timer("c", callback={"payload": "[redacted]"}))
+    server.answer("GET", path, page(timer("a", **hidden), *others))
+    result = invoke("export", *option, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "without the secrets of 1 timer: another server needs an export with --with-secrets\n"
+    )
+    assert "secrets" not in server.requests[-1].url.params
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "answer"),
+    [
+        (("export",), TIMERS, page(timer("a"))),
+        (("list", "--namespace", "orders"), TIMERS, page(timer("a"))),
+        (("get", "a"), f"{TIMERS}/default/a", timer("a")),
+    ],
+)
+def test_secrets_are_asked_for(
+    server: ScriptedServer, command: tuple[str, ...], path: str, answer: object
+) -> None:
+    server.answer("GET", path, answer)
+    result = invoke(*command, "--with-secrets")
+    assert result.exit_code == 0, result.stderr
+    assert server.requests[-1].url.params["secrets"] == "true"
