@@ -34,6 +34,8 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
@@ -41,6 +43,7 @@ from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Name
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
+from duetime.service.sealing_store import with_sealed_contents
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners
@@ -194,14 +197,16 @@ def assemble(settings: Settings) -> Duetime:
     signers = KnownSigners(clock, make_signer, configured=settings.webhook_secrets or ())
     credential_watch = CredentialWatch(store.security, clock)
     credential_watch.subscribe(signers.see)
-    destination = _destination(settings, clock, nats, events, budget, signers)
+    sealer = CallbackSealer(Sealer(settings.encryption_keys or ()))
+    destination = _destination(settings, clock, nats, events, budget, signers, sealer)
     known = KnownNamespaces()
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
     namespaces = Namespaces(store, known, engine.own_new_shards)
-    creates = LimitedCreates(store, clock, engine, namespaces)
+    sealing_store = with_sealed_contents(store, sealer)
+    creates = LimitedCreates(sealing_store, clock, engine, namespaces)
     webhook_secrets = WebhookSecrets(store.security, credential_watch, signers, namespaces, clock)
-    timers = _Timers(store, clock, engine, destination, namespaces, creates, Turns(clock))
+    timers = _Timers(sealing_store, clock, engine, destination, namespaces, creates, Turns(clock))
     bulk_runner = BulkRunner(
         store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
     )
@@ -306,6 +311,7 @@ def _destination(
     events: EventDestination | None,
     budget: DescriptorBudget,
     signers: KnownSigners,
+    sealer: CallbackSealer,
 ) -> DestinationRouter:
     timeout_ms = _callback_timeout_ms(settings)
     destinations: dict[type[Callback], Destination] = {
@@ -327,7 +333,7 @@ def _destination(
         NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
         BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
     }
-    return DestinationRouter(destinations, unavailable, clock)
+    return DestinationRouter(destinations, unavailable, clock, sealer)
 
 
 def _timer_rules(settings: Settings) -> TimerRules:

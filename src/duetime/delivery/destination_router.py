@@ -8,12 +8,15 @@ from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination, MaySend
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer
 
 
 class DestinationRouter:
     """Implements the destination port over the configured destinations.
 
-    For each type without a destination, `unavailable` says why and what to do.
+    For each type without a destination, `unavailable` says why and what to do. Claims with sealed
+    contents are unsealed here, just before the delivery.
     """
 
     def __init__(
@@ -21,10 +24,12 @@ class DestinationRouter:
         destinations: Mapping[type[Callback], Destination],
         unavailable: Mapping[type[Callback], str],
         clock: Clock,
+        sealer: CallbackSealer | None = None,
     ) -> None:
         self._destinations = destinations
         self._unavailable = unavailable
         self._clock = clock
+        self._sealer = CallbackSealer(Sealer()) if sealer is None else sealer
 
     def check(self, callback: Callback) -> None:
         destination = self._destinations.get(type(callback))
@@ -39,6 +44,8 @@ class DestinationRouter:
     async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         destination = self._destinations.get(type(claim.callback))
         if destination is not None:
+            if claim.callback.sealed is not None:
+                claim = self._sealer.unsealed_claim(claim)
             return await destination.deliver(claim, may_send)
         # The timer was created while this type was configured.
         now = self._clock.now()

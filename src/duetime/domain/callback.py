@@ -25,6 +25,8 @@ class HttpCallback(
     """A POST to `url`. Header names and values have been checked to be safe on the wire.
 
     Without a `timeout_ms`, the service's setting applies (here and in the other callbacks).
+    `sealed` has the headers and the payload if the store keeps them encrypted; they are absent
+    then, and so are the secrets of the URL.
     """
 
     url: str
@@ -32,6 +34,7 @@ class HttpCallback(
     payload: Payload = UNSET
     timeout_ms: int | None = None
     protocol: CallbackProtocol = CallbackProtocol.STATUS
+    sealed: str | None = None
 
 
 class NatsCallback(
@@ -46,6 +49,7 @@ class NatsCallback(
     payload: Payload = UNSET
     timeout_ms: int | None = None
     ack: bool = False
+    sealed: str | None = None
 
     @property
     def subject(self) -> str:
@@ -59,6 +63,7 @@ class BusCallback(
 
     payload: Payload = UNSET
     timeout_ms: int | None = None
+    sealed: str | None = None
 
 
 Callback = HttpCallback | NatsCallback | BusCallback

@@ -231,6 +231,24 @@ class TimerUnreadable(DuetimeError):
         self.key = key
 
 
+class CannotUnseal(DuetimeError):
+    """A sealed text cannot be unsealed: its key is missing or another one, or it was altered."""
+
+    kind = ErrorKind.UNREADABLE
+
+    def __init__(self, key_id: str, message: str) -> None:
+        super().__init__(message)
+        self.key_id = key_id
+
+
+class TimerSealed(TimerUnreadable):
+    """The contents of the stored timer cannot be unsealed."""
+
+    def __init__(self, key: TimerKey, error: CannotUnseal) -> None:
+        super().__init__(key)
+        self.message = f"the stored timer {key.id!r} cannot be decrypted: {error.message}"
+
+
 class TimerConflict(DuetimeError):
     """A different timer with this key exists."""
 

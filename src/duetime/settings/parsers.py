@@ -5,6 +5,7 @@ A parser raises ValueError with a message that completes the sentence "PORT must
 
 import difflib
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from ipaddress import ip_address
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from duetime.domain.limits import MIN_API_KEY_CHARACTERS
 from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
+from duetime.sealing.sealer import SEALING_KEY_BYTES, SealingKey
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
 from duetime.settings.values import LogLevel, MemoryStoreSettings, SqliteStoreSettings
@@ -22,6 +24,9 @@ ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_STANDARD = str.maketrans("-_", "+/")
+"""From the alphabet of base64 for URLs to the usual one."""
 _PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
 
 
@@ -146,3 +151,33 @@ def text_without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("a text without NUL characters")
     return text
+
+
+def encryption_keys(text: str) -> tuple[SealingKey, ...]:
+    """Raises ValueError, which repeats nothing of the keys but their ids."""
+    keys = tuple(
+        _sealing_key(part.strip(), number) for number, part in enumerate(text.split(","), 1)
+    )
+    ids = [key.id for key in keys]
+    for id in ids:
+        if ids.count(id) > 1:
+            raise ValueError(f"keys with different ids; {id!r} is there more than once")
+    return keys
+
+
+def _sealing_key(part: str, number: int) -> SealingKey:
+    id, colon, encoded = part.partition(":")
+    if not colon or not _KEY_ID.fullmatch(id):
+        raise ValueError(
+            f"a list of id:base64; key {number} has no id of 1 to 32 of a-z, A-Z, 0-9, - and _"
+        )
+    try:
+        secret = b64decode(encoded.strip().translate(_STANDARD), validate=True)
+    except ValueError:
+        raise ValueError(f"a list of id:base64; the key {id!r} is not base64") from None
+    if len(secret) != SEALING_KEY_BYTES:
+        raise ValueError(
+            f"keys of {SEALING_KEY_BYTES} bytes in base64 (openssl rand -base64 32 makes one); "
+            f"the key {id!r} has {len(secret)}"
+        )
+    return SealingKey(id, secret)

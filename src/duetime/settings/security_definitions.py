@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from duetime.domain.limits import MAX_RETENTION_DAYS, MAX_SECRETS
 from duetime.domain.security.secret_text import parse_secret
-from duetime.settings.parsers import number
+from duetime.sealing.sealer import SealingKey
+from duetime.settings.parsers import encryption_keys, number
 from duetime.settings.setting import setting
 
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
@@ -66,4 +67,14 @@ class SecuritySettings:
         "90",
         "days",
         "Time for which entries of the audit log are kept; 0 = for ever.",
+    )
+    encryption_keys: tuple[SealingKey, ...] | None = setting(
+        "Store",
+        encryption_keys,
+        None,
+        "id:base64, ...",
+        "Keys that encrypt the headers and payloads of callbacks in the store, each with an id of "
+        "your choice and 32 random bytes in base64 (openssl rand -base64 32 makes them). The first "
+        "key encrypts, all of them decrypt.",
+        secret=True,
     )

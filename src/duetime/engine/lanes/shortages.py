@@ -38,6 +38,9 @@ _ADVICE = {
     " fail with 'host name not resolved'",
     "processor time": "this process stood still; look for pauses and for other load",
 }
+_KEY = "encryption key "
+_KEY_ADVICE = "add the key to ENCRYPTION_KEYS, as it was when the timers were created"
+_OTHER_ADVICE = "give this machine or process more of it"
 
 
 class Shortages:
@@ -82,7 +85,9 @@ class Shortages:
             "engine.short",
             resource=resource,
             attempts_postponed=self._unlogged,
-            advice=_ADVICE.get(resource, "give this machine or process more of it"),
+            advice=_KEY_ADVICE
+            if resource.startswith(_KEY)
+            else _ADVICE.get(resource, _OTHER_ADVICE),
         )
         self._unlogged = 0
         self._remind_seconds = now_seconds + REMIND_SECONDS

@@ -1,0 +1,1 @@
+"""Encryption at rest: the store keeps headers and payloads sealed."""
