@@ -29,7 +29,6 @@ _log = structlog.get_logger()
 LOG_SECONDS = 10.0
 """Time between two log lines of a kind, as there may be thousands of rejections a second."""
 
-LOGGED_COMMAND_BYTES = 200
 RETURNED_COMMAND_BYTES = 16_384
 """Size of the command's copy in a rejection; a longer command is cut."""
 
@@ -86,12 +85,16 @@ class Rejections:
             _log.warning("bus.commands_rejected", count=count, reason=published[-1].reason)
         if refused and (count := self._lost_line.add(len(refused))):
             last, why = refused[-1]
+            readable = _readable(last.command.data)
+            # Without the command itself, which may have a payload.
             _log.error(
                 "bus.rejections_lost",
                 count=count,
                 error=why,
                 reason=last.reason,
-                command=last.command.data[:LOGGED_COMMAND_BYTES].decode(errors="replace"),
+                command_id=_text(readable.id) or None,
+                tenant=_text(readable.tenant_id) or None,
+                size_bytes=len(last.command.data),
             )
         return [each.command for each in published] + [each.command for each, _ in refused]
 

@@ -1,6 +1,7 @@
 """Content that is hard for PostgreSQL: characters its text cannot hold, size, and damage."""
 
 from collections.abc import Awaitable, Callable
+from traceback import format_exception
 
 import pytest
 from msgspec import Raw
@@ -220,3 +221,18 @@ async def test_a_failed_timer_that_cannot_be_read_is_not_redriven(
     assert (counts[TimerStatus.PENDING], counts[TimerStatus.FAILED]) == (2, 1)
     assert await store.redrive_if_failed(redrives[2:], at(9)) == [None]
     assert (await store.counts("default"))[TimerStatus.FAILED] == 1
+
+
+async def test_an_error_of_the_database_does_not_quote_the_timer(
+    store: PostgresStore, database: Connection
+) -> None:
+    callback = HttpCallback(url="https://example.com/", headers={"X": "m4rk"})
+    await database.execute("ALTER TABLE pending_timers ADD CONSTRAINT none CHECK (id <> 'refused')")
+    try:
+        with pytest.raises(Exception, match="violates check constraint") as raised:
+            await create(store, make_timer("refused", callback=callback))
+    finally:
+        await database.execute("ALTER TABLE pending_timers DROP CONSTRAINT none")
+    logged = "".join(format_exception(raised.value))
+    assert "Failing row" not in logged
+    assert "m4rk" not in logged

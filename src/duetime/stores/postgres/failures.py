@@ -30,6 +30,8 @@ _NOT_NOW_EITHER = {
     _LOCK_NOT_AVAILABLE,
 }
 
+_QUOTED_ARGUMENT = "invalid input for query argument"
+
 # States of a server that starts, stops or has no connection left, and of lost connections.
 _PASSING = (_CONNECTION_LOST, "53300", "57P01", "57P02", "57P03")
 
@@ -46,7 +48,9 @@ DRIVER_ERRORS = (
 def store_error(error: Exception, options: PostgresOptions) -> Exception:
     """`StoreUnavailable` if a retry or an operator can help, `StoreUnreachable` if time alone may
     help; otherwise the error itself, which is a fault in Duetime's code, even if PostgreSQL found
-    it."""
+    it. The error has lost the values that it quoted: it may be logged."""
+    if isinstance(error, asyncpg.PostgresError):
+        _forget_values(error)
     problem = _problem(error)
     if problem is None:
         return error
@@ -60,6 +64,14 @@ def store_error(error: Exception, options: PostgresOptions) -> Exception:
         f"PostgreSQL ({options.place}): {problem}",
         public_message="the database is not available, try again later",
     )
+
+
+def _forget_values(error: asyncpg.PostgresError) -> None:
+    """The detail quotes the row at fault, and the driver quotes an argument that it cannot send."""
+    error.detail = None
+    start, quoted, _ = str(error).partition(_QUOTED_ARGUMENT)
+    if quoted:
+        error.args = (f"{start}{quoted}",)
 
 
 def _may_pass(error: Exception) -> bool:
