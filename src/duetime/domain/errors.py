@@ -247,6 +247,7 @@ class TimerSealed(TimerUnreadable):
     def __init__(self, key: TimerKey, error: CannotUnseal) -> None:
         super().__init__(key)
         self.message = f"the stored timer {key.id!r} cannot be decrypted: {error.message}"
+        self.args = (self.message,)
 
 
 class TimerConflict(DuetimeError):
