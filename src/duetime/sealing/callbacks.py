@@ -50,7 +50,7 @@ class CallbackSealer:
         """The callback with its contents. Raises `CannotUnseal`."""
         if callback.sealed is None:
             return callback
-        contents = _decode(self._sealer.unseal(callback.sealed, _about(key)))
+        contents = _contents_in(callback.sealed, self._sealer.unseal(callback.sealed, _about(key)))
         if isinstance(callback, BusCallback):
             return replace(callback, payload=contents.payload, sealed=None)
         whole = replace(callback, headers=contents.headers, payload=contents.payload, sealed=None)
@@ -76,6 +76,14 @@ def _contents_of(callback: Callback) -> _Contents | None:
     if callback.headers is None and callback.payload is UNSET and url is None:
         return None
     return _Contents(headers=callback.headers, payload=callback.payload, url=url)
+
+
+def _contents_in(sealed: str, text: bytes) -> _Contents:
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:
+        key_id = sealed.partition(".")[0]
+        raise CannotUnseal(key_id, "its contents are those of a later release") from None
 
 
 def _about(key: TimerKey) -> bytes:
