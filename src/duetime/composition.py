@@ -36,6 +36,7 @@ from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
+from duetime.sealing.webhook_secrets import SecretSealer
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
@@ -194,18 +195,26 @@ def assemble(settings: Settings) -> Duetime:
     nats = _nats_connection(settings, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
-    signers = KnownSigners(clock, make_signer, configured=settings.webhook_secrets or ())
+    sealer = Sealer(settings.encryption_keys or ())
+    secret_sealer, callback_sealer = SecretSealer(sealer), CallbackSealer(sealer)
+    signers = KnownSigners(
+        clock,
+        make_signer,
+        configured=settings.webhook_secrets or (),
+        open_secret=secret_sealer.text_of,
+    )
     credential_watch = CredentialWatch(store.security, clock)
     credential_watch.subscribe(signers.see)
-    sealer = CallbackSealer(Sealer(settings.encryption_keys or ()))
-    destination = _destination(settings, clock, nats, events, budget, signers, sealer)
+    destination = _destination(settings, clock, nats, events, budget, signers, callback_sealer)
     known = KnownNamespaces()
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
     namespaces = Namespaces(store, known, engine.own_new_shards)
-    sealing_store = with_sealed_contents(store, sealer)
+    sealing_store = with_sealed_contents(store, callback_sealer)
     creates = LimitedCreates(sealing_store, clock, engine, namespaces)
-    webhook_secrets = WebhookSecrets(store.security, credential_watch, signers, namespaces, clock)
+    webhook_secrets = WebhookSecrets(
+        store.security, credential_watch, signers, namespaces, clock, seal=secret_sealer.sealed
+    )
     timers = _Timers(sealing_store, clock, engine, destination, namespaces, creates, Turns(clock))
     bulk_runner = BulkRunner(
         store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget

@@ -73,8 +73,8 @@ class SecuritySettings:
         encryption_keys,
         None,
         "id:base64, ...",
-        "Keys that encrypt the headers and payloads of callbacks in the store, each with an id of "
-        "your choice and 32 random bytes in base64 (openssl rand -base64 32 makes them). The first "
-        "key encrypts, all of them decrypt.",
+        "Keys that encrypt the headers and payloads of callbacks, and the secrets that sign them, "
+        "in the store. Each has an id of your choice and 32 random bytes in base64 (openssl rand "
+        "-base64 32 makes them). The first key encrypts, all of them decrypt.",
         secret=True,
     )

@@ -69,6 +69,9 @@ async def test_the_database_has_nothing_to_read(
     async with server_with(tmp_path, database, K1) as server, server.client() as api:
         url = receiver.url.replace("//", "//user:s3cr3t-m4rk-4@") + "/v1s1ble-m4rk"
         await create_timer(api, url, in_ms(FAR_MS), callback=callback)
+        created = await api.post("/api/v1/namespaces/default/secrets", json={})
+        assert created.status_code == 201, created.text
+        secret = created.json()["secret"].removeprefix("whsec_").encode()
         more = {"callbackHeaders": HEADERS, "payload": PAYLOAD}
         await create_v1(api, "far", url, in_ms(FAR_MS), **more)
         answer = await api.put(v1_path("far"), json={"payload": ["s3cr3t-m4rk-5"]})
@@ -82,12 +85,14 @@ async def test_the_database_has_nothing_to_read(
             HEADERS["Authorization"],
             HEADERS["X-Tag"],
         )
+        assert request.headers["webhook-signature"].startswith("v1,")
         assert b"s3cr3t-m4rk-3" in request.body
         shown = (await api.get(f"{v1_path('far')}?secrets=true")).json()
         assert (shown["callbackUrl"], shown["callbackHeaders"]) == (url, HEADERS)
         stored = await stored_bytes(database)
     assert VISIBLE in stored
     assert MARK not in stored
+    assert secret not in stored
 
 
 @on_every_database

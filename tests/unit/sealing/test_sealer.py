@@ -4,6 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from duetime.domain.callback import (
     BusCallback,
@@ -13,10 +14,13 @@ from duetime.domain.callback import (
     NatsCallback,
 )
 from duetime.domain.errors import CannotUnseal, LocalShortage
+from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
+from duetime.domain.security.credentials import WebhookSecret
 from duetime.domain.transitions import claim_of, claimed
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer, SealingKey
+from duetime.sealing.webhook_secrets import SecretSealer
 from duetime.testing.timers import make_timer
 
 K1, K2 = SealingKey("k1", bytes(range(32))), SealingKey("k2", bytes(32))
@@ -70,6 +74,26 @@ class TestSealer:
 
     def test_keys_do_not_show_themselves(self) -> None:
         assert repr([K1]) == "[SealingKey('k1')]"
+
+
+class TestSecretSealer:
+    SECRET = WebhookSecret(
+        id="s1", namespace="orders", secret="whsec_bTRyaw==", created_at=Instant(0)
+    )
+
+    def test_the_text_is_hidden_and_comes_back(self) -> None:
+        stored = SecretSealer(Sealer([K1])).sealed(self.SECRET)
+        assert stored.is_sealed
+        assert self.SECRET.secret not in stored.secret
+        assert SecretSealer(Sealer([K2, K1])).text_of(stored) == self.SECRET.secret
+        with pytest.raises(ValueError, match="'k1' is not among ENCRYPTION_KEYS"):
+            SecretSealer(Sealer([K2])).text_of(stored)
+        with pytest.raises(ValueError, match="altered"):
+            SecretSealer(Sealer([K1])).text_of(replace(stored, namespace="others"))
+
+    def test_without_keys_it_is_stored_as_it_is(self) -> None:
+        assert SecretSealer(Sealer()).sealed(self.SECRET) is self.SECRET
+        assert SecretSealer(Sealer([K1])).text_of(self.SECRET) == self.SECRET.secret
 
 
 class TestCallbackSealer:
