@@ -52,7 +52,7 @@ READS: tuple[Operation[Any], ...] = tuple(
 async def server(
     tmp_path: Path, database: Database, broker: RunningBroker
 ) -> AsyncIterator[ServerProcess]:
-    settings = {"NATS_URL": broker.url, "LOG_LEVEL": "trace"}
+    settings = {"NATS_URL": broker.url, "LOG_LEVEL": "trace", "AUDIT_CREATES": "all"}
     async with ServerProcess(tmp_path, **database.settings, **settings) as process:
         yield process
 
@@ -173,6 +173,9 @@ async def search_commands(cli: Cli, platform: list[str], v1: list[str], search: 
         ("endpoints",),
         ("namespaces",),
         ("health",),
+        ("audit-log",),
+        ("audit-log", "--json"),
+        ("secrets", "list", "default"),
         ("update", platform[0], "--header", f"X-Token={MARK}"),
         ("update", v1[0], "--header", f"X-Token={MARK}", "--json"),
         ("cancel", v1[1]),
@@ -228,6 +231,9 @@ async def test_no_secret_is_found_anywhere(
 
     await search_errors(api, platform[0], url_of(receiver, "/far"), search)
     await search_commands(cli, platform, v1, search)
+    audited = await api.get("/api/v1/audit-log?limit=1000")
+    assert "created" in audited.text
+    search.look("audit log", audited.text, PAYLOAD_MARK)
 
     assert await server.stop() == 0
     audit = await run_command("audit", directory=tmp_path, **database.settings)
