@@ -33,6 +33,12 @@ MAX_HOST_CHARACTERS = 253
 
 MAX_PORT = 65_535
 
+MAX_CALLBACK_NETWORKS = 256
+"""Entries in a list of networks that callbacks may go to."""
+
+MAX_CALLBACK_NETWORKS_CHARACTERS = 8_192
+"""Length of such a list."""
+
 MAX_HEADERS = 64
 """Headers that one callback may carry."""
 
