@@ -46,7 +46,8 @@ class Failed(Struct, frozen=True, kw_only=True):
     something that is to be kept. `retry_after_ms` is the delay that the endpoint asked for, if any.
     `blames_endpoint` is False when the endpoint is evidently alive and refuses only this timer:
     then its other timers are not affected. `is_away` is True when it is known that they would
-    fail now as well.
+    fail now as well. `is_final` is True when nothing was sent because this service may not send
+    it: no retry follows, and nothing is known about the endpoint.
     """
 
     kind: ClassVar[AttemptOutcome] = AttemptOutcome.FAILED
@@ -57,6 +58,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     retry_after_ms: int | None = None
     blames_endpoint: bool = True
     is_away: bool = False
+    is_final: bool = False
 
 
 class Interrupted(Struct, frozen=True, kw_only=True):

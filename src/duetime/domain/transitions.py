@@ -357,7 +357,7 @@ def _next_due_at(
     claim: Claim, failure: Failed, failures: int, first_made_at: Instant, chance: float
 ) -> Instant | None:
     policy = UNTIL_DELIVERED if isinstance(claim.callback, BusCallback) else claim.retry_policy
-    if policy is None or failures > policy.max_retries:
+    if failure.is_final or policy is None or failures > policy.max_retries:
         return None
     delay_ms = policy.delay_ms(failures, chance, failure.retry_after_ms)
     # Never before its instant, even if the wall clock was set back meanwhile.

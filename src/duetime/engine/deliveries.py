@@ -133,6 +133,7 @@ class Deliveries:
         )
         if isinstance(outcome, Failed):
             self._log_failure(lane, claim, outcome, settlement)
+            is_of_endpoint = is_of_endpoint and not outcome.is_final
         self._settler.add(claim.shard, settlement)
         return outcome if is_of_endpoint else None
 

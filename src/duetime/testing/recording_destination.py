@@ -23,11 +23,12 @@ class Succeed(Struct, frozen=True):
 
 
 class Fail(Struct, frozen=True):
-    """Refuse the callback."""
+    """Refuse the callback. If it `is_final`, this service itself refuses to send it."""
 
     after_seconds: float = 0.0
     error: str = "HTTP 500"
     retry_after_ms: int | None = None
+    is_final: bool = False
 
 
 class Hang(Struct, frozen=True):
@@ -153,9 +154,14 @@ class RecordingDestination:
             error = f"no answer within {timeout_ms} ms"
             return Failed(sent_at=sent_at, answered_at=now, error=error)
         match behaviour:
-            case Fail(error=error, retry_after_ms=retry_after_ms):
+            case Fail(error=error, retry_after_ms=retry_after_ms, is_final=is_final):
                 return Failed(
-                    sent_at=sent_at, answered_at=now, error=error, retry_after_ms=retry_after_ms
+                    sent_at=sent_at,
+                    answered_at=now,
+                    error=error,
+                    retry_after_ms=retry_after_ms,
+                    blames_endpoint=not is_final,
+                    is_final=is_final,
                 )
             case Reschedule(in_seconds=in_seconds):
                 next_execute_at = plus_ms(now, in_seconds * 1_000)

@@ -116,6 +116,14 @@ def test_failed_without_a_policy() -> None:
     assert [attempt.error for attempt in result.attempts] == ["HTTP 500"]
 
 
+def test_a_final_failure_is_not_retried() -> None:
+    timer = executing(make_timer(retry_policy=POLICY))
+    settlement = settlement_of(transitions.claim_of(timer), replace(failed(), is_final=True))
+    assert settlement.status is TimerStatus.FAILED
+    assert (settlement.attempt, settlement.failures) == (1, 1)
+    assert settlement.last_error == "HTTP 500"
+
+
 def test_failed_with_retries_left() -> None:
     timer = executing(make_timer(retry_policy=POLICY))
     result = transitions.settled(timer, settlement_of(transitions.claim_of(timer), failed()))
