@@ -53,6 +53,7 @@ class Server:
         self._log_path = store.directory / LOG_NAME
         environment = environment_of(store) | {
             "API_KEY": self.api_key,
+            "CALLBACK_NETWORKS": "loopback",
             "HOST": "127.0.0.1",
             "PORT": str(self.port),
             "MIN_DELAY_SECONDS": "0",

@@ -18,17 +18,15 @@ from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
 from duetime.bus.command_audit import CommandAudit
 from duetime.bus.events import EventDestination
+from duetime.callback_adapters import callback_destination, callback_timeout_ms, http_destination
 from duetime.clock import SystemClock
-from duetime.delivery.destination_router import DestinationRouter
-from duetime.delivery.http import HttpDestination
-from duetime.delivery.http_client import HttpClient
 from duetime.delivery.signing import make_signer
 from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
-from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine, EngineOptions
 from duetime.health_report import health_of
 from duetime.interpreter import tune_interpreter
+from duetime.listener import OwnAddresses
 from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
@@ -185,8 +183,9 @@ class Duetime:
         await self._store.close()
 
 
-def assemble(settings: Settings) -> Duetime:
-    """Put a service process together. Nothing is opened, connected or started yet."""
+def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
+    """Put a service process together, which listens on its `own` addresses. Nothing is opened,
+    connected or started yet."""
     clock = SystemClock()
     store = store_of(settings)
     raise_descriptor_limit()
@@ -205,8 +204,19 @@ def assemble(settings: Settings) -> Duetime:
     )
     credential_watch = CredentialWatch(store.security, clock)
     credential_watch.subscribe(signers.see)
-    destination = _destination(settings, clock, nats, events, budget, signers, callback_sealer)
     known = KnownNamespaces()
+    http = http_destination(
+        settings,
+        clock,
+        known,
+        lambda name: namespaces.look_up([name]),
+        own or OwnAddresses(),
+        budget.callbacks,
+        signers,
+    )
+    destination = callback_destination(
+        settings, clock, http, nats, events, signers, callback_sealer
+    )
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
     namespaces = Namespaces(store, known, engine.own_new_shards)
@@ -229,7 +239,7 @@ def assemble(settings: Settings) -> Duetime:
         services=timers.services(settings, bulk_runner, webhook_secrets, audit_log),
         store=store,
         clock=clock,
-        health=partial(health_of, engine, store, bus_router, nats),
+        health=partial(health_of, engine, store, http, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
         asyncapi=asyncapi_document(),
@@ -237,7 +247,7 @@ def assemble(settings: Settings) -> Duetime:
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
             max_bodies_bytes=settings.max_bodies_bytes,
-            callback_timeout_ms=_callback_timeout_ms(settings),
+            callback_timeout_ms=callback_timeout_ms(settings),
         ),
     )
     return Duetime(
@@ -313,48 +323,12 @@ def _nats_connection(settings: Settings, clock: SystemClock) -> "NatsConnection 
     return NatsConnection(nats_options(settings.nats), clock)
 
 
-def _destination(
-    settings: Settings,
-    clock: SystemClock,
-    nats: "NatsConnection | None",
-    events: EventDestination | None,
-    budget: DescriptorBudget,
-    signers: KnownSigners,
-    sealer: CallbackSealer,
-) -> DestinationRouter:
-    timeout_ms = _callback_timeout_ms(settings)
-    destinations: dict[type[Callback], Destination] = {
-        HttpCallback: HttpDestination(
-            HttpClient(max_connections=budget.callbacks),
-            clock,
-            timeout_ms,
-            kept_answer_bytes=settings.kept_answer_bytes,
-            signers=signers,
-        )
-    }
-    if nats is not None:
-        from duetime.delivery.nats import NatsDestination
-
-        destinations[NatsCallback] = NatsDestination(nats, clock, timeout_ms, signers=signers)
-    if events is not None:
-        destinations[BusCallback] = events
-    unavailable: dict[type[Callback], str] = {
-        NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
-        BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
-    }
-    return DestinationRouter(destinations, unavailable, clock, sealer)
-
-
 def _timer_rules(settings: Settings) -> TimerRules:
     return TimerRules(
         min_delay_ms=round(settings.min_delay_seconds * 1_000),
-        callback_timeout_ms=_callback_timeout_ms(settings),
+        callback_timeout_ms=callback_timeout_ms(settings),
         max_payload_bytes=settings.max_payload_bytes,
     )
-
-
-def _callback_timeout_ms(settings: Settings) -> int:
-    return round(settings.callback_timeout_seconds * 1_000)
 
 
 def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:

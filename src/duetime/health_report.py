@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 from duetime.api.platform.health import EngineHealth
 from duetime.api.platform.types import BusStatus, ClusterStatus, DiskStatus, NatsStatus
 from duetime.bus.bus_router import BusRouter
+from duetime.delivery.http import HttpDestination
 from duetime.engine import Engine
 from duetime.ports.store import TimerStore
 from duetime.store_adapters import disk_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def health_of(
     engine: Engine,
     store: TimerStore,
+    http: HttpDestination,
     bus_router: BusRouter | None,
     nats: "NatsConnection | None",
 ) -> EngineHealth:
@@ -37,6 +39,7 @@ def health_of(
         lateness_ms=engine.lateness_ms(99),
         in_flight=engine.in_flight,
         local_shortages=engine.local_shortages,
+        callbacks_refused=http.refused,
         disk=None
         if disk is None
         else DiskStatus(disk.free_bytes, disk.reserve_bytes, disk.is_short),

@@ -2,7 +2,8 @@
 
 import errno
 import socket
-from ipaddress import ip_address
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from duetime.domain.errors import DuetimeError, ErrorKind
 from duetime.domain.limits import MAX_PORT
@@ -26,6 +27,27 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class OwnAddresses:
+    """The addresses on which this process listens: numeric address and port each."""
+
+    def __init__(self, listening: Iterable[tuple[str, int]] = ()) -> None:
+        self._hosts_of_port: dict[int, list[IPv4Address | IPv6Address]] = {}
+        for host, port in listening:
+            self._hosts_of_port.setdefault(port, []).append(ip_address(host))
+
+    def include(self, address: IPv4Address | IPv6Address, port: int) -> bool:
+        """Whether a connection to (address, port) would reach this process. A listener on the
+        unspecified address is reached by every address of this machine."""
+        hosts = self._hosts_of_port.get(port, ())
+        return address in hosts or (
+            any(each.is_unspecified for each in hosts) and _is_ours(address)
+        )
+
+
+def own_addresses(listener: socket.socket) -> OwnAddresses:
+    return OwnAddresses([listener.getsockname()[:2]])
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
@@ -88,6 +110,24 @@ def bind_next_free(host: str, first_port: int, tries: int = 50) -> socket.socket
 def url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://{_address(host, port)}"
+
+
+def _is_ours(address: IPv4Address | IPv6Address) -> bool:
+    """Whether this machine has the address. Sends nothing."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    text = str(address)
+    try:
+        with (
+            socket.socket(family, socket.SOCK_DGRAM) as bound,
+            socket.socket(family, socket.SOCK_DGRAM) as towards_it,
+        ):
+            bound.bind((text, 0))
+            # Some machines may bind addresses that they do not have (ip_nonlocal_bind). But only
+            # connections to an own address also come from it.
+            towards_it.connect((text, bound.getsockname()[1]))
+            return bool(ip_address(towards_it.getsockname()[0]) == address)
+    except OSError:
+        return False
 
 
 def _address(host: str, port: int) -> str:

@@ -26,6 +26,19 @@ _NAME_NOT_FOUND = frozenset(
 )
 
 
+_NOT_ACCEPTED = "the other side does not accept our certificate"
+_CERTIFICATE_ALERTS = {
+    "certificate required": "the other side wants a client certificate",
+    "handshake failure": "the other side may want a client certificate",
+    "unknown ca": _NOT_ACCEPTED,
+    "bad certificate": _NOT_ACCEPTED,
+    "certificate expired": _NOT_ACCEPTED,
+    "certificate unknown": _NOT_ACCEPTED,
+    "certificate revoked": _NOT_ACCEPTED,
+    "unsupported certificate": _NOT_ACCEPTED,
+}
+
+
 def format_seconds(seconds: float) -> str:
     text = f"{seconds:.3f}".rstrip("0").rstrip(".")
     return f"{text} s"
@@ -68,6 +81,9 @@ def tls_problem(error: ssl.SSLError) -> str:
         reason = error.verify_message or error.reason or "verification failed"
         return f"TLS certificate not accepted: {reason}"
     reason = (error.reason or error.strerror or "unknown reason").replace("_", " ").lower()
+    for alert, meaning in _CERTIFICATE_ALERTS.items():
+        if reason.endswith(f"alert {alert}"):
+            reason += f" ({meaning})"
     return f"TLS handshake failed: {reason}"
 
 

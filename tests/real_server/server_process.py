@@ -33,7 +33,8 @@ class ServerProcess:
     """A restarted server keeps its database and port. Any event loop can use a running server.
 
     `settings` are environment variables; only PATH is added. By default the server keeps timers in
-    an SQLite file in the directory, allows any future instant, and chooses a free port.
+    an SQLite file in the directory, allows any future instant, calls receivers on this machine, and
+    chooses a free port.
     `open_files` limits the descriptors of the next start, as `ulimit -n` does. `launcher` is a
     command that starts the server in its place.
     """
@@ -50,6 +51,7 @@ class ServerProcess:
             "API_KEY": API_KEY,
             "HOST": "127.0.0.1",
             "PORT": "0",
+            "CALLBACK_NETWORKS": "public,private,loopback",
             "MIN_DELAY_SECONDS": "0",
             "LOG_FORMAT": "json",
             **settings,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from duetime import __version__
 from duetime.delivery.answer_protocol import format_request, one_line, read_answer
 from duetime.delivery.callback_headers import check_headers
+from duetime.delivery.callback_routes import CallbackRoutes
 from duetime.delivery.http_client import (
     RESERVED_HEADERS,
     DeliveryFailure,
@@ -17,20 +18,22 @@ from duetime.delivery.http_client import (
     HttpClient,
     InvalidUrl,
     LacksResource,
+    RefusedAddress,
+    Route,
     StaleConnection,
     parse_target,
 )
 from duetime.delivery.signing import signature_of
 from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
 from duetime.domain.defaults import DEFAULT_KEPT_ANSWER_BYTES
-from duetime.domain.errors import InvalidInput, LocalShortage
+from duetime.domain.errors import CallbackRefused, InvalidInput, LocalShortage
 from duetime.domain.instants import (
     MICROSECONDS_PER_MS,
     MICROSECONDS_PER_SECOND,
     Instant,
     instant_of,
 )
-from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome
+from duetime.domain.outcome import Completed, Failed, Interrupted, NotSent, Outcome
 from duetime.domain.security.echoes import has_secrets, without_echoes
 from duetime.domain.timer import Claim
 from duetime.network_failures import MEMORY
@@ -70,19 +73,28 @@ class HttpDestination:
         *,
         kept_answer_bytes: int = DEFAULT_KEPT_ANSWER_BYTES,
         signers: SignerView | None = None,
+        routes: CallbackRoutes | None = None,
     ) -> None:
+        """Without `routes` all callbacks take the client's own route."""
         self._client = client
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms
         self._kept_answer_bytes = kept_answer_bytes
         self._signers = NoSigners() if signers is None else signers
+        self._routes = routes
+        self.refused = 0
+        """Callbacks that were not sent because their address is not allowed."""
 
     def check(self, callback: Callback) -> None:
         assert isinstance(callback, HttpCallback)
         try:
-            _target_of(callback.url)
+            target = _target_of(callback.url)
         except InvalidUrl as error:
             raise InvalidInput("callback.url", str(error)) from None
+        if self._routes is not None:
+            refusal = self._routes.refusal_at_create(target)
+            if refusal is not None:
+                raise CallbackRefused("callback.url", refusal)
         if callback.headers:
             check_headers(callback.headers, "latin-1", "ISO 8859-1")
 
@@ -117,6 +129,7 @@ class HttpDestination:
                 header_lines += b"webhook-signature: %b\r\n" % signature
         except MemoryError:
             raise LocalShortage(MEMORY) from None
+        route = await self._route_of(claim, may_send)
         try:
             answer = await self._client.post(
                 target,
@@ -127,11 +140,21 @@ class HttpDestination:
                 # connection was most likely dead, so the repeat gets a new one.
                 on_new_connection=claim.attempt - 1 > claim.failures,
                 may_send=may_send,
+                route=route,
             )
         except LacksResource as lacks:
             raise LocalShortage(lacks.resource) from None
         except StaleConnection as failure:
             return Interrupted(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
+        except RefusedAddress as refusal:
+            self.refused += 1
+            return Failed(
+                sent_at=sent_at,
+                answered_at=self._clock.now(),
+                error=str(refusal),
+                blames_endpoint=False,
+                is_final=True,
+            )
         except DeliveryFailure as failure:
             return Failed(sent_at=sent_at, answered_at=self._clock.now(), error=str(failure))
         outcome = _outcome(callback.protocol, answer, sent_at, self._clock.now())
@@ -142,6 +165,16 @@ class HttpDestination:
             if answer.body:
                 return _with_answer(outcome, answer, self._kept_answer_bytes)
         return outcome
+
+    async def _route_of(self, claim: Claim, may_send: MaySend) -> Route | None:
+        if self._routes is None:
+            return None
+        route = self._routes.known_route(claim.namespace)
+        if route is None:
+            route = await self._routes.find_route(claim.namespace)
+            if not may_send():
+                raise NotSent
+        return route
 
     async def close(self) -> None:
         await self._client.close()

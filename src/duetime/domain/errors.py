@@ -56,6 +56,10 @@ class InvalidInput(DuetimeError):
         self.problem = problem
 
 
+class CallbackRefused(InvalidInput):
+    """The callback is well formed, but goes where this service may not send it."""
+
+
 class TooLarge(InvalidInput):
     kind = ErrorKind.TOO_LARGE
 

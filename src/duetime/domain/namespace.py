@@ -16,8 +16,9 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `retention_seconds`, where 0 means for ever. At most `concurrency` callbacks of the namespace
     are under way at once, on all nodes together. `max_payload_bytes` is the size of the largest
     payload. At most `max_pending` timers are pending or executing; creates beyond it are refused.
-    None stands for the setting of the service, and for no limit in `concurrency` and `max_pending`.
-    A namespace that is `deleting` takes no more timers.
+    `callback_networks` is a list as in `CallbackNetworks`: callbacks go only where both it and that
+    of the service allow. None stands for the setting of the service, and for no limit in
+    `concurrency` and `max_pending`. A namespace that is `deleting` takes no more timers.
     """
 
     retry_policy: RetryPolicy = RetryPolicy()
@@ -25,6 +26,7 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     concurrency: int | None = None
     max_payload_bytes: int | None = None
     max_pending: int | None = None
+    callback_networks: str | None = None
     deleting: bool = False
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from duetime.domain.errors import (
+    CallbackRefused,
     DuetimeError,
     InvalidInput,
     NamespaceDeleting,
@@ -162,7 +163,10 @@ class Restoring:
             self._checks.check_callback(timer.callback, MAX_PAYLOAD_BYTES)
         except InvalidInput as error:
             never_fires = timer.status in (TimerStatus.COMPLETED, TimerStatus.CANCELED)
-            if error.field != "callback.type" or not never_fires:
+            is_only_not_for_here = error.field == "callback.type" or isinstance(
+                error, CallbackRefused
+            )
+            if not (is_only_not_for_here and never_fires):
                 raise
         self._checks.check_policy(timer.retry_policy)
         self._checks.check_metadata(timer.metadata)

@@ -28,6 +28,7 @@ from duetime.domain.limits import (
 )
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.callback_networks import CallbackNetworks, InvalidNetworks
 from duetime.domain.security.redaction import refuse_redacted
 from duetime.ports.destination import Destination
 
@@ -186,6 +187,11 @@ def check_namespace(namespace: Namespace) -> None:
     _check_range("concurrency", options.concurrency, 1, MAX_NAMESPACE_CONCURRENCY)
     _check_range("max_payload_bytes", options.max_payload_bytes, 1, MAX_PAYLOAD_BYTES)
     _check_range("max_pending", options.max_pending, 0, MAX_NAMESPACE_PENDING)
+    if options.callback_networks is not None:
+        try:
+            CallbackNetworks.parse(options.callback_networks)
+        except InvalidNetworks as error:
+            raise InvalidInput("callback_networks", f"must be {error}") from None
 
 
 def _check_retention(seconds: int | None) -> None:

@@ -4,6 +4,7 @@ from duetime.settings.definitions import Settings
 from duetime.settings.load import load_broker, load_settings
 from duetime.settings.values import (
     BrokerSettings,
+    ClientCertificate,
     LogFormat,
     LogLevel,
     MemoryBrokerSettings,
@@ -11,13 +12,16 @@ from duetime.settings.values import (
     NatsBrokerSettings,
     NatsSettings,
     PostgresStoreSettings,
+    ProxySettings,
     RedisBrokerSettings,
     SqliteStoreSettings,
     StoreSettings,
+    Switch,
 )
 
 __all__ = [
     "BrokerSettings",
+    "ClientCertificate",
     "LogFormat",
     "LogLevel",
     "MemoryBrokerSettings",
@@ -25,10 +29,12 @@ __all__ = [
     "NatsBrokerSettings",
     "NatsSettings",
     "PostgresStoreSettings",
+    "ProxySettings",
     "RedisBrokerSettings",
     "Settings",
     "SqliteStoreSettings",
     "StoreSettings",
+    "Switch",
     "load_broker",
     "load_settings",
 ]

@@ -14,7 +14,7 @@ from duetime.settings.brokers import NatsAccess
 from duetime.settings.connection_definitions import BrokerParts, StoreParts
 from duetime.settings.definitions import LoadingSettings, Settings
 from duetime.settings.given_values import GivenValues
-from duetime.settings.namespaces import merged_namespaces
+from duetime.settings.namespaces import client_certificates, merged_namespaces
 from duetime.settings.store import read_store
 from duetime.settings.values import (
     Auth,
@@ -46,7 +46,8 @@ def load_settings(
         warnings=given.warnings,
     )
     namespaces = merged_namespaces(settings.namespaces, given.namespace_tables, given.problems)
-    settings = replace(settings, namespaces=namespaces)
+    certificates = client_certificates(given.namespace_tables, given.problems)
+    settings = replace(settings, namespaces=namespaces, client_certificates=certificates)
     if loading.rust_log is not None and not given.has("LOG_LEVEL"):
         settings = replace(settings, log_level=loading.rust_log)
     settings = _with_room_for_bodies(settings, given)

@@ -2,6 +2,7 @@
 such as `[namespaces.notifications]`."""
 
 import re
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -27,19 +28,24 @@ from duetime.domain.namespace import (
     parse_retention_seconds,
 )
 from duetime.domain.retry import RetryPolicy
-from duetime.settings.parsers import number, suggestion, whole_number
+from duetime.domain.security.callback_networks import CallbackNetworks
+from duetime.settings.parsers import number, readable_file, suggestion, whole_number
+from duetime.settings.values import ClientCertificate
 
 ValueT = TypeVar("ValueT")
 
 _NAME_AND_SHARDS = re.compile(r"(.*?)\s*:\s*([0-9]+)", re.DOTALL)
 _NOT_STORABLE = re.compile(r"[\0\ud800-\udfff]")
+_CERTIFICATE_MEMBERS = ("client_certificate", "client_key")
+_NO_OPTIONS = ("shards", *_CERTIFICATE_MEMBERS)
 _MEMBERS = (
-    "shards",
     "retention",
     "concurrency",
     "max_payload_bytes",
     "max_pending",
     "retry_policy",
+    "callback_networks",
+    *_NO_OPTIONS,
 )
 _POLICY_MEMBERS = (
     "max_retries",
@@ -138,9 +144,47 @@ def _namespace(name: str, table: "_Table") -> ConfiguredNamespace:
         concurrency=table.read("concurrency", whole_number(1, MAX_NAMESPACE_CONCURRENCY)),
         max_payload_bytes=table.read("max_payload_bytes", whole_number(1, MAX_PAYLOAD_BYTES)),
         max_pending=table.read("max_pending", whole_number(0, MAX_NAMESPACE_PENDING)),
+        callback_networks=table.read("callback_networks", _networks),
     )
     # A table without options keeps the options that were set through the API.
-    return ConfiguredNamespace(name, shards, options if table.has_other_than("shards") else None)
+    return ConfiguredNamespace(name, shards, options if table.has_other_than(_NO_OPTIONS) else None)
+
+
+def client_certificates(
+    tables: NamespaceTables, problems: list[str]
+) -> dict[str, ClientCertificate]:
+    """The certificates by namespace. Each is loaded once, so that a file that cannot be used is a
+    problem at the start."""
+    certificates = {}
+    for name, content in tables.by_name.items():
+        if isinstance(content, dict):
+            place = f"{tables.source}: namespace {_shortened(name)!r}"
+            certificate = _client_certificate(_Table(place, "", content, problems))
+            if certificate is not None:
+                certificates[name] = certificate
+    return certificates
+
+
+def _client_certificate(table: "_Table") -> ClientCertificate | None:
+    if not table.requires_all_or_none(_CERTIFICATE_MEMBERS):
+        return None
+    certificate_file = table.read("client_certificate", readable_file)
+    key_file = table.read("client_key", readable_file)
+    if certificate_file is None or key_file is None:
+        return None
+    try:
+        # With an empty password an encrypted key is an error, and not a question on the terminal.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_cert_chain(certificate_file, key_file, password="")
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or "NO PEM"
+        why = str(reason).replace("_", " ").lower()
+        table.problem(
+            "client_certificate and client_key must be a certificate in PEM and its key, without "
+            f"a password ({why})"
+        )
+        return None
+    return ClientCertificate(certificate_file, key_file)
 
 
 def _retry_policy(namespace: "_Table") -> RetryPolicy:
@@ -188,24 +232,31 @@ class _Table:
         self._members = members
         self._problems = problems
 
-    def has_other_than(self, name: str) -> bool:
-        return bool(self._members.keys() - {name})
+    def has_other_than(self, names: Iterable[str]) -> bool:
+        return bool(self._members.keys() - set(names))
 
     def refuse_unknown(self, known: tuple[str, ...]) -> None:
         for name in self._members:
             if name not in known:
-                self._problem(f"{name!r} is not known{suggestion(name, known)}")
+                self.problem(f"{name!r} is not known{suggestion(name, known)}")
 
     def refuse_both(self, name: str, other: str) -> None:
         if name in self._members and other in self._members:
-            self._problem(f"{name} and {other} mean the same: give one of them")
+            self.problem(f"{name} and {other} mean the same: give one of them")
+
+    def requires_all_or_none(self, names: tuple[str, ...]) -> bool:
+        """Whether all are there; some of them without the others are a problem."""
+        missing = [name for name in names if name not in self._members]
+        if missing and len(missing) < len(names):
+            self.problem(f"{missing[0]} is missing: {' and '.join(names)} come together")
+        return not missing
 
     def table(self, name: str) -> "_Table | None":
         value = self._members.get(name)
         if value is None:
             return None
         if not isinstance(value, dict):
-            self._problem(f"{name} must be a table, as {name} = {{ max_retries = 5 }}")
+            self.problem(f"{name} must be a table, as {name} = {{ max_retries = 5 }}")
             return None
         return _Table(self._place, f"{self._prefix}{name}.", value, self._problems)
 
@@ -220,10 +271,10 @@ class _Table:
             return parse(str(value))
         except ValueError as error:
             shown = _shortened(str(value))
-            self._problem(f"{name}={shown!r} must be {str(error).removeprefix('must be ')}")
+            self.problem(f"{name}={shown!r} must be {str(error).removeprefix('must be ')}")
         return None
 
-    def _problem(self, text: str) -> None:
+    def problem(self, text: str) -> None:
         self._problems.append(f"{self._place}: {self._prefix}{text}")
 
 
@@ -232,6 +283,10 @@ def _retention(text: str) -> int:
     if seconds > MAX_RETENTION_DAYS * 86_400:
         raise ValueError(f"at most {MAX_RETENTION_DAYS}d")
     return seconds
+
+
+def _networks(text: str) -> str:
+    return CallbackNetworks.parse(text).text
 
 
 def _duration_ms(text: str) -> int:

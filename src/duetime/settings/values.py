@@ -10,6 +10,11 @@ class Auth(StrEnum):
     NONE = "none"
 
 
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
 class LogLevel(StrEnum):
     TRACE = "trace"
     DEBUG = "debug"
@@ -60,6 +65,30 @@ class NatsSettings:
     tls_ca_file: Path | None = None
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySettings:
+    """An HTTP proxy. `user` and `password` are as they were meant, without escapes."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str = field(default="", repr=False)
+
+    @property
+    def name(self) -> str:
+        """The proxy for people to read, without user and password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """The PEM files of a certificate and of its key. They can be read, and they fit together."""
+
+    certificate_file: Path
+    key_file: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ DEFAULT = {
     "concurrency": None,
     "maxPayloadBytes": None,
     "maxPending": None,
+    "callbackNetworks": None,
     "deleting": False,
 }
 
@@ -92,7 +93,12 @@ async def test_a_new_namespace_takes_timers_at_once(
 @on_every_database
 async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.AsyncClient) -> None:
     policy = {"maxRetries": 5, "initialInterval": "10s"}
-    limits = {"concurrency": 2, "maxPayloadBytes": 9, "maxPending": 0}
+    limits = {
+        "concurrency": 2,
+        "maxPayloadBytes": 9,
+        "maxPending": 0,
+        "callbackNetworks": "*.example.com:443",
+    }
     made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
     assert made == {
         "name": "changed",
@@ -150,6 +156,8 @@ async def test_a_name_that_a_shell_would_read_differently_is_refused(
         ({"concurrency": 0}, "concurrency"),
         ({"concurrency": True}, "concurrency"),
         ({"maxPayloadBytes": 0}, "maxPayloadBytes"),
+        ({"callbackNetworks": ""}, "callbackNetworks"),
+        ({"callbackNetworks": "public,10.0.0.1/8"}, "callbackNetworks"),
         ({"maxPayloadBytes": 2**70}, "maxPayloadBytes"),
         ({"retryPolicy": {"maxRetries": 101}}, "retryPolicy.maxRetries"),
         ({"retryPolicy": {"maxInterval": "soon"}}, "retryPolicy.maxInterval"),
@@ -306,8 +314,12 @@ async def test_the_command_line_sets_and_shows_namespaces(
     await namespaces("set", "cli/b", "--concurrency", "9", "--max-pending", "1000")
     shown = await namespaces("show", "cli/b")
     assert shown[:4] == ["name: cli/b", "shards: 4", "retention: 7d", "concurrency: 9"]
-    assert shown[5:7] == ["pending limit: 1,000", shown[6]]
-    assert shown[6].startswith("retries: 5 within 24h")
+    assert shown[5:7] == ["pending limit: 1,000", "callback networks: as the service"]
+    assert shown[7].startswith("retries: 5 within 24h")
+    await namespaces("set", "cli/b", "--callback-networks", "10.0.0.0/8:443")
+    assert "callback networks: 10.0.0.0/8:443" in await namespaces("show", "cli/b")
+    await namespaces("set", "cli/b", "--callback-networks", "default")
+    assert "callback networks: as the service" in await namespaces("show", "cli/b")
     listed = [line.split("\t")[0] for line in await namespaces()]
     assert listed[0] == "name"
     assert {"cli/b", "default"} < set(listed)

@@ -340,7 +340,7 @@ async def test_what_is_wrong_with_a_file_is_found(
 
 async def test_findings_fail_the_command(tmp_path: Path, store: Settings) -> None:
     async with ServerProcess(tmp_path, **store) as server, server.client() as api:
-        timer_id = await create_timer(api, server.url, in_ms(3_600_000))
+        timer_id = await create_timer(api, "https://orders.example/due", in_ms(3_600_000))
         assert await server.stop() == 0
     with sqlite_file(tmp_path) as connection:
         connection.execute("DELETE FROM live_timers; DELETE FROM counts")

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import trustme
 import uvloop
 
 from duetime.delivery.http import HttpDestination
@@ -20,6 +21,12 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 def ssl_context() -> ssl.SSLContext:
     """Shared, because loading the system's authorities takes longer than most of these tests."""
     return ssl.create_default_context()
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """For certificates."""
+    return trustme.CA()
 
 
 @pytest.fixture

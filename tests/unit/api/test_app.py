@@ -249,6 +249,7 @@ class TestHealth:
                     "lateness_ms": 0.5,
                     "in_flight": 2,
                     "local_shortages": 0,
+                    "callbacks_refused": 0,
                 },
             },
         }

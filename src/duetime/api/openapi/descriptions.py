@@ -134,6 +134,8 @@ _V1: Mapping[str, Members] = {
         "concurrency": "Callbacks that may be under way at once; null is no limit.",
         "max_payload_bytes": "Size of the largest payload.",
         "max_pending": "Timers that may be pending or executing; null is no limit.",
+        "callback_networks": "Networks and hosts that callbacks may go to; narrows "
+        "`CALLBACK_NETWORKS`.",
     },
     "EndpointAnswer": {
         "consecutive_failures": "Failures in a row that count against the endpoint: no connection, "

@@ -125,6 +125,7 @@ HEALTHY = {
             "lateness_ms": 0.8,
             "in_flight": 3,
             "local_shortages": 0,
+            "callbacks_refused": 0,
         },
         "cluster": {
             "node": "timers-1:4711:6f0c",
@@ -159,6 +160,7 @@ DEGRADED = {
             "lateness_ms": None,
             "in_flight": 0,
             "local_shortages": 0,
+            "callbacks_refused": 0,
         },
     },
 }

@@ -31,6 +31,7 @@ class EngineHealth(Struct, frozen=True, kw_only=True):
     lateness_ms: float | None
     in_flight: int
     local_shortages: int = 0
+    callbacks_refused: int = 0
     disk: DiskStatus | None = None
     """None if the store cannot see its disk."""
     disk_is_full: bool = False
@@ -73,6 +74,7 @@ class Health:
                 lateness_ms=engine.lateness_ms,
                 in_flight=engine.in_flight,
                 local_shortages=engine.local_shortages,
+                callbacks_refused=engine.callbacks_refused,
             ),
             disk=engine.disk or UNSET,
             cluster=engine.cluster or UNSET,

@@ -309,7 +309,15 @@ class EngineStatus(Struct, frozen=True):
         int,
         Meta(
             description="Attempts postponed since the start because this process lacked file"
-            " descriptors, local ports or memory. They do not count as attempts."
+            " descriptors, local ports or memory, or could not reach the proxy of callbacks. They"
+            " do not count as attempts."
+        ),
+    ]
+    callbacks_refused: Annotated[
+        int,
+        Meta(
+            description="Callbacks since the start that were not sent because `CALLBACK_NETWORKS`,"
+            " or the list of their namespace, does not allow their address."
         ),
     ]
 

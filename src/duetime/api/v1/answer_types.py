@@ -176,6 +176,7 @@ class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     concurrency: int | None
     max_payload_bytes: int | None
     max_pending: int | None
+    callback_networks: str | None
     deleting: Annotated[
         bool,
         Meta(

@@ -1,5 +1,7 @@
 """The handlers of the v1 API for namespaces."""
 
+from typing import TypeVar
+
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.types import Receive, Scope
@@ -29,6 +31,8 @@ from duetime.domain.retry import RetryPolicy
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import TimerService
+
+ValueT = TypeVar("ValueT")
 
 FORCE = choice_parameter(
     "force", "Forget pending timers too; they never fire.", ("true", "false"), "false"
@@ -121,6 +125,7 @@ def changed_options(body: NamespaceBody, options: NamespaceOptions) -> Namespace
         concurrency=_changed(options.concurrency, body.concurrency),
         max_payload_bytes=_changed(options.max_payload_bytes, body.max_payload_bytes),
         max_pending=_changed(options.max_pending, body.max_pending),
+        callback_networks=_changed(options.callback_networks, body.callback_networks),
     )
 
 
@@ -137,6 +142,7 @@ def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
         concurrency=options.concurrency,
         max_payload_bytes=options.max_payload_bytes,
         max_pending=options.max_pending,
+        callback_networks=options.callback_networks,
         deleting=options.deleting,
     )
 
@@ -150,5 +156,5 @@ def _retention_seconds(text: str | None) -> int | None:
         raise InvalidInput("retention", str(error)) from None
 
 
-def _changed(before: int | None, given: int | UnsetType | None) -> int | None:
+def _changed(before: ValueT | None, given: ValueT | UnsetType | None) -> ValueT | None:
     return before if given is UNSET else given

@@ -274,3 +274,16 @@ class NamespaceBody(
             extra_json_schema={"minimum": 0, "maximum": limits.MAX_NAMESPACE_PENDING},
         ),
     ] = UNSET
+    callback_networks: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="Networks and hosts that the namespace's HTTP callbacks may go to, written"
+            " as in `CALLBACK_NETWORKS`. It narrows that setting: both have to allow an address."
+            " Null applies the setting alone.",
+            examples=["*.example.com:443"],
+            extra_json_schema={
+                "minLength": 1,
+                "maxLength": limits.MAX_CALLBACK_NETWORKS_CHARACTERS,
+            },
+        ),
+    ] = UNSET

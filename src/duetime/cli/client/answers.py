@@ -35,6 +35,7 @@ class Namespace(Struct, frozen=True, kw_only=True, rename="camel"):
     concurrency: int | None
     max_payload_bytes: int | None
     max_pending: int | None = None
+    callback_networks: str | None = None
     deleting: bool = False
     counts: TimerCounts | UnsetType = UNSET
 

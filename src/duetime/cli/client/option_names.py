@@ -31,6 +31,7 @@ _OPTIONS = {
     "expireOthersAfter": "--overlap",
     "type": "--type",
     "maxPending": "--max-pending",
+    "callbackNetworks": "--callback-networks",
     "idPrefix": "--id-prefix",
     "endpoint": "--endpoint",
     "errorContains": "--error-contains",

@@ -11,6 +11,7 @@ from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
 
+_NETWORKS = "callback networks"
 _COLUMNS = (
     # The other commands need the whole name.
     *("name", Column("shards", extra=1), Column("retention", extra=4)),
@@ -23,7 +24,7 @@ _COLUMNS = (
 def print_namespaces(namespaces: Sequence[Namespace]) -> None:
     rows = [_fields(each) for each in namespaces]
     if rows:
-        print_table(_COLUMNS, [list(fields.values()) for fields in rows])
+        print_table(_COLUMNS, [_in_columns(fields) for fields in rows])
 
 
 def print_namespace(headline: str, namespace: Namespace) -> None:
@@ -34,6 +35,11 @@ def print_namespace(headline: str, namespace: Namespace) -> None:
     if headline:
         console().print(headline)
     print_fields(list(fields.items()))
+
+
+def _in_columns(fields: dict[str, Text]) -> list[Text]:
+    """Without the networks, which may be a long list."""
+    return [text for name, text in fields.items() if name != _NETWORKS]
 
 
 def _fields(namespace: Namespace) -> dict[str, Text]:
@@ -51,6 +57,7 @@ def _fields(namespace: Namespace) -> dict[str, Text]:
         "concurrency": _text_or("no limit", namespace.concurrency),
         "payload limit": _text_or("as the service", limit and f"{limit:,} bytes"),
         "pending limit": _text_or("no limit", namespace.max_pending),
+        _NETWORKS: _text_or("as the service", namespace.callback_networks),
         "retries": Text(_retries(namespace.retry_policy)),
     }
 

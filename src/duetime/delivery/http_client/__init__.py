@@ -3,7 +3,6 @@ timers. See `HttpClient`."""
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.client import RESERVED_HEADERS, HttpClient
-from duetime.delivery.http_client.connector import default_ssl_context
 from duetime.delivery.http_client.failures import (
     ClientClosed,
     ConnectionLost,
@@ -11,9 +10,11 @@ from duetime.delivery.http_client.failures import (
     InvalidAnswer,
     LacksResource,
     NotConnected,
+    RefusedAddress,
     StaleConnection,
     TimedOut,
 )
+from duetime.delivery.http_client.proxy import CALLBACK_PROXY, HttpProxy
 from duetime.delivery.http_client.resolver import (
     Address,
     LookUp,
@@ -21,9 +22,11 @@ from duetime.delivery.http_client.resolver import (
     Resolver,
     look_up_by_system,
 )
+from duetime.delivery.http_client.route import Route, default_ssl_context
 from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, parse_target
 
 __all__ = [
+    "CALLBACK_PROXY",
     "RESERVED_HEADERS",
     "Address",
     "ClientClosed",
@@ -31,14 +34,17 @@ __all__ = [
     "DeliveryFailure",
     "HttpAnswer",
     "HttpClient",
+    "HttpProxy",
     "HttpTarget",
     "InvalidAnswer",
     "InvalidUrl",
     "LacksResource",
     "LookUp",
     "NotConnected",
+    "RefusedAddress",
     "Resolve",
     "Resolver",
+    "Route",
     "StaleConnection",
     "TimedOut",
     "default_ssl_context",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from duetime.delivery.http_client.answer import HttpAnswer
 from duetime.delivery.http_client.connection import Connection
-from duetime.delivery.http_client.connector import Connector, default_ssl_context
+from duetime.delivery.http_client.connector import Connector
 from duetime.delivery.http_client.failures import (
     LacksResource,
     StaleConnection,
@@ -15,7 +15,9 @@ from duetime.delivery.http_client.failures import (
     check_punctual,
 )
 from duetime.delivery.http_client.pool import ConnectionPool
+from duetime.delivery.http_client.proxy import HttpProxy
 from duetime.delivery.http_client.resolver import Resolve, Resolver
+from duetime.delivery.http_client.route import Route, default_ssl_context
 from duetime.delivery.http_client.target import HttpTarget
 from duetime.domain.limits import MAX_ANSWER_BYTES
 from duetime.domain.outcome import NotSent
@@ -61,22 +63,26 @@ class HttpClient:
         connect_timeout_seconds: float = 10.0,
         ssl_context: ssl.SSLContext | None = None,
         resolve: Resolve | None = None,
+        proxy: HttpProxy | None = None,
+        resolve_proxy: Resolve | None = None,
         max_connections: int = 65_536,
     ) -> None:
         """A reused connection is stale if it ends within `stale_seconds` after the request.
 
-        `ssl_context` is used unchanged, so the caller chooses verification and ALPN.
-
-        `resolve` decides which addresses may be connected to; see `Resolve`. Idle connections are
-        closed for new ones when `max_connections` are open.
+        `ssl_context` and `resolve` make the route of requests that bring none; see `Route`. All
+        requests go through the `proxy` if there is one, and `resolve_proxy` finds it. Idle
+        connections are closed for new ones when `max_connections` are open.
         """
         self._pool = ConnectionPool(max_idle_seconds, stale_seconds, max_connections)
         self._connector = Connector(
             self._pool,
             answer_limit_bytes=answer_limit_bytes,
             connect_timeout_seconds=connect_timeout_seconds,
-            ssl_context=ssl_context or default_ssl_context(),
-            resolve=resolve or Resolver().resolve,
+            proxy=proxy,
+            resolve_proxy=resolve_proxy or Resolver().resolve,
+        )
+        self._route = Route(
+            resolve=resolve or Resolver().resolve, ssl_context=ssl_context or default_ssl_context()
         )
         self._opening: set[asyncio.Timeout] = set()
 
@@ -89,6 +95,7 @@ class HttpClient:
         *,
         on_new_connection: bool = False,
         may_send: Callable[[], bool] | None = None,
+        route: Route | None = None,
     ) -> HttpAnswer:
         """Send one request and return the answer, whatever its status.
 
@@ -104,16 +111,20 @@ class HttpClient:
         If a connection has to be opened first, `may_send` is asked directly before the first byte
         of the request is written. If it says no, nothing is sent, and NotSent is raised.
 
+        Requests use only connections that were opened for the same `route`.
+
         When the awaiting task is cancelled, the connection is aborted, and whether the request
         arrived is unknown.
         """
         now = asyncio.get_running_loop().time()
         deadline = now + timeout_seconds
+        route = route or self._route
+        key = (route, target.origin)
         try:
             request = _format_request(target, header_lines, body)
-            connection = None if on_new_connection else self._pool.take(target.origin, now)
+            connection = None if on_new_connection else self._pool.take(key, now)
             if connection is None:
-                connection = await self._open(target, deadline, timeout_seconds)
+                connection = await self._open(target, route, deadline, timeout_seconds)
                 if may_send is not None and not may_send():
                     connection.keep_unused()
                     raise NotSent
@@ -122,7 +133,7 @@ class HttpClient:
         try:
             return await connection.exchange(request, deadline, timeout_seconds)
         except StaleConnection:
-            self._pool.distrust(target.origin, asyncio.get_running_loop().time())
+            self._pool.distrust(key, asyncio.get_running_loop().time())
             raise
 
     async def close(self) -> None:
@@ -139,7 +150,7 @@ class HttpClient:
         await self._pool.close()
 
     async def _open(
-        self, target: HttpTarget, deadline: float, timeout_seconds: float
+        self, target: HttpTarget, route: Route, deadline: float, timeout_seconds: float
     ) -> Connection:
         self._pool.check_open()
         self._pool.begin_opening()
@@ -151,8 +162,7 @@ class HttpClient:
         try:
             async with limit:
                 self._opening.add(limit)
-                addresses = await self._connector.addresses(target, deadline, timeout_seconds)
-                opened = await self._connector.open(target, addresses, deadline, timeout_seconds)
+                opened = await self._connector.open(target, route, deadline, timeout_seconds)
         except TimeoutError:
             self._pool.check_open()
             check_punctual(loop.time(), due_at)

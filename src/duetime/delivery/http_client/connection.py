@@ -1,4 +1,4 @@
-"""One connection to one origin, and the exchange under way on it."""
+"""One connection of one route to one origin, and the exchange under way on it."""
 
 import asyncio
 import socket
@@ -17,6 +17,7 @@ from duetime.delivery.http_client.failures import (
     is_late,
     loss_problem,
 )
+from duetime.delivery.http_client.route import PoolKey
 
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -70,8 +71,8 @@ class Connection(asyncio.Protocol):
         "_watched_deadline",
         "expires_at",
         "is_open",
+        "key",
         "loop",
-        "origin",
     )
 
     _transport: asyncio.Transport
@@ -79,12 +80,12 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        origin: str,
+        key: PoolKey,
         pool: ConnectionOwner,
         answer_limit_bytes: int,
     ) -> None:
         self.loop = loop
-        self.origin = origin
+        self.key = key
         self.is_open = False
         self.expires_at = 0.0
         self._pool = pool

@@ -45,6 +45,10 @@ class NotConnected(DeliveryFailure):
     """No connection was established, or its TLS handshake failed, so nothing was sent."""
 
 
+class RefusedAddress(DeliveryFailure):
+    """The guard of the route allows no address of the host, so nothing was sent."""
+
+
 class ConnectionLost(DeliveryFailure):
     """The connection ended before the answer did; the request may have been processed."""
 

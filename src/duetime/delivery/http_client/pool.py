@@ -5,6 +5,7 @@ import asyncio
 from duetime.delivery.http_client.address_race import SpareTry
 from duetime.delivery.http_client.connection import Connection
 from duetime.delivery.http_client.failures import ClientClosed
+from duetime.delivery.http_client.route import PoolKey
 from duetime.pauses import PULSE_SECONDS, Pauses
 
 DISTRUST_SECONDS = 10.0
@@ -19,7 +20,7 @@ SHORTEST_PAUSE_SECONDS = 2 * PULSE_SECONDS
 
 
 class ConnectionPool:
-    """Keeps idle connections by origin; the one used last is used first.
+    """Keeps idle connections by route and origin; the one used last is used first.
 
     This order lets surplus connections expire when the load falls. A connection serves one
     request at a time, and is never taken after its expiry.
@@ -36,7 +37,7 @@ class ConnectionPool:
         self._max_open = max_open
         self._departing: dict[Connection, None] = {}
         self._farewell: asyncio.TimerHandle | None = None
-        self._idle: dict[str, list[Connection]] = {}
+        self._idle: dict[PoolKey, list[Connection]] = {}
         self._open: set[Connection] = set()
         self._opening = 0
         self._spare_tries: dict[SpareTry, None] = {}
@@ -46,7 +47,7 @@ class ConnectionPool:
         self._pulse: asyncio.TimerHandle | None = None
         self._all_lost: asyncio.Future[None] | None = None
         self._closed = False
-        self._distrusted: dict[str, float] = {}
+        self._distrusted: dict[PoolKey, float] = {}
 
     def check_open(self) -> None:
         """Raise ClientClosed if the pool accepts no connections any more."""
@@ -84,9 +85,9 @@ class ConnectionPool:
         """Implements `ConnectionOwner`."""
         return self._pauses.awake_seconds(since, now)
 
-    def take(self, origin: str, now: float) -> Connection | None:
+    def take(self, key: PoolKey, now: float) -> Connection | None:
         """An idle connection that is open and has not expired by `now` (loop time), if any."""
-        idle = self._idle.get(origin)
+        idle = self._idle.get(key)
         while idle:
             connection = idle.pop()
             if connection.is_open and connection.expires_at > now:
@@ -94,14 +95,14 @@ class ConnectionPool:
             connection.abort()
         return None
 
-    def distrust(self, origin: str, now: float) -> None:
+    def distrust(self, key: PoolKey, now: float) -> None:
         """Keep no connection to an origin for a while: its peer closed one without notice.
 
         Some peers do so after every answer. If it was chance, distrust costs little.
         """
         self._distrusted = {each: until for each, until in self._distrusted.items() if until > now}
-        self._distrusted[origin] = now + DISTRUST_SECONDS
-        for connection in self._idle.pop(origin, []):
+        self._distrusted[key] = now + DISTRUST_SECONDS
+        for connection in self._idle.pop(key, []):
             self.see_off(connection)
 
     def put(self, connection: Connection, keep_alive_seconds: int | None) -> None:
@@ -115,14 +116,14 @@ class ConnectionPool:
             idle_seconds = min(idle_seconds, keep_alive_seconds - 1)
         loop = connection.loop
         now = loop.time()
-        distrusted = self._distrusted and self._distrusted.get(connection.origin, 0.0) > now
+        distrusted = self._distrusted and self._distrusted.get(connection.key, 0.0) > now
         if self._closed or idle_seconds <= 0 or distrusted:
             self.see_off(connection)
             return
         connection.expires_at = expires_at = now + idle_seconds
-        idle = self._idle.get(connection.origin)
+        idle = self._idle.get(connection.key)
         if idle is None:
-            self._idle[connection.origin] = [connection]
+            self._idle[connection.key] = [connection]
         else:
             idle.append(connection)
         if self._sweep is None or expires_at < self._sweep_at:
@@ -213,10 +214,10 @@ class ConnectionPool:
     def _take_any_idle(self) -> Connection | None:
         """The connection used longest ago of some origin."""
         while self._idle:
-            origin, connections = next(iter(self._idle.items()))
+            key, connections = next(iter(self._idle.items()))
             if connections:
                 return connections.pop(0)
-            del self._idle[origin]
+            del self._idle[key]
         return None
 
     def _watch_departing(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
@@ -243,14 +244,14 @@ class ConnectionPool:
         self._sweep = None
         # The loop may call a millisecond early.
         now = loop.time() + 0.001
-        kept: dict[str, list[Connection]] = {}
-        for origin, connections in self._idle.items():
+        kept: dict[PoolKey, list[Connection]] = {}
+        for key, connections in self._idle.items():
             fresh = [each for each in connections if each.is_open and each.expires_at > now]
             for connection in connections:
                 if connection.expires_at <= now:
                     connection.abort()
             if fresh:
-                kept[origin] = fresh
+                kept[key] = fresh
         self._idle = kept
         if kept:
             earliest = min(each.expires_at for fresh in kept.values() for each in fresh)

@@ -1,4 +1,5 @@
-"""Shortages: this process lacks descriptors, ports or memory, so claims wait in the store."""
+"""Shortages: this process lacks descriptors, ports, memory or its proxy, so claims wait in the
+store."""
 
 import random
 
@@ -36,6 +37,7 @@ _ADVICE = {
     " ports",
     "threads for name lookups": "the name servers of many hosts do not answer; see which timers"
     " fail with 'host name not resolved'",
+    "callback proxy": "start the proxy that CALLBACK_PROXY names, or correct that setting",
     "processor time": "this process stood still; look for pauses and for other load",
 }
 _KEY = "encryption key "
@@ -81,13 +83,15 @@ class Shortages:
         return returning_at(plus_ms(now, deferral_ms * jitter))
 
     def _log(self, resource: str, now_seconds: float) -> None:
+        # A resource may have details in parentheses.
+        advice = _ADVICE.get(resource.partition(" (")[0], _OTHER_ADVICE)
+        if resource.startswith(_KEY):
+            advice = _KEY_ADVICE
         _log.warning(
             "engine.short",
             resource=resource,
             attempts_postponed=self._unlogged,
-            advice=_KEY_ADVICE
-            if resource.startswith(_KEY)
-            else _ADVICE.get(resource, _OTHER_ADVICE),
+            advice=advice,
         )
         self._unlogged = 0
         self._remind_seconds = now_seconds + REMIND_SECONDS

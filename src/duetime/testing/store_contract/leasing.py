@@ -119,6 +119,7 @@ EVERY_OPTION = NamespaceOptions(
     concurrency=3,
     max_payload_bytes=2**31,
     max_pending=10**9,
+    callback_networks="public,10.0.0.0/8:443,*.example.com",
 )
 OPTIONS = [
     NamespaceOptions(),

@@ -28,23 +28,23 @@ class Peer:
         self.number = number
         self.requests: list[ReceivedRequest] = []
         self.client_closed = asyncio.Event()
-        self._reader = reader
-        self._writer = writer
+        self.reader = reader
+        self.writer = writer
 
     async def read_head(self) -> bytes:
-        return await self._reader.readuntil(b"\r\n\r\n")
+        return await self.reader.readuntil(b"\r\n\r\n")
 
     async def read_request(self) -> ReceivedRequest:
         head = await self.read_head()
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        request = ReceivedRequest(head, await self._reader.readexactly(length))
+        request = ReceivedRequest(head, await self.reader.readexactly(length))
         self.requests.append(request)
         return request
 
     async def wait_until_client_closes(self) -> None:
         """Read until the client closes or resets the connection."""
         try:
-            while await self._reader.read(65_536):
+            while await self.reader.read(65_536):
                 pass
         except ConnectionError:
             pass
@@ -56,35 +56,35 @@ class Peer:
             await self.client_closed.wait()
 
     def send(self, data: bytes) -> None:
-        self._writer.write(data)
+        self.writer.write(data)
 
     async def send_bytes_one_by_one(self, data: bytes) -> None:
         for position in range(len(data)):
-            self._writer.write(data[position : position + 1])
+            self.writer.write(data[position : position + 1])
             await let_the_loop_turn()
 
     def send_end(self) -> None:
         """Close this direction only."""
-        self._writer.write_eof()
+        self.writer.write_eof()
 
     def close(self) -> None:
-        self._writer.close()
+        self.writer.close()
 
     async def drop(self) -> None:
         """Return when the socket is closed; unsent bytes are lost."""
-        self._writer.transport.abort()
+        self.writer.transport.abort()
         with suppress(ConnectionError):
-            await self._writer.wait_closed()
+            await self.writer.wait_closed()
 
     def reset(self) -> None:
         """Close with RST instead of FIN."""
-        self._writer.get_extra_info("socket").setsockopt(
+        self.writer.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
         )
-        self._writer.transport.abort()
+        self.writer.transport.abort()
 
     def tls(self) -> ssl.SSLObject:
-        found = self._writer.get_extra_info("ssl_object")
+        found = self.writer.get_extra_info("ssl_object")
         assert isinstance(found, ssl.SSLObject)
         return found
 

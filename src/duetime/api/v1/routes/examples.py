@@ -203,6 +203,7 @@ NAMESPACE_BODY = {
     "concurrency": 100,
     "maxPayloadBytes": 65536,
     "maxPending": 1000000,
+    "callbackNetworks": "*.example.com:443",
 }
 NAMESPACE_IN_LIST = {
     "name": OTHER_NAMESPACE,

@@ -24,7 +24,7 @@ from duetime.domain.errors import DuetimeError, SettingsError, StoreInUse
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.listener import bind_next_free, url_of
+from duetime.listener import bind_next_free, own_addresses, url_of
 from duetime.settings import Settings, load_settings
 
 DEMO_PATH = "/demo"
@@ -86,7 +86,12 @@ def _dev_settings(host: str, port: int | None, db: Path) -> Settings:
         for name, text in os.environ.items()
         if name not in _NOT_FOR_DEV and not name.startswith("PG_")
     }
-    defaults = {"MIN_DELAY_SECONDS": "0", "LOG_FORMAT": "text", "LOG_LEVEL": "warn"}
+    defaults = {
+        "CALLBACK_NETWORKS": "public,private,loopback",
+        "MIN_DELAY_SECONDS": "0",
+        "LOG_FORMAT": "text",
+        "LOG_LEVEL": "warn",
+    }
     fixed = {
         "HOST": host,
         "TIMER_DB_PATH": str(db),
@@ -156,7 +161,7 @@ class _Dev:
         try:
             await serve_until(
                 stopped,
-                assemble(settings),
+                assemble(settings, own_addresses(api_listener)),
                 api_listener,
                 grace_seconds=settings.shutdown_grace_seconds,
                 on_started=lambda: self._welcome(addresses, port),

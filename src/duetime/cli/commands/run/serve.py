@@ -12,7 +12,7 @@ from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.listener import AddressUnavailable, bind, is_loopback
+from duetime.listener import AddressUnavailable, bind, is_loopback, own_addresses
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings
 from duetime.settings.reference import PLACEHOLDER_API_KEY
@@ -127,14 +127,21 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
     if link is not None:
         link.stop_on_request(stopped)
     listener = link.listener if link else bind(settings.host, settings.port)
+
+    def on_started() -> None:
+        if link is None or link.number == 1:
+            _log_callbacks(settings)
+        if link is not None:
+            link.report_ready()
+
     await serve_until(
         stopped,
-        assemble(settings),
+        assemble(settings, own_addresses(listener)),
         listener,
         grace_seconds=settings.shutdown_grace_seconds,
         drain_seconds=lambda: settings.drain_seconds if link is None or link.drains else 0.0,
         answers_early=link is None or link.is_alone,
-        on_started=link.report_ready if link else lambda: None,
+        on_started=on_started,
         logs_start=link is None,
     )
 
@@ -154,3 +161,15 @@ def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:
             "auth.open",
             advice="AUTH=none: everyone who can reach this API can use it",
         )
+
+
+def _log_callbacks(settings: Settings) -> None:
+    """Tell where callbacks may go. A proxy decides alone unless CALLBACK_PROXY_GUARD=on."""
+    import structlog
+
+    proxy = settings.callback_proxy
+    structlog.get_logger().info(
+        "callbacks.allowed",
+        networks=settings.callback_networks.text if settings.judges_callbacks else None,
+        proxy=None if proxy is None else proxy.name,
+    )

@@ -112,6 +112,13 @@ def set_namespace(
         str | None,
         typer.Option(metavar="NUMBER|none", help="Timers that may be pending or executing."),
     ] = None,
+    callback_networks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST|default",
+            help="Networks and hosts that callbacks may go to; narrows CALLBACK_NETWORKS.",
+        ),
+    ] = None,
     max_retries: MaxRetriesOption = None,
     initial_interval: InitialIntervalOption = None,
     max_interval: MaxIntervalOption = None,
@@ -132,6 +139,7 @@ def set_namespace(
     * `duetime namespaces set notifications --shards 64`
     * `duetime namespaces set notifications --retention forever --concurrency 100`
     * `duetime namespaces set notifications --max-retries 5 --initial-interval 10s`
+    * `duetime namespaces set notifications --callback-networks "*.example.com:443"`
     """
     path = _path(name)
     body: dict[str, object] = {}
@@ -145,6 +153,8 @@ def set_namespace(
         body["maxPayloadBytes"] = _read_number("--max-payload-bytes", max_payload_bytes, "default")
     if max_pending is not None:
         body["maxPending"] = _read_number("--max-pending", max_pending, "none")
+    if callback_networks is not None:
+        body["callbackNetworks"] = None if callback_networks == "default" else callback_networks
     retry_policy = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,
