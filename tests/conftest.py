@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.brokers.running_broker",
     "tests.brokers.valkey_fixtures",
     "tests.real_server.databases",
+    "tests.real_server.connect_record",
     "tests.real_server.failing_disk",
     "tests.real_server.small_disk",
     "tests.exclusive_tests",
