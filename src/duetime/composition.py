@@ -1,8 +1,10 @@
 """The one place where the adapters meet the core: a service process is made from settings."""
 
+import gc
 import os
 import secrets
 import socket
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,7 +27,6 @@ from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descr
 from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine, EngineOptions
 from duetime.health_report import health_of
-from duetime.interpreter import tune_interpreter
 from duetime.listener import OwnAddresses
 from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
@@ -57,6 +58,14 @@ if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
 
 _log = structlog.get_logger()
+
+SWITCH_INTERVAL_SECONDS = 0.00001
+"""Time that a thread may keep the interpreter while another one waits for it. The store's writer
+needs it briefly, a few times per commit; Python's 5 ms would cap commits at 200 a second."""
+
+GARBAGE_THRESHOLD = 50_000
+"""New containers before the collector looks for cycles. Requests and deliveries make hardly any;
+Python's 700 would make it look hundreds of times a second."""
 
 STORE_RETRY_SECONDS = 0.5
 """Pause between two tries to reach the store at the start."""
@@ -102,7 +111,7 @@ class Duetime:
     async def open(self) -> None:
         """Open the store, waiting for one that cannot be reached yet. A failure is raised after the
         store is closed again."""
-        tune_interpreter()
+        _tune_interpreter()
         clock, told = SystemClock(), ""
         give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
         while True:
@@ -329,6 +338,13 @@ def _timer_rules(settings: Settings) -> TimerRules:
         callback_timeout_ms=callback_timeout_ms(settings),
         max_payload_bytes=settings.max_payload_bytes,
     )
+
+
+def _tune_interpreter() -> None:
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:

@@ -60,8 +60,9 @@ retention = "7d"
 [Namespaces](../how-to/namespaces.md) explains these tables, which add to `NAMESPACES`.
 
 `duetime dev` needs no settings. It listens on 127.0.0.1, on the first free port from `PORT` or
-{DEFAULT_PORT} on, keeps its timers in `duetime-dev.db`, accepts any future instant, and lets callbacks
-go to private and loopback addresses (`CALLBACK_NETWORKS`). It reads the environment. From `.env`, which is for `duetime serve`, it takes only `PORT`, `TIMER_BROKER_URL` and
+{DEFAULT_PORT} on, keeps its timers in `duetime-dev.db`, accepts any future instant, and lets
+callbacks go to private and loopback addresses, too (`CALLBACK_NETWORKS`). It reads the environment.
+From `.env`, which is for `duetime serve`, it takes only `PORT`, `TIMER_BROKER_URL` and
 the settings of NATS. Its key is `API_KEY` of the environment, else a key that it creates in
 `.duetime-dev-key`. While it runs, its URL is in `.duetime-dev-url`.
 """
