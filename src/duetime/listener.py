@@ -37,6 +37,10 @@ class OwnAddresses:
         for host, port in listening:
             self._hosts_of_port.setdefault(port, []).append(ip_address(host))
 
+    def use_port(self, port: int) -> bool:
+        """Whether this process listens on the port of some address."""
+        return port in self._hosts_of_port
+
     def include(self, address: IPv4Address | IPv6Address, port: int) -> bool:
         """Whether a connection to (address, port) would reach this process. A listener on the
         unspecified address is reached by every address of this machine."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from duetime.delivery.http_client import Address, RefusedAddress, Resolve
 from duetime.domain.security.address_kinds import Address as IpAddress
@@ -16,6 +17,8 @@ from duetime.listener import OwnAddresses
 
 MAX_ADDRESSES_JUDGED = 64
 """Addresses of a name that are looked at; no more than a few of them are connected to."""
+
+_HOSTS_REMEMBERED = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class CallbackGuard:
     def __init__(self, lists: Sequence[NamedList], own: OwnAddresses) -> None:
         self._lists = lists
         self._own = own
+        # The lists never change, and creates of one host are many.
+        self._listed_refusal = lru_cache(_HOSTS_REMEMBERED)(self._refusal_of_host)
 
     def narrowed(self, by: NamedList) -> "CallbackGuard":
         return CallbackGuard([*self._lists, by], self._own)
@@ -43,14 +48,11 @@ class CallbackGuard:
     def refusal_at_create(self, host: str, port: int) -> str | None:
         """Why no callback to (host, port) can ever be allowed; completes "callback.url". None if it
         can be, or if that depends on what the name resolves to."""
-        address = literal_address(host)
-        if address is not None:
-            return self._refusal(host, port, address)
-        for each in self._lists:
-            refusal = each.networks.refusal_of_name(host, port)
-            if refusal is not None:
-                return _text(host, refusal, each)
-        return None
+        refusal = self._listed_refusal(host, port)
+        if refusal is None and self._own.use_port(port):
+            address = literal_address(host)
+            return None if address is None else self._refusal_of_own(port, address)
+        return refusal
 
     def guarded(self, resolve: Resolve) -> Resolve:
         """Resolves like `resolve`, and returns allowed addresses only. Raises RefusedAddress if
@@ -71,11 +73,30 @@ class CallbackGuard:
 
         return resolve_allowed
 
+    def _refusal_of_host(self, host: str, port: int) -> str | None:
+        address = literal_address(host)
+        if address is not None:
+            return self._refusal_of_address(host, port, address)
+        for each in self._lists:
+            refusal = each.networks.refusal_of_name(host, port)
+            if refusal is not None:
+                return _text(host, refusal, each)
+        return None
+
     def _refusal(self, host: str, port: int, address: IpAddress) -> str | None:
+        refusal = self._refusal_of_address(host, port, address)
+        return refusal or self._refusal_of_own(port, address)
+
+    def _refusal_of_address(self, host: str, port: int, address: IpAddress) -> str | None:
         for each in self._lists:
             refusal = each.networks.refusal(host, port, address)
             if refusal is not None:
                 return _text(str(address), refusal, each)
+        return None
+
+    def _refusal_of_own(self, port: int, address: IpAddress) -> str | None:
+        if not self._own.use_port(port):
+            return None
         first = self._lists[0]
         for form in forms_of(address):
             if self._own.include(form, port) and not first.networks.lists_exactly(form, port):
