@@ -5,10 +5,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from duetime.domain.errors import DuetimeError, InvalidInput, TimerUnreadable
+from duetime.domain.callback import Callback
+from duetime.domain.errors import DuetimeError, InvalidInput, TimerNotPending, TimerUnreadable
 from duetime.domain.keys import TimerKey
 from duetime.domain.security.redaction import has_redacted, restored_callback
-from duetime.domain.timer import Timer
+from duetime.domain.timer import Timer, TimerStatus
 from duetime.ports.store import TimerStore
 from duetime.service.create_requests import NewTimer
 
@@ -25,11 +26,11 @@ class StoredSecrets:
     def __init__(self, store: TimerStore) -> None:
         self._store = store
 
-    async def put_into(self, new: NewTimer) -> NewTimer:
-        """Raises `InvalidInput` where no secret is stored, and `TimerUnreadable`."""
+    async def put_into(self, new: NewTimer, *, may_move: bool) -> NewTimer:
+        """Raises `InvalidInput` like `restored_callback`, and `TimerUnreadable`."""
         if new.id is None or not has_redacted(new.callback):
             return new
-        return await self._restored(new, TimerKey(new.namespace, new.id))
+        return await self._restored(new, TimerKey(new.namespace, new.id), may_move=may_move)
 
     async def put_into_all(
         self, given: Sequence[Given | DuetimeError]
@@ -42,15 +43,28 @@ class StoredSecrets:
             if isinstance(each, DuetimeError) or not _is_redacted(each):
                 continue
             try:
-                restored[index] = await self._restored(each, _key_of(each))
+                # None of these replaces a timer, so no secret moves.
+                restored[index] = await self._restored(each, _key_of(each), may_move=True)
             except (InvalidInput, TimerUnreadable) as error:
                 restored[index] = error
         return restored
 
-    async def _restored(self, given: Given, key: TimerKey) -> Given:
+    async def _restored(self, given: Given, key: TimerKey, *, may_move: bool) -> Given:
         stored = await self._store.get(key)
-        callback = restored_callback(given.callback, None if stored is None else stored.callback)
+        kept = None if stored is None else stored.callback
+        callback = restored_callback(given.callback, kept, may_move=may_move)
         return replace(given, callback=callback)
+
+
+def with_secrets_of(before: Timer, callback: Callback, *, may_move: bool) -> Callback:
+    """The new callback of a timer that is about to be changed. Raises `InvalidInput` like
+    `restored_callback`, or `TimerNotPending`: correcting the values would not help then."""
+    try:
+        return restored_callback(callback, before.callback, may_move=may_move)
+    except InvalidInput:
+        if before.status is not TimerStatus.PENDING:
+            raise TimerNotPending("update", before.status) from None
+        raise
 
 
 def _is_redacted(given: NewTimer | Timer | DuetimeError) -> bool:

@@ -22,7 +22,7 @@ from duetime.domain.instants import Delay, Instant, due_instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.security.redaction import has_redacted, refuse_redacted, restored_callback
+from duetime.domain.security.redaction import has_redacted, refuse_redacted
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change
 from duetime.ports.clock import Clock
@@ -44,7 +44,7 @@ from duetime.service.create_requests import CreateRequests, NewTimer
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.namespaces import Namespaces
 from duetime.service.pending_limits import LimitedCreates
-from duetime.service.stored_secrets import StoredSecrets
+from duetime.service.stored_secrets import StoredSecrets, with_secrets_of
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerChecks, TimerRules, check_key_text
 
@@ -93,7 +93,7 @@ class TimerService:
         """Whether the namespace is known here, so that nobody needs to ask the store for it."""
         return self._namespaces.known(namespace) is not None
 
-    async def create(self, new: NewTimer) -> CreateResult:
+    async def create(self, new: NewTimer, *, may_move_secrets: bool = True) -> CreateResult:
         """Create the timer, durably; the result says whether it is a new one.
 
         A request with an id or an idempotency key may be repeated: the repeat is answered with
@@ -102,14 +102,15 @@ class TimerService:
         the key belongs to a different timer (with an id it is `TimerDiffers`, which names the
         fields); `TimerNotPending` when the timer to replace is not pending; `TooManyTimers` when
         the namespace has no room for a new one. Secrets that are given as they are shown stand for
-        those of the existing timer, if the request names it by its id.
+        those of the existing timer, if the request names it by its id. They go to another place
+        with it only if `may_move_secrets`.
         """
         await self._namespaces.named(new.namespace)
         if new.idempotency_key is not None:
             return await self._create_once(new, new.idempotency_key)
         if new.id is None:
             return await self.begin_create(new)
-        new = await self._secrets.put_into(new)
+        new = await self._secrets.put_into(new, may_move=may_move_secrets)
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         try:
             self._checks.check_instant(new.execute_at, request.timer.created_at)
@@ -168,12 +169,13 @@ class TimerService:
         callback: Callback | UnsetType = UNSET,
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
+        may_move_secrets: bool = True,
     ) -> Timer:
         """Change the given fields, if the timer is pending. A delay counts from now.
 
         Raises `TimerNotFound` or `TimerNotPending` even when the values are wrong as well:
         correcting them would not help. Secrets in the callback that are given as they are shown
-        stay as they are stored.
+        stay as they are stored, and go to another place only if `may_move_secrets`.
         """
         if callback is not UNSET and has_redacted(callback):
             return await self.change_parts(
@@ -182,6 +184,7 @@ class TimerService:
                 execute_at=execute_at,
                 metadata=metadata,
                 retry_policy=retry_policy,
+                may_move_secrets=may_move_secrets,
             )
         now = self._clock.now()
         change = Change(
@@ -204,6 +207,7 @@ class TimerService:
         execute_at: Instant | Delay | UnsetType = UNSET,
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
+        may_move_secrets: bool = True,
     ) -> Timer:
         """Like `change`, for parts of the callback. A change that others make meanwhile is not
         undone: `change_callback` is called again with the callback that they left."""
@@ -211,7 +215,7 @@ class TimerService:
             before = await self.get(key)
             callback = change_callback(before.callback)
             if callback is not UNSET:
-                callback = _with_secrets_of(before, callback)
+                callback = with_secrets_of(before, callback, may_move=may_move_secrets)
             now = self._clock.now()
             change = Change(
                 updated_at=now,
@@ -383,12 +387,3 @@ class TimerService:
             # existing timer was created.
             timer = replace(timer, retry_policy=existing.retry_policy)
         return differing_fields(timer, existing, self._rules.callback_timeout_ms)
-
-
-def _with_secrets_of(before: Timer, callback: Callback) -> Callback:
-    try:
-        return restored_callback(callback, before.callback)
-    except InvalidInput:
-        if before.status is not TimerStatus.PENDING:
-            raise TimerNotPending("update", before.status) from None
-        raise

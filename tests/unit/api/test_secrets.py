@@ -229,3 +229,73 @@ async def test_errors_do_not_repeat_them(bench: V1Bench) -> None:
         reply = await bench.request("POST", BASE, body)
         assert reply.status in (400, 409)
         assert MARK.encode() not in reply.content
+
+
+MOVES = (
+    ("PUT", path_of("default", "one"), {"callbackUrl": "https://other.example/due"}),
+    ("PUT", path_of("default", "one"), {"callbackUrl": "http://example.com/due"}),
+    ("PUT", path_of("default", "one"), {"callbackUrl": "https://example.com:8443/due"}),
+    ("PUT", path_of("default", "one"), {"callbackUrl": "https://example.com@other.example/due"}),
+    (
+        "PUT",
+        path_of("default", "one"),
+        {"callbackUrl": "https://other.example/", "callbackHeaders": SHOWN},
+    ),
+    ("POST", f"{BASE}/create", shown_body(callbackUrl="https://other.example/due")),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), MOVES)
+async def test_a_writer_cannot_have_a_hidden_secret_sent_elsewhere(
+    bench: V1Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    body: dict[str, object],
+) -> None:
+    await bench.request("POST", BASE, v1_body())
+    writer = Access(name="writer", roles=frozenset({Role.READ, Role.WRITE}))
+    with monkeypatch.context() as changed:
+        changed.setattr(auth, "EVERYTHING", writer)
+        reply = await bench.request(method, path, body)
+        assert error_of(reply)[:2] == (400, "INVALID_INPUT")
+        assert reply.json["details"] == {"field": "callbackHeaders.Authorization"}
+        assert (await stored(bench)).url == URL
+        # With a value of their own they may, and on the same host as well.
+        given = {**body, "callbackHeaders": {"Authorization": "Bearer own"}}
+        assert (await bench.request(method, path, given)).status == 200
+    assert (await stored(bench)).headers == {"Authorization": "Bearer own"}
+
+
+async def test_a_writer_may_change_the_path_and_keep_the_secrets(
+    bench: V1Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.request("POST", BASE, v1_body())
+    writer = Access(name="writer", roles=frozenset({Role.WRITE}))
+    monkeypatch.setattr(auth, "EVERYTHING", writer)
+    reply = await bench.request(
+        "PUT", path_of("default", "one"), {"callbackUrl": "https://example.com/new"}
+    )
+    assert reply.status == 200
+    assert (await stored(bench)).headers == HEADERS
+
+
+async def test_an_admin_may_move_secrets(bench: V1Bench) -> None:
+    await bench.request("POST", BASE, v1_body())
+    reply = await bench.request(
+        "PUT", path_of("default", "one"), {"callbackUrl": "https://other.example/"}
+    )
+    assert reply.status == 200
+    assert (await stored(bench)).headers == HEADERS
+
+
+async def test_a_writer_of_the_platform_cannot_move_secrets(
+    bench: V1Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await created_on_platform(bench)
+    writer = Access(name="writer", roles=frozenset({Role.WRITE}))
+    monkeypatch.setattr(auth, "EVERYTHING", writer)
+    moved = {"callback": callback(url="https://other.example/", headers=SHOWN)}
+    status, code, message = (await bench.request("PUT", f"/timers/{id}", moved)).error
+    assert (status, code) == (400, 2)
+    assert message.startswith("callback.headers.Authorization is [redacted], but the callback goes")

@@ -81,6 +81,7 @@ class PlatformTimers:
             callback=UNSET if body.callback is UNSET else callback_of(body.callback),
             metadata=UNSET if body.metadata is UNSET else metadata_of(body.metadata),
             retry_policy=(policy if policy is UNSET or policy is None else retry_policy_of(policy)),
+            may_move_secrets=caller_of(scope).access.is_admin,
         )
         return answer(200, Code.SUCCESS, "timer updated successfully", changed_timer_of(timer))
 

@@ -25,6 +25,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_CALLBACK_TIMEOUT_MS, MIN_CALLBACK_TIMEOUT_MS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import shown_headers
 from duetime.ports.store import OnExisting
 from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
@@ -162,7 +163,9 @@ def changed_callback(body: ChangeMembers, before: Callback) -> Callback | UnsetT
         raise InvalidInput(_changed_part(body), problem)
     after = before
     if body.callback_url is not UNSET:
-        after = replace(after, url=body.callback_url)
+        # The stored secrets stay, as if they had been sent back.
+        headers = None if before.headers is None else shown_headers(before.headers)
+        after = replace(after, url=body.callback_url, headers=headers)
     if body.payload is not UNSET:
         after = replace(after, payload=Raw(bytes(body.payload)))
     if body.callback_headers is not UNSET:

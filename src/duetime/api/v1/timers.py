@@ -112,12 +112,12 @@ class TimersV1:
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_update(await self._body(scope, receive))
         caller_of(scope).note(given_members(body, *_SHOWN_CHANGES))
-        return await self._change(key_in_path(scope), body)
+        return await self._change(scope, key_in_path(scope), body)
 
     async def update_selected(self, scope: Scope, receive: Receive) -> Answer:
         body = decode_selected_update(await self._body(scope, receive))
         caller_of(scope).note(given_members(body, *_SHOWN_CHANGES))
-        return await self._change(key_of(scope, body), body)
+        return await self._change(scope, key_of(scope, body), body)
 
     async def cancel(self, scope: Scope, receive: Receive) -> Answer:
         return self._answer(await self._service.cancel(key_in_path(scope)))
@@ -224,15 +224,16 @@ class TimersV1:
     async def _create(self, scope: Scope, receive: Receive, on_existing: OnExisting) -> Answer:
         body = decode_create(await self._body(scope, receive))
         # Members absent from the policy are the namespace's, which may be new to this node.
-        namespace = caller_of(scope).reach(namespace_of(body.namespace, body.group_id), body.id)
+        caller = caller_of(scope)
+        namespace = caller.reach(namespace_of(body.namespace, body.group_id), body.id)
         await self._namespaces.named(namespace)
         new = new_timer_of(body, self._policy_of, on_existing)
-        result = await self._service.create(new)
+        result = await self._service.create(new, may_move_secrets=caller.access.is_admin)
         if result.existence is not Existence.CREATED:
-            caller_of(scope).note({result.existence.value: True})
+            caller.note({result.existence.value: True})
         return self._answer(result.timer, _CREATE_HEADERS[result.existence])
 
-    async def _change(self, key: TimerKey, body: ChangeMembers) -> Answer:
+    async def _change(self, scope: Scope, key: TimerKey, body: ChangeMembers) -> Answer:
         check_something_changes(body)
         await self._namespaces.named(key.namespace)
         timer = await self._service.change_parts(
@@ -240,6 +241,7 @@ class TimersV1:
             partial(changed_callback, body),
             execute_at=changed_due_of(body.execute_at, body.execute_in),
             retry_policy=changed_policy(body, key.namespace, self._policy_of),
+            may_move_secrets=caller_of(scope).access.is_admin,
         )
         return self._answer(timer)
 

@@ -20,6 +20,10 @@ _SECRET_NAME = re.compile(
 )
 # As the HTTP client reads it: everything before the last @ of the host part.
 _USER_INFO = re.compile(r"([^:/?#]*://)([^/?#]*)@")
+_MOVED = (
+    f"is {REDACTED}, but the callback goes elsewhere now: give the value itself (only an admin key "
+    "may send a stored secret to another place)"
+)
 _NOTHING_STORED = (
     f"is {REDACTED}, but there is no stored value to keep: give the value itself (secrets=true, or "
     "--with-secrets on the command line, shows it where it is stored)"
@@ -75,11 +79,19 @@ def has_redacted(callback: Callback) -> bool:
     return isinstance(callback, HttpCallback) and _has_redacted_user(callback.url)
 
 
-def restored_callback(callback: Callback, stored: Callback | None) -> Callback:
+def restored_callback(
+    callback: Callback, stored: Callback | None, *, may_move: bool = True
+) -> Callback:
     """The callback with the stored secrets in place of the shown ones. The names of headers match
-    in any case. Raises `InvalidInput` where no secret is stored."""
+    in any case. Raises `InvalidInput` where no secret is stored.
+
+    Unless `may_move`, it also raises if the stored callback goes to another place: somebody who may
+    not see a secret must not have it sent to a place of their choice.
+    """
     if not has_redacted(callback) or isinstance(callback, BusCallback):
         return callback
+    if stored is not None and not may_move and _place_of(callback) != _place_of(stored):
+        raise InvalidInput(_redacted_field(callback), _MOVED)
     if callback.headers:
         callback = replace(callback, headers=_restored_headers(callback.headers, stored))
     if isinstance(callback, HttpCallback) and _has_redacted_user(callback.url):
@@ -113,6 +125,22 @@ def _restored_url(url: str, stored: Callback | None) -> str:
     if not (password if colon else kept):
         raise InvalidInput("callback.url", _NOTHING_STORED)
     return _with_user_info(url, f"{user}:{password}" if colon else kept)
+
+
+def _place_of(callback: Callback) -> tuple[str, str]:
+    """The origin that an HTTP callback goes to, as it is written, or the subject on NATS."""
+    if isinstance(callback, HttpCallback):
+        scheme, _, rest = callback.url.lower().partition("://")
+        host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+        return scheme, host
+    return ("nats", callback.subject) if isinstance(callback, NatsCallback) else ("bus", "")
+
+
+def _redacted_field(callback: HttpCallback | NatsCallback) -> str:
+    for name, value in (callback.headers or {}).items():
+        if _is_redacted(name, value):
+            return f"callback.headers.{name}"
+    return "callback.url"
 
 
 def _is_redacted(name: str, value: str) -> bool:
