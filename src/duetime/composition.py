@@ -46,6 +46,9 @@ from duetime.service.restoring import Restoring
 from duetime.service.sealing_store import with_sealed_contents
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.key_ring import KeyLimits, KeyRing
+from duetime.service.security.key_uses import LAST_WRITE_SECONDS, KeyUses
+from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
@@ -87,6 +90,7 @@ class Duetime:
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
         credential_watch: CredentialWatch,
+        key_uses: KeyUses,
         store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
@@ -101,6 +105,7 @@ class Duetime:
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
         self._credential_watch = credential_watch
+        self._key_uses = key_uses
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
@@ -151,6 +156,7 @@ class Duetime:
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
         self._credential_watch.start()
+        self._key_uses.start()
         if self._store_watch is not None:
             self._store_watch.start()
         self._bulk_runner.start()
@@ -175,6 +181,7 @@ class Duetime:
             await self._bus_router.stop()
         await self._namespace_refresher.abandon()
         await self._credential_watch.abandon()
+        await self._key_uses.stop_within(LAST_WRITE_SECONDS)
         if self._store_watch is not None:
             await self._store_watch.abandon()
         clock = SystemClock()
@@ -213,6 +220,9 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     )
     credential_watch = CredentialWatch(store.security, clock)
     credential_watch.subscribe(signers.see)
+    limits = KeyLimits(settings.key_rate_limit, settings.key_max_concurrent)
+    key_ring = KeyRing(credential_watch, clock, limits)
+    keys = Keys(store.security, credential_watch, key_ring, clock)
     known = KnownNamespaces()
     http = http_destination(
         settings,
@@ -245,12 +255,13 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         scheduling = timers.scheduling(settings)
         bus_router = BusRouter(bus, events, scheduling, clock, audited_commands)
     app = create_app(
-        services=timers.services(settings, bulk_runner, webhook_secrets, audit_log),
+        services=timers.services(settings, bulk_runner, keys, webhook_secrets, audit_log),
         store=store,
         clock=clock,
         health=partial(health_of, engine, store, http, bus_router, nats),
         endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
         api_key=settings.api_key,
+        key_ring=key_ring,
         asyncapi=asyncapi_document(),
         audited_creates=Sampling(share) if share else None,
         rules=ApiRules(
@@ -268,6 +279,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
         credential_watch=credential_watch,
+        key_uses=KeyUses(store.security, key_ring, clock),
         store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,
         bus_router=bus_router,
@@ -295,6 +307,7 @@ class _Timers(NamedTuple):
         self,
         settings: Settings,
         bulk_runner: BulkRunner,
+        keys: Keys,
         webhook_secrets: WebhookSecrets,
         audit_log: AuditLog,
     ) -> Services:
@@ -313,6 +326,7 @@ class _Timers(NamedTuple):
             namespaces=self.namespaces,
             webhook_secrets=webhook_secrets,
             audit_log=audit_log,
+            keys=keys,
         )
 
     def scheduling(self, settings: Settings) -> Scheduling:

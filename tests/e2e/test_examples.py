@@ -69,7 +69,11 @@ async def test_remind_me_reports_a_refusal(server: ServerProcess, tmp_path: Path
     finished = await run_example(
         "remind_me.py", directory=tmp_path, DUETIME_URL=server.url, API_KEY="wrong"
     )
-    assert finished == (1, "", "refused: missing or invalid X-API-Key\n")
+    assert finished == (
+        1,
+        "",
+        "refused: missing or invalid key: send X-API-Key, or Authorization: Bearer\n",
+    )
 
 
 async def test_the_verified_receiver_accepts_signed_callbacks_only(

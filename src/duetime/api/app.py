@@ -34,6 +34,7 @@ from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.security.audit_log import AuditLogV1
+from duetime.api.v1.security.keys import KeysV1
 from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
@@ -43,7 +44,10 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.restoring import Restoring
 from duetime.service.security.audit_log import AuditLog, Sampling
+from duetime.service.security.key_ring import KeyRing
+from duetime.service.security.keys import Keys
 from duetime.service.security.webhook_secrets import WebhookSecrets
+from duetime.service.security.wrong_keys import WrongKeys
 from duetime.service.timer_service import TimerService
 
 
@@ -60,6 +64,7 @@ class Services(Struct, frozen=True, kw_only=True):
     namespaces: Namespaces
     webhook_secrets: WebhookSecrets
     audit_log: AuditLog
+    keys: Keys
 
 
 class ApiRules(Struct, frozen=True, kw_only=True):
@@ -79,15 +84,16 @@ def create_app(
     health: Callable[[], EngineHealth],
     endpoints: Callable[[], NodeEndpoints],
     api_key: str | None,
+    key_ring: KeyRing,
     rules: ApiRules,
     asyncapi: bytes,
     audited_creates: Sampling | None = None,
 ) -> "App":
-    """The application, ready to be served. Without an `api_key` every request is accepted.
-    `asyncapi` is the document that describes the bus. Without `audited_creates` the audit log has
-    no creates."""
-    authentication = Authentication(api_key)
+    """The application, ready to be served. Without an `api_key` every request is accepted, and the
+    keys of the ring do not matter. `asyncapi` is the document that describes the bus. Without
+    `audited_creates` the audit log has no creates."""
     lifecycle = Lifecycle()
+    authentication = Authentication(api_key, key_ring, WrongKeys(clock), lifecycle)
     max_body_bytes = rules.max_body_bytes
     timers = TimersV1(
         services.v1,
@@ -104,7 +110,8 @@ def create_app(
     )
     secrets = SecretsV1(services.webhook_secrets, max_body_bytes=max_body_bytes)
     audit_log = AuditLogV1(services.audit_log)
-    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints), audit_log)
+    keys = KeysV1(services.keys, max_body_bytes=max_body_bytes)
+    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints), keys, audit_log)
     auditing = Auditing(services.audit_log, audited_creates, clock, code_of)
     v1 = RouterV1(bind(V1, *handlers), authentication, auditing, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)

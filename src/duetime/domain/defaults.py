@@ -27,3 +27,9 @@ DEFAULT_DISK_RESERVE_BYTES = 64 * 2**20
 
 DEFAULT_SECRET_OVERLAP_MS = 86_400_000
 """Time for which `duetime secrets rotate` lets the secrets of before sign."""
+
+DEFAULT_KEY_MAX_CONCURRENT = 1_000
+"""Requests of one API key under way at once."""
+
+DEFAULT_OVERLAP_MS = 24 * 3_600_000
+"""Time for which a rotated API key goes on working beside its successor."""

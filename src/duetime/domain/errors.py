@@ -30,6 +30,9 @@ class ErrorKind(Enum):
     SECRET_CONFIGURED = "secret configured"
     TOO_MANY_SECRETS = "too many secrets"
     TOO_MANY_TIMERS = "too many timers"
+    KEY_NOT_FOUND = "key not found"
+    KEY_NOT_ACTIVE = "key not active"
+    TOO_MANY_KEYS = "too many keys"
     UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
     STORAGE_FULL = "storage full"
@@ -190,6 +193,26 @@ class TooManyTimers(DuetimeError):
             " (max_pending), and has as many: try again when some of them have ended"
         )
         self.max_pending = max_pending
+
+
+class KeyNotFound(DuetimeError):
+    kind = ErrorKind.KEY_NOT_FOUND
+
+    def __init__(self) -> None:
+        super().__init__("key not found")
+
+
+class KeyNotActive(DuetimeError):
+    """The key has expired or was rotated, so it cannot be rotated."""
+
+    kind = ErrorKind.KEY_NOT_ACTIVE
+
+
+class TooManyKeys(DuetimeError):
+    kind = ErrorKind.TOO_MANY_KEYS
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are {most:,} keys, which is the most: revoke one first")
 
 
 class TimerNotFound(DuetimeError):

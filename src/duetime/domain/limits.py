@@ -5,6 +5,27 @@ The range of a setting is declared with the setting, in `settings.definitions`.
 
 MIN_API_KEY_CHARACTERS = 32
 
+MAX_API_KEYS = 10_000
+"""API keys that are kept at once."""
+
+MAX_NAME_CHARACTERS = 100
+"""Length of the name of an API key."""
+
+MAX_KEY_NAMESPACES = 100
+"""Namespaces that one API key may name."""
+
+MIN_REQUESTS_PER_SECOND = 0.001
+MAX_REQUESTS_PER_SECOND = 1_000_000
+
+MAX_BURST = 1_000_000
+"""Requests of one API key that a rate limit may allow at once."""
+
+MAX_CONCURRENT_REQUESTS = 1_000_000
+"""Requests of one API key under way that its limit may allow."""
+
+MAX_OVERLAP_DAYS = 365
+"""Time for which a rotated API key may go on working beside its successor."""
+
 MAX_KEY_CHARACTERS = 255
 """Length of a timer's id, a namespace's name and an idempotency key."""
 

@@ -9,6 +9,7 @@ from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
     DEFAULT_DISK_RESERVE_BYTES,
     DEFAULT_KEPT_ANSWER_BYTES,
+    DEFAULT_KEY_MAX_CONCURRENT,
     DEFAULT_MAX_BODIES_BYTES,
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_MAX_PAYLOAD_BYTES,
@@ -17,6 +18,7 @@ from duetime.domain.defaults import (
 )
 from duetime.domain.limits import (
     MAX_CALLBACK_TIMEOUT_MS,
+    MAX_CONCURRENT_REQUESTS,
     MAX_KEPT_ANSWER_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_PORT,
@@ -24,6 +26,7 @@ from duetime.domain.limits import (
     MIN_API_KEY_CHARACTERS,
 )
 from duetime.domain.namespace import DEFAULT_SHARDS, ConfiguredNamespace
+from duetime.domain.security.credentials import RateLimit
 from duetime.settings.connection_definitions import BrokerParts, StoreParts
 from duetime.settings.namespaces import namespace_list
 from duetime.settings.parsers import (
@@ -33,6 +36,7 @@ from duetime.settings.parsers import (
     log_level,
     number,
     one_word,
+    rate_limit,
     whole_number,
 )
 from duetime.settings.security_definitions import SecuritySettings
@@ -62,9 +66,26 @@ class Settings(SecuritySettings):
         api_key,
         None,
         "secret",
-        f"The key that callers send as X-API-Key, at least {MIN_API_KEY_CHARACTERS} characters. "
+        "The key that callers send as X-API-Key or as Authorization: Bearer, at least "
+        f"{MIN_API_KEY_CHARACTERS} characters. It opens everything; duetime keys makes others. "
         "Required unless AUTH=none.",
         secret=True,
+    )
+    key_rate_limit: RateLimit | None = setting(
+        "Access",
+        rate_limit,
+        None,
+        "requests per second[/burst]",
+        "Requests that a key may send to each process, and how many of them at once after a pause; "
+        "for keys without a limit of their own, and not for API_KEY.",
+    )
+    key_max_concurrent: int = setting(
+        "Access",
+        whole_number(1, MAX_CONCURRENT_REQUESTS),
+        str(DEFAULT_KEY_MAX_CONCURRENT),
+        "requests",
+        "Requests of one key that each process works on at once; for keys without a limit of their "
+        "own, and not for API_KEY.",
     )
 
     host: str = setting("API", one_word, "0.0.0.0", "address", "The address the API listens on.")

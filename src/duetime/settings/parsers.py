@@ -9,11 +9,18 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from ipaddress import ip_address
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
-from duetime.domain.limits import MIN_API_KEY_CHARACTERS
+from duetime.domain.limits import (
+    MAX_BURST,
+    MAX_REQUESTS_PER_SECOND,
+    MIN_API_KEY_CHARACTERS,
+    MIN_REQUESTS_PER_SECOND,
+)
 from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
+from duetime.domain.security.credentials import RateLimit
 from duetime.sealing.sealer import SEALING_KEY_BYTES, SealingKey
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.settings.postgres_address import PostgresAddress
@@ -91,6 +98,21 @@ def number(minimum: float, maximum: float) -> Callable[[str], float]:
         return float(text)
 
     return parse
+
+
+def rate_limit(text: str) -> RateLimit:
+    """The limit of "100/200": 100 requests per second, 200 at once. Without a second number it is
+    the requests of one second."""
+    per_second_text, slash, burst_text = text.partition("/")
+    try:
+        per_second = number(MIN_REQUESTS_PER_SECOND, MAX_REQUESTS_PER_SECOND)(per_second_text)
+        burst = whole_number(1, MAX_BURST)(burst_text) if slash else max(1, ceil(per_second))
+    except ValueError:
+        raise ValueError(
+            "requests per second and requests at once, such as 100/200; at least "
+            f"{MIN_REQUESTS_PER_SECOND:g}/1 and at most {MAX_REQUESTS_PER_SECOND}/{MAX_BURST}"
+        ) from None
+    return RateLimit(per_second, burst)
 
 
 def choice(of: type[ChoiceT]) -> Callable[[str], ChoiceT]:

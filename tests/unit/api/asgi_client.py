@@ -23,6 +23,8 @@ from duetime.service.bulk.runner import BulkRunner
 from duetime.service.redriving import Redriving
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.key_ring import KeyLimits, KeyRing
+from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.validation import TimerRules
@@ -65,6 +67,7 @@ async def call(
     path: str,
     chunks: Iterable[bytes] = (b"",),
     headers: RawHeaders | None = None,
+    address: str | None = None,
 ) -> Reply:
     """`chunks` after the point where the application stops reading are never requested."""
     path, _, query = path.partition("?")
@@ -91,6 +94,7 @@ async def call(
         "headers": headers or [],
         "scheme": "http",
         "root_path": "",
+        "client": None if address is None else (address, 40_000),
     }
     await app(scope, receive, send)
     start, body = sent
@@ -120,15 +124,17 @@ class ApiBench(ServiceBench):
         clock: VirtualClock | None = None,
         webhook_secrets: Sequence[str] = (),
         audited_creates: Sampling | None = None,
+        key_limits: KeyLimits | None = None,
     ) -> None:
         super().__init__(store, rules, clock)
+        self.credential_watch = CredentialWatch(self.store.security, self.clock)
+        self.key_ring = KeyRing(self.credential_watch, self.clock, key_limits)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
         self.signers = KnownSigners(self.clock, make_signer, configured=webhook_secrets)
-        watch = CredentialWatch(self.store.security, self.clock)
-        watch.subscribe(self.signers.see)
+        self.credential_watch.subscribe(self.signers.see)
         secrets = WebhookSecrets(
-            self.store.security, watch, self.signers, self.namespaces, self.clock
+            self.store.security, self.credential_watch, self.signers, self.namespaces, self.clock
         )
         self.bulk_runner = BulkRunner(
             self.store,
@@ -159,25 +165,42 @@ class ApiBench(ServiceBench):
                 namespaces=self.namespaces,
                 webhook_secrets=secrets,
                 audit_log=self.audit_log,
+                keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
             ),
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,
             endpoints=lambda: NodeEndpoints("node-1", self.endpoints),
             api_key=api_key,
+            key_ring=self.key_ring,
             rules=api_rules or make_api_rules(),
             asyncapi=b'{"asyncapi": "3.0.0"}',
             audited_creates=audited_creates,
         )
 
-    async def request(self, method: str, path: str, body: object = b"") -> Reply:
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: object = b"",
+        key: str = API_KEY,
+        address: str | None = None,
+    ) -> Reply:
         """With the key. A body that is not bytes is sent as JSON."""
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
         headers = [
-            (b"x-api-key", API_KEY.encode()),
+            (b"x-api-key", key.encode()),
             (b"content-length", b"%d" % len(content)),
         ]
-        return await call(self.app, method, path, [content], headers)
+        return await call(self.app, method, path, [content], headers, address)
+
+    async def issue_key(self, *roles: str, namespaces: Sequence[str] = ("*",), **more: Any) -> str:
+        """The text of a new key."""
+        body = {"name": "a key", "roles": roles, "namespaces": namespaces, **more}
+        reply = await self.request("POST", "/api/v1/keys", body)
+        assert reply.status == 201, reply.content
+        text: str = reply.json["key"]
+        return text
 
     async def create(self, **changes: object) -> Reply:
         return await self.request("POST", "/timers", create_body(**changes))

@@ -50,7 +50,11 @@ class TestAuthentication:
     ) -> None:
         chunks = iter([b"first", b"second", b"third"])
         reply = await call(api.app, method, path, chunks, headers)
-        assert reply.error == (401, 4, "missing or invalid X-API-Key")
+        assert reply.error == (
+            401,
+            4,
+            "missing or invalid key: send X-API-Key, or Authorization: Bearer",
+        )
         assert list(chunks) == [b"second", b"third"]
 
     @pytest.mark.parametrize("path", ["/timers", "/api/v1/timers"])

@@ -97,7 +97,7 @@ def _made_current(example: Any) -> Any:
     if not isinstance(example, dict):
         return example
     return {
-        name: EXECUTE_AT if name in ("execute_at", "executeAt") else _member(value)
+        name: EXECUTE_AT if name in ("execute_at", "executeAt", "expiresAt") else _member(value)
         for name, value in example.items()
         if name != "idempotency_key"
     }

@@ -117,7 +117,8 @@ def _intro(info: Json) -> str:
     return (
         f"<h1>{escape(info['title'])} API</h1><p class=lead>{escape(info['summary'])}</p>"
         f"{paragraphs(info['description'])}"
-        "<p>Send your key with every request: <code>X-API-Key: $API_KEY</code>. "
+        "<p>Send your key with every request: <code>X-API-Key: $API_KEY</code>, "
+        "or <code>Authorization: Bearer $API_KEY</code>. "
         "The commands below read it from your shell: <code>export API_KEY=...</code></p>"
         '<div class="key js"><label for=api-key>API key for requests from this page</label>'
         "<input id=api-key type=password autocomplete=off spellcheck=false "

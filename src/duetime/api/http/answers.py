@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from starlette.types import Send
 
+from duetime.domain.errors import DuetimeError, TooManyRequests, Unauthorized
+
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON_TYPE: Headers = ((b"content-type", b"application/json"),)
@@ -14,6 +16,18 @@ RETRY_AFTER_SECONDS = 2
 store look for each other more often than that."""
 
 RETRY_LATER: Headers = ((b"retry-after", b"%d" % RETRY_AFTER_SECONDS),)
+
+CHALLENGE: Headers = ((b"www-authenticate", b'Bearer realm="duetime"'),)
+"""The header of answers to requests without a right key."""
+
+
+def error_headers(error: DuetimeError, status: int) -> Headers:
+    """The headers that the answer to an error has in both APIs."""
+    if isinstance(error, TooManyRequests):
+        return ((b"retry-after", b"%d" % error.retry_after_seconds),)
+    if isinstance(error, Unauthorized):
+        return CHALLENGE
+    return RETRY_LATER if status in (429, 503, 507) else ()
 
 
 class Answer(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from starlette.types import Message, Receive, Scope, Send
 
 from duetime.api.http.answers import CLOSE, Answer
+from duetime.api.http.caller import leave
 from duetime.api.http.operation import Handler
 from duetime.domain.errors import TooLarge
 
@@ -53,16 +54,19 @@ async def answer_request(
     """Send the handler's answer, or the one that explains its error.
 
     A handler returns a whole answer before any byte is sent, so an error never leaves an answer
-    half sent, and no traceback leaves the process.
+    half sent, and no traceback leaves the process. However the request ends, its caller leaves.
     """
     watch = BodyWatch(scope, receive)
     try:
-        answer = await handle(scope, watch.receive)
-    except ClientGone:
-        return
-    except Exception as error:
-        answer = explain(error, scope)
-    await watch.ending(answer).send(send)
+        try:
+            answer = await handle(scope, watch.receive)
+        except ClientGone:
+            return
+        except Exception as error:
+            answer = explain(error, scope)
+        await watch.ending(answer).send(send)
+    finally:
+        leave(scope)
 
 
 async def read_body(

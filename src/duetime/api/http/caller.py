@@ -1,6 +1,7 @@
 """The caller of a request: their access, and the part of the service that the request is about."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from msgspec import UNSET
 from starlette.types import Scope
@@ -12,19 +13,48 @@ from duetime.domain.security.access import Access, Role
 _IN_SCOPE = "duetime.caller"
 
 
+class Place(Protocol):
+    """The room that a key has for requests."""
+
+    def enter(self) -> None:
+        """Raises `TooManyRequests`."""
+        ...
+
+    def leave(self) -> None:
+        """Once for every `enter` that did not raise."""
+        ...
+
+
 class Caller:
     """One per request. Handlers name each namespace and timer that a request is about through it,
     before anything else is done with them. So a namespace that the caller may not see is refused
     in the same way, and as fast, as one that does not exist."""
 
-    __slots__ = ("access", "address", "details", "namespace", "target")
+    __slots__ = ("_entered", "_place", "access", "address", "details", "namespace", "target")
 
-    def __init__(self, access: Access, address: str | None = None) -> None:
+    def __init__(
+        self, access: Access, address: str | None = None, place: Place | None = None
+    ) -> None:
+        self._place = place
+        self._entered = False
         self.access = access
         self.address = address
         self.namespace: str | None = None
         self.target: str | None = None
         self.details: str | None = None
+
+    def enter(self) -> None:
+        """Begin the request; `leave` ends it. Raises `TooManyRequests`."""
+        if self._place is not None:
+            self._place.enter()
+            self._entered = True
+
+    def leave(self) -> None:
+        """May be called at any time, and any number of times."""
+        if self._entered:
+            self._entered = False
+            assert self._place is not None
+            self._place.leave()
 
     def reach(self, namespace: str, target: str | None = None) -> str:
         """The namespace, which the request is about from now on. `target` is the id of a timer or
@@ -75,3 +105,10 @@ def caller_of(scope: Scope) -> Caller:
     """The caller of a request that has been authenticated."""
     caller: Caller = scope[_IN_SCOPE]
     return caller
+
+
+def leave(scope: Scope) -> None:
+    """End the request of its caller, if it has one."""
+    caller: Caller | None = scope.get(_IN_SCOPE)
+    if caller is not None:
+        caller.leave()

@@ -35,8 +35,10 @@ _EXAMPLES = {
     "executeat": _INSTANT,
     "dueafter": _INSTANT,
     "duebefore": _INSTANT,
+    "expiresat": _INSTANT,
     "executein": _DURATION,
     "moveby": _DURATION,
+    "overlap": ' such as "24h"',
     "retention": ' such as "7d"',
     "callbacktimeout": _DURATION,
     "initialinterval": _DURATION,
@@ -108,7 +110,8 @@ class BodyDecoder(Generic[T]):
                 return InvalidRequest(owner, f"values {_in_words(problem)}")
             return InvalidRequest(_member(owner, name), _in_words(problem))
         if problem.startswith(("Invalid value", "Invalid enum value")):
-            return InvalidRequest(field, f"must be {self._choices.get(field, 'a known value')}")
+            choices = self._choices.get(field.partition("[")[0], "a known value")
+            return InvalidRequest(field, f"must be {choices}")
         if problem.startswith("Object missing required field"):
             return InvalidRequest(_member(field, _name_in(problem)), "is required")
         if problem.startswith("Object contains unknown field"):

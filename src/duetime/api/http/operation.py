@@ -34,6 +34,14 @@ RETRY_HEADER: Json = {
     }
 }
 
+CHALLENGE_HEADER: Json = {
+    "WWW-Authenticate": {
+        "description": "The way to send a key.",
+        "required": True,
+        "schema": {"type": "string", "example": 'Bearer realm="duetime"'},
+    }
+}
+
 SERVICE = Tag("Service", "The state of the service itself.")
 
 

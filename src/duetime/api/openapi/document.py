@@ -25,6 +25,7 @@ from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.routes import TIMERS as PLATFORM_TIMERS
 from duetime.api.v1.routes.audit_log import AUDIT_LOG
 from duetime.api.v1.routes.bulk_operations import OPERATIONS
+from duetime.api.v1.routes.keys import KEYS
 from duetime.api.v1.routes.namespaces import NAMESPACES
 from duetime.api.v1.routes.secrets import SECRETS
 from duetime.api.v1.routes.table import V1
@@ -32,7 +33,7 @@ from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
 
 _TAGS = (
     *(TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS),
-    *(NAMESPACES, SECRETS, AUDIT_LOG),
+    *(NAMESPACES, KEYS, SECRETS, AUDIT_LOG),
     *(PLATFORM_TIMERS, SERVICE),
 )
 
@@ -73,7 +74,7 @@ def openapi_document() -> Json:
             "description": _DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "security": [{"apiKey": []}],
+        "security": [{"apiKey": []}, {"bearer": []}],
         "tags": [{"name": tag.name, "description": tag.description} for tag in _TAGS],
         "paths": paths,
         "components": {
@@ -83,7 +84,13 @@ def openapi_document() -> Json:
                     "type": "apiKey",
                     "in": "header",
                     "name": "X-API-Key",
-                    "description": "The service's key. Not needed if it runs with `AUTH=none`.",
+                    "description": "The service's `API_KEY`, or a key made by `POST "
+                    "/api/v1/keys`. Not needed if the service runs with `AUTH=none`.",
+                },
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The same key as `Authorization: Bearer`.",
                 },
             },
         },

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from duetime.api.http.answers import RETRY_LATER, Answer
+from duetime.api.http.answers import RETRY_LATER, Answer, error_headers
 from duetime.api.platform.envelope import Code, answer
 from duetime.domain.errors import DuetimeError, ErrorKind, StoreUnavailable
 
@@ -41,7 +41,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any]) -> Answer:
                 "api.unavailable", path=scope["path"], reason=error.message
             )
         message = error.public_message if isinstance(error, StoreUnavailable) else error.message
-        return answer(status, code, message, None, RETRY_LATER if status in (429, 503) else ())
+        return answer(status, code, message, None, error_headers(error, status))
     structlog.get_logger().error(
         "api.request_failed", method=scope["method"], path=scope["path"], exc_info=error
     )

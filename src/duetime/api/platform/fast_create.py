@@ -77,11 +77,15 @@ class FastCreate:
 
     def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
         try:
-            created = self._begin(new_timer_of(decode_create(body), caller.access.home))
+            # Not before: from here on the caller leaves in any case.
+            caller.enter()
+            namespace = caller.reach(caller.access.home)
+            created = self._begin(new_timer_of(decode_create(body), namespace))
         except Exception as error:
+            caller.leave()
             respond(error_answer(error, _LOGGED_AS))
         else:
-            created.add_done_callback(partial(_respond, respond))
+            created.add_done_callback(partial(_respond, caller, respond))
 
     def _begin(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
         if new.idempotency_key is None and self._service.knows(new.namespace):
@@ -92,7 +96,10 @@ class FastCreate:
         return task
 
 
-def _respond(respond: Callable[[Answer], None], created: "asyncio.Future[CreateResult]") -> None:
+def _respond(
+    caller: Caller, respond: Callable[[Answer], None], created: "asyncio.Future[CreateResult]"
+) -> None:
+    caller.leave()
     try:
         answer = created_answer(created.result())
     except asyncio.CancelledError:

@@ -5,7 +5,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duetime.api.http.auth import REFUSAL
 from duetime.api.http.operation import (
+    CHALLENGE_HEADER,
     RETRY_HEADER,
     SERVICE,
     Body,
@@ -69,17 +71,25 @@ def _failure(status: str, description: str, code: Code, message: str) -> Respons
     return Response(status, description, Error, {"Error": example})
 
 
-_UNAUTHORIZED = _failure(
-    "401",
-    "The header X-API-Key is missing or wrong.",
-    Code.UNAUTHORIZED,
-    "missing or invalid X-API-Key",
+_UNAUTHORIZED = replace(
+    _failure("401", "There is no key, or a wrong one.", Code.UNAUTHORIZED, REFUSAL),
+    headers=CHALLENGE_HEADER,
 )
 _FORBIDDEN = _failure(
     "403",
     "The key may see this, but may not do it.",
     Code.UNAUTHORIZED,
     "this key lacks the role 'write'",
+)
+_TOO_MANY = replace(
+    _failure(
+        "429",
+        "The key sends too many requests, or too many at once; or too many wrong keys came from "
+        "this address.",
+        Code.UNEXPECTED,
+        "this key sends too many requests",
+    ),
+    headers=RETRY_HEADER,
 )
 _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer not found")
 _INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
@@ -107,7 +117,7 @@ def _failures_of_one(message: str) -> tuple[Response, ...]:
         Code.VALIDATION,
         message,
     )
-    return invalid, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _INTERNAL, _UNAVAILABLE
+    return invalid, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _INTERNAL, _UNAVAILABLE
 
 
 _CALLBACK = Callback(
@@ -177,7 +187,8 @@ CREATE_TIMER = Operation(
         replace(
             _failure(
                 "429",
-                "The namespace has as many unfinished timers as its `maxPending` allows.",
+                "The namespace has as many unfinished timers as its `maxPending` allows, or the "
+                "key sends too many requests.",
                 Code.VALIDATION,
                 TooManyTimers(DEFAULT_NAMESPACE, 1_000_000).message,
             ),
@@ -209,6 +220,7 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
             ),
             _UNAUTHORIZED,
             _FORBIDDEN,
+            _TOO_MANY,
             _INTERNAL,
             _UNAVAILABLE,
         ),

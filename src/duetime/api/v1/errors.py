@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from msgspec import json
 
-from duetime.api.http.answers import JSON_TYPE, RETRY_LATER, Answer, Headers
+from duetime.api.http.answers import JSON_TYPE, Answer, Headers, error_headers
 from duetime.api.http.decoding import InvalidRequest
 from duetime.api.v1.answer_types import Details, ErrorAnswer, ItemError
 from duetime.domain.errors import (
@@ -43,6 +43,9 @@ STATUS_AND_ERROR: dict[ErrorKind, tuple[int, str]] = {
     ErrorKind.SECRET_CONFIGURED: (409, "SECRET_CONFIGURED"),
     ErrorKind.TOO_MANY_SECRETS: (409, "TOO_MANY_SECRETS"),
     ErrorKind.TOO_MANY_TIMERS: (429, "TOO_MANY_TIMERS"),
+    ErrorKind.KEY_NOT_FOUND: (404, "KEY_NOT_FOUND"),
+    ErrorKind.KEY_NOT_ACTIVE: (409, "KEY_NOT_ACTIVE"),
+    ErrorKind.TOO_MANY_KEYS: (409, "TOO_MANY_KEYS"),
     ErrorKind.UNREADABLE: (500, "INTERNAL_ERROR"),
     ErrorKind.UNAVAILABLE: (503, "SERVICE_UNAVAILABLE"),
     ErrorKind.STORAGE_FULL: (507, "INSUFFICIENT_STORAGE"),
@@ -79,7 +82,7 @@ def error_answer(error: Exception, scope: Mapping[str, Any], now: Instant) -> An
     if status >= 500 and error.kind is not ErrorKind.STORAGE_FULL:
         structlog.get_logger().error("api.unavailable", path=scope["path"], reason=error.message)
     item = item_error(error)
-    headers = RETRY_LATER if status in (429, 503, 507) else ()
+    headers = error_headers(error, status)
     return refusal(status, item.error, item.message, now, item.details, headers)
 
 

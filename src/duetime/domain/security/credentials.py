@@ -17,7 +17,9 @@ class RateLimit(Struct, frozen=True):
 
 class ApiKey(Struct, frozen=True, kw_only=True, tag="key", omit_defaults=True):
     """A key without its secret: only the SHA-256 of that is kept, in hexadecimal. From
-    `expires_at` on the key is not accepted. Without `namespaces` it is for all of them."""
+    `expires_at` on the key is not accepted. Without `namespaces` it is for all of them. A key that
+    was rotated has the id of its successor in `replaced_by`. Without limits of its own a key has
+    those of the settings."""
 
     id: str
     name: str
@@ -28,6 +30,7 @@ class ApiKey(Struct, frozen=True, kw_only=True, tag="key", omit_defaults=True):
     expires_at: Instant | None = None
     rate_limit: RateLimit | None = None
     max_concurrent: int | None = None
+    replaced_by: str | None = None
 
     @property
     def access(self) -> Access:

@@ -30,7 +30,8 @@ class CredentialWatch(BackgroundLoop):
         self._version: int | None = None
         self._seen: Sequence[Credential] = ()
         self._reading = asyncio.Lock()
-        self._refreshed_at_seconds: float | None = None
+        self.refreshed_at_seconds: float | None = None
+        """Monotonic instant of the latest read; None before the first one."""
 
     def subscribe(self, view: CredentialView) -> None:
         """Show all credentials to the view after every change; those already read at once."""
@@ -48,14 +49,14 @@ class CredentialWatch(BackgroundLoop):
                 for view in self._views:
                     view(read.credentials)
                 self._version, self._seen = read.version, read.credentials
-            self._refreshed_at_seconds = asked_at_seconds
+            self.refreshed_at_seconds = asked_at_seconds
 
     @property
     def seconds_since_refresh(self) -> float | None:
         """Age of what the views see; None before the first read."""
-        if self._refreshed_at_seconds is None:
+        if self.refreshed_at_seconds is None:
             return None
-        return self._clock.monotonic() - self._refreshed_at_seconds
+        return self._clock.monotonic() - self.refreshed_at_seconds
 
     async def step(self) -> None:
         await self.wait(REFRESH_SECONDS)

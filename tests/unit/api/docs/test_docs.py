@@ -122,6 +122,7 @@ async def test_the_menu_begins_with_v1_and_closes_the_operations_that_repeat_it(
         ("", "Timers v1, named in the body"),
         (" open", "Operations v1"),
         (" open", "Namespaces v1"),
+        (" open", "Keys v1"),
         (" open", "Secrets v1"),
         (" open", "Audit log v1"),
         (" open", "Platform timers"),

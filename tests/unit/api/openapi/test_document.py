@@ -21,7 +21,7 @@ from tests.unit.api.asgi_client import ApiBench, call
 ONE = "/api/v1/timers/{namespace}/{timerId}"
 SECRETS = "/api/v1/namespaces/{namespace}/secrets"
 
-KEYED = {"401", "403", "500", "503"}
+KEYED = {"401", "403", "429", "500", "503"}
 """Answers that every operation with a key has."""
 
 ANSWERS = {
@@ -62,6 +62,10 @@ ANSWERS = {
     ("/.well-known/jwks.json", "get"): {"200", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
     ("/api/v1/audit-log", "get"): KEYED | {"200", "400"},
+    ("/api/v1/keys", "post"): KEYED | {"201", "400", "409", "413"},
+    ("/api/v1/keys", "get"): KEYED | {"200", "400"},
+    ("/api/v1/keys/{keyId}", "delete"): KEYED | {"204", "400", "404"},
+    ("/api/v1/keys/{keyId}/rotate", "post"): KEYED | {"201", "400", "404", "409", "413"},
 }
 
 
@@ -95,7 +99,8 @@ async def test_every_reference_has_a_schema(api: ApiBench) -> None:
     names = re.findall(r"'#/components/schemas/([^']+)'", str(served))
     assert set(names) <= set(served["components"]["schemas"])
     assert served["paths"]["/healthz"]["get"]["security"] == []
-    assert served["security"] == [{"apiKey": []}]
+    assert served["security"] == [{"apiKey": []}, {"bearer": []}]
+    assert set(served["components"]["securitySchemes"]) == {"apiKey", "bearer"}
 
 
 async def test_names_are_unique_for_generated_clients(api: ApiBench) -> None:

@@ -20,7 +20,11 @@ async def test_the_key_is_checked_first(bench: V1Bench) -> None:
         ("POST", f"{BASE}/default/x/cancel"),
     ]:
         reply = await call(bench.app, method, path, [b"not json"])
-        assert error_of(reply) == (401, "UNAUTHORIZED", "missing or invalid X-API-Key")
+        assert error_of(reply) == (
+            401,
+            "UNAUTHORIZED",
+            "missing or invalid key: send X-API-Key, or Authorization: Bearer",
+        )
 
 
 async def test_an_unread_rest_of_a_body_closes_the_connection(bench: V1Bench) -> None:

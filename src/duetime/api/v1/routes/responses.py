@@ -3,12 +3,14 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.api.http.operation import RETRY_HEADER, Examples, Response
+from duetime.api.http.auth import REFUSAL
+from duetime.api.http.operation import CHALLENGE_HEADER, RETRY_HEADER, Examples, Response
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
 from duetime.domain.errors import TooManyTimers
 from duetime.domain.limits import (
+    MAX_API_KEYS,
     MAX_RETRIES,
     MAX_RUNNING_OPERATIONS,
     MAX_SECRETS,
@@ -74,17 +76,25 @@ UNREADABLE_NAME = _invalid(
     "namespace",
     "must be UTF-8, percent-encoded",
 )
-_UNAUTHORIZED = _failure(
-    "401",
-    "The header X-API-Key is missing or wrong.",
-    "UNAUTHORIZED",
-    "missing or invalid X-API-Key",
+_UNAUTHORIZED = replace(
+    _failure("401", "There is no key, or a wrong one.", "UNAUTHORIZED", REFUSAL),
+    headers=CHALLENGE_HEADER,
 )
 _FORBIDDEN = _failure(
     "403",
     "The key may see this, but may not do it.",
     "FORBIDDEN",
     "this key lacks the role 'write'",
+)
+_TOO_MANY_REQUESTS = replace(
+    _failure(
+        "429",
+        "The key sends too many requests, or too many at once; or too many wrong keys came from "
+        "this address.",
+        "TOO_MANY_REQUESTS",
+        "this key sends too many requests",
+    ),
+    headers=RETRY_HEADER,
 )
 NOT_FOUND = _failure("404", "There is no such timer.", "TIMER_NOT_FOUND", "timer not found")
 CONFLICT = _failure(
@@ -138,6 +148,28 @@ OPERATION_ENDED = _failure(
     "The operation has ended.",
     "OPERATION_NOT_RUNNING",
     "cannot abort operation with status 'completed'",
+)
+INVALID_KEY = _invalid("A value is not acceptable.", "expiresAt", "must be in the future")
+INVALID_ROTATION = _invalid(
+    "A value is not acceptable.", "overlap", 'must be a duration such as "24h" or "0s"'
+)
+UNREADABLE_KEY_ID = _invalid(
+    "The id cannot be read, or the request has a query.",
+    "keyId",
+    "must be UTF-8, percent-encoded",
+)
+NO_KEY = _failure("404", "There is no such key.", "KEY_NOT_FOUND", "key not found")
+KEY_NOT_ACTIVE = _failure(
+    "409",
+    "The key has expired or was rotated before, or there are too many keys.",
+    "KEY_NOT_ACTIVE",
+    "the key has expired: create another one",
+)
+TOO_MANY_KEYS = _failure(
+    "409",
+    "There are too many keys.",
+    "TOO_MANY_KEYS",
+    f"there are {MAX_API_KEYS:,} keys, which is the most: revoke one first",
 )
 UNDELETABLE = _invalid(
     "The namespace is `default`, or a parameter is wrong.",
@@ -216,5 +248,6 @@ def ok(description: str, schema: type[Struct], examples: Examples) -> Response:
 
 def with_failures(success: Response, *own: Response) -> tuple[Response, ...]:
     """The responses of an operation, with the failures that every operation has."""
-    common = (_UNAUTHORIZED, _FORBIDDEN, _INTERNAL, _UNAVAILABLE)
-    return success, *sorted((*own, *common), key=lambda each: each.status)
+    common = (_UNAUTHORIZED, _FORBIDDEN, _TOO_MANY_REQUESTS, _INTERNAL, _UNAVAILABLE)
+    described = {each.status: each for each in (*common, *own)}
+    return success, *(described[status] for status in sorted(described))

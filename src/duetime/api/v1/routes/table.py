@@ -9,10 +9,12 @@ from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.routes.audit_log import AUDIT_LOG_OPERATIONS
 from duetime.api.v1.routes.bulk_operations import BULK_OPERATIONS
 from duetime.api.v1.routes.copies import COPY_OPERATIONS
+from duetime.api.v1.routes.keys import KEY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
 from duetime.api.v1.security.audit_log import AuditLogV1
+from duetime.api.v1.security.keys import KeysV1
 from duetime.api.v1.security.secrets import SecretsV1
 from duetime.api.v1.timers import TimersV1
 
@@ -23,4 +25,5 @@ V1: tuple[OperationGroup[Any], ...] = (
     OperationGroup(SecretsV1, SECRET_OPERATIONS),
     OperationGroup(EndpointsV1, ENDPOINT_OPERATIONS),
     OperationGroup(AuditLogV1, AUDIT_LOG_OPERATIONS),
+    OperationGroup(KeysV1, KEY_OPERATIONS),
 )

@@ -176,7 +176,12 @@ def test_a_refusal_is_reported_in_one_line(server: ScriptedServer) -> None:
     path = f"{PATH}/a"
     server.answer("GET", path, refusal("NAMESPACE_NOT_FOUND", "namespace\n'a' is absent"), 400)
     server.answer("GET", path, {"code": 3, "message": "no such path", "data": None}, 404)
-    server.answer("GET", path, refusal("UNAUTHORIZED", "missing or invalid X-API-Key"), 401)
+    server.answer(
+        "GET",
+        path,
+        refusal("UNAUTHORIZED", "missing or invalid key: send X-API-Key, or Authorization: Bearer"),
+        401,
+    )
     server.answer("GET", path, ["hello"])
     assert refused("show", "a") == (1, r"namespace\n'a' is absent")
     assert refused("show", "a") == (1, f"{URL} answered HTTP 404, but not as Duetime does")

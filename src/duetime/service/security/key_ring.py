@@ -1,0 +1,227 @@
+"""The keys that this node accepts, in memory."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from math import ceil
+
+from msgspec import Struct
+
+from duetime.domain.defaults import DEFAULT_KEY_MAX_CONCURRENT
+from duetime.domain.errors import StoreUnavailable, TooManyRequests
+from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.security.credentials import ApiKey, Credential, RateLimit
+from duetime.ports.clock import Clock
+from duetime.ports.security import SecurityStore
+from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.token_bucket import TokenBucket
+
+KEY_PREFIX = "dt"
+
+OLDEST_SECONDS = 4.0
+"""Age of the keys in memory above which they are read again before one is accepted. With the time
+that the read may take, a revoked key stops within 5 seconds even if the watch is stuck."""
+
+REFRESH_TIMEOUT_SECONDS = 4.0
+"""Time that a request waits for the keys to be read."""
+
+UNKNOWN_IDS = RateLimit(per_second=10, burst=20)
+"""Reads of the store for ids that are unknown here, by requests of all addresses."""
+
+_LONGEST_BYTES = 256
+"""Length of the text that is looked at. Keys are much shorter."""
+
+_PREFIX = KEY_PREFIX.encode()
+_NOT_A_KEY = (b"", b"", b"")
+_NO_SECRET = sha256(b"").hexdigest()
+
+
+class KeyLimits(Struct, frozen=True):
+    """The limits of keys that have none of their own."""
+
+    rate_limit: RateLimit | None = None
+    max_concurrent: int = DEFAULT_KEY_MAX_CONCURRENT
+
+
+class HeldKey:
+    """A key, and its requests on this node. It stays the same object when the key is changed, so
+    that requests under way are still counted."""
+
+    __slots__ = (
+        "_bucket",
+        "_clock",
+        "_limits",
+        "_max_concurrent",
+        "_rate_limit",
+        "_under_way",
+        "access",
+        "key",
+        "used_at_seconds",
+        "written_at_seconds",
+    )
+
+    def __init__(self, key: ApiKey, limits: KeyLimits, clock: Clock) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._under_way = 0
+        self._rate_limit: RateLimit | None = None
+        self._bucket: TokenBucket | None = None
+        self.used_at_seconds: float | None = None
+        self.written_at_seconds: float | None = None
+        self.change(key)
+
+    def change(self, key: ApiKey) -> None:
+        self.key = key
+        self.access = key.access
+        own = key.max_concurrent
+        self._max_concurrent = self._limits.max_concurrent if own is None else own
+        rate_limit = self._limits.rate_limit if key.rate_limit is None else key.rate_limit
+        if rate_limit != self._rate_limit:
+            self._rate_limit = rate_limit
+            self._bucket = (
+                None if rate_limit is None else TokenBucket(rate_limit, self._clock.monotonic())
+            )
+
+    @property
+    def is_used(self) -> bool:
+        return self.used_at_seconds is not None
+
+    @property
+    def is_written(self) -> bool:
+        return self.used_at_seconds == self.written_at_seconds
+
+    def enter(self) -> None:
+        """Begin a request, for which `leave` has to be called once. Raises `TooManyRequests`; then
+        nothing has begun."""
+        if self._under_way >= self._max_concurrent:
+            raise TooManyRequests(
+                f"this key has its limit of {self._max_concurrent} requests under way", 1
+            )
+        if self._bucket is not None:
+            wait_seconds = self._bucket.take(self._clock.monotonic())
+            if wait_seconds:
+                raise TooManyRequests("this key sends too many requests", ceil(wait_seconds))
+        self._under_way += 1
+
+    def leave(self) -> None:
+        self._under_way -= 1
+
+
+class KeyRing:
+    """Finds the key of a request. A view of the `CredentialWatch`.
+
+    Looking up an unknown id takes as long as comparing a wrong secret, which takes as long
+    wherever the secrets differ.
+    """
+
+    def __init__(
+        self, watch: CredentialWatch, clock: Clock, limits: KeyLimits | None = None
+    ) -> None:
+        self._watch = watch
+        self._clock = clock
+        self._limits = KeyLimits() if limits is None else limits
+        self._keys: dict[bytes, HeldKey] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._unknown_ids = TokenBucket(UNKNOWN_IDS, clock.monotonic())
+        watch.subscribe(self._see)
+
+    def known(self, presented: bytes) -> HeldKey | None:
+        """The key, if it is accepted by what is in memory and that is fresh enough to tell."""
+        now_seconds = self._clock.monotonic()
+        return None if self._is_old(now_seconds) else self._find(presented, now_seconds)
+
+    async def look_up(self, presented: bytes) -> HeldKey | None:
+        """The key, if it is accepted. Raises `StoreUnavailable` if that cannot be told."""
+        if self._is_old(self._clock.monotonic()) and _id_of(presented) is not None:
+            await self._refresh()
+        return self._find(presented, self._clock.monotonic())
+
+    async def look_again(self, presented: bytes) -> HeldKey | None:
+        """The key, if it was made on another node a moment ago. Raises `StoreUnavailable`."""
+        id = _id_of(presented)
+        if id is None or id in self._keys or self._unknown_ids.take(self._clock.monotonic()):
+            return None
+        if self._reading is not None:
+            # It may have read the store before the key was there.
+            await self._refresh()
+        await self._refresh()
+        return self._find(presented, self._clock.monotonic())
+
+    def last_uses(self) -> Mapping[str, Instant]:
+        """The last uses on this node, by the key's id."""
+        return {held.key.id: self._used_at(held) for held in self._keys.values() if held.is_used}
+
+    async def write_uses(self, store: SecurityStore) -> None:
+        """Tell the store of the uses on this node that it has not been told of."""
+        used = [held for held in self._keys.values() if held.is_used and not held.is_written]
+        instants = [held.used_at_seconds for held in used]
+        if used:
+            await store.note_uses({held.key.id: self._used_at(held) for held in used})
+        for held, used_at_seconds in zip(used, instants, strict=True):
+            held.written_at_seconds = used_at_seconds
+
+    def _used_at(self, held: HeldKey) -> Instant:
+        # Reading the wall clock in every request would cost more.
+        ago_seconds = self._clock.monotonic() - (held.used_at_seconds or 0.0)
+        return plus_ms(self._clock.now(), -1_000 * ago_seconds)
+
+    def _is_old(self, now_seconds: float) -> bool:
+        refreshed_at_seconds = self._watch.refreshed_at_seconds
+        return refreshed_at_seconds is None or now_seconds - refreshed_at_seconds > OLDEST_SECONDS
+
+    def _find(self, presented: bytes, now_seconds: float) -> HeldKey | None:
+        prefix, id, secret = _parts(presented)
+        held = self._keys.get(id)
+        expected = _NO_SECRET if held is None else held.key.secret_sha256
+        is_equal = compare_digest(sha256(secret).hexdigest(), expected)
+        if held is None or not is_equal or prefix != _PREFIX:
+            return None
+        expires_at = held.key.expires_at
+        if expires_at is not None and self._clock.now() >= expires_at:
+            return None
+        held.used_at_seconds = now_seconds
+        return held
+
+    async def _refresh(self) -> None:
+        """Read the keys, together with all who wait for that. A read is never given up half-way,
+        because others may wait for it."""
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._watch.refresh())
+            self._reading.add_done_callback(self._has_read)
+        reading = self._reading
+        done, _ = await asyncio.wait({reading}, timeout=REFRESH_TIMEOUT_SECONDS)
+        if not done:
+            raise StoreUnavailable("the keys cannot be read now, try again later")
+        reading.result()
+
+    def _has_read(self, reading: "asyncio.Task[None]") -> None:
+        self._reading = None
+        if not reading.cancelled():
+            # Nobody may be waiting for it any more.
+            reading.exception()
+
+    def _see(self, credentials: Sequence[Credential]) -> None:
+        keys: dict[bytes, HeldKey] = {}
+        for key in credentials:
+            if isinstance(key, ApiKey):
+                id = key.id.encode()
+                held = self._keys.get(id)
+                if held is None:
+                    held = HeldKey(key, self._limits, self._clock)
+                elif held.key != key:
+                    held.change(key)
+                keys[id] = held
+        self._keys = keys
+
+
+def _parts(presented: bytes) -> Sequence[bytes]:
+    """The prefix, the id and the secret of a key; three texts for anything else, too."""
+    parts = presented[:_LONGEST_BYTES].split(b"_", 2)
+    return parts if len(parts) == 3 else _NOT_A_KEY
+
+
+def _id_of(presented: bytes) -> bytes | None:
+    """The id in a text that has the form of a key."""
+    prefix, id, secret = _parts(presented)
+    return id if prefix == _PREFIX and id and secret else None
