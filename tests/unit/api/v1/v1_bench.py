@@ -52,12 +52,12 @@ class V1Bench(ApiBench):
         assert reply.status == 200, reply.content
         return reply.json
 
-    async def fail(self, *ids: str, error: str = "HTTP 500") -> None:
+    async def fail(self, *ids: str, error: str = "HTTP 500", namespace: str = "default") -> None:
         """Let existing timers fail for good, as the engine would."""
         now = self.clock.now()
         for id in ids:
             change = Change(updated_at=now, delivery_id="d", execute_at=now, retry_policy=None)
-            await self.store.change_if_pending(TimerKey("default", id), change)
+            await self.store.change_if_pending(TimerKey(namespace, id), change)
         leases = await own_shards(self.store)
         batch = await self.store.claim_due(leases, now=now, until_inclusive=now, limit=1_000)
         outcome = Failed(sent_at=now, answered_at=now, error=error)
