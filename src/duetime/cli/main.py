@@ -46,6 +46,7 @@ COMMANDS = {
     "audit-log": _Command("security.audit_log", "audit_log", _TIMERS),
     "endpoints": _Command("timers.health", "endpoints", _TIMERS),
     "health": _Command("timers.health", "health", _TIMERS),
+    "keys": _Command("security.keys", "keys", _SECURITY),
     "secrets": _Command("security.secrets", "secrets", _SECURITY),
     "bus": _Command("bus", "bus", _BUS),
     "migrate": _Command("store.migrate", "migrate", _STORE),

@@ -153,3 +153,40 @@ class AuditEntry(Struct, frozen=True, kw_only=True, rename="camel"):
 class AuditLogPage(Struct, frozen=True, rename="camel"):
     entries: list[AuditEntry]
     next_cursor: str | None
+
+
+class KeyRate(Struct, frozen=True, rename="camel"):
+    """The rate limit of a key."""
+
+    per_second: float
+    burst: int
+
+
+class KeySettings(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The settings of a key that every answer has."""
+
+    id: str
+    name: str
+    roles: list[str]
+    namespaces: list[str]
+    expires_at: str | None
+    created_at: str
+
+
+class IssuedKey(KeySettings, frozen=True, kw_only=True, rename="camel"):
+    """A new key, with its text."""
+
+    key: str
+
+
+class Key(KeySettings, frozen=True, kw_only=True, rename="camel"):
+    """A key without its text."""
+
+    last_used_at: str | None
+    rate_limit: KeyRate | None
+    max_concurrent: int | None
+    replaced_by: str | None
+
+
+class KeyList(Struct, frozen=True):
+    keys: list[Key]

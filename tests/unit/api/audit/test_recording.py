@@ -77,7 +77,7 @@ REQUESTS: dict[str, tuple[str, object, dict[str, object]]] = {
 }
 OF_EXISTING_THINGS = {
     *("updateTimer", "cancelTimer", "abortOperationV1"),
-    *("createSecretV1", "revokeSecretV1"),
+    *("createKeyV1", "rotateKeyV1", "revokeKeyV1", "createSecretV1", "revokeSecretV1"),
 }
 """Operations whose path has an id that the service made. They have tests of their own."""
 
@@ -122,6 +122,23 @@ async def test_the_platform_api_leaves_entries_too(bench: AuditBench) -> None:
     cancel, update = await bench.entries()
     assert (update.action, update.target, update.details) == ("timer.update", id, "execute_in=1h")
     assert (cancel.action, cancel.target, cancel.namespace) == ("timer.cancel", id, "default")
+
+
+async def test_keys_are_named_by_their_id_and_their_texts_are_not_recorded(
+    bench: AuditBench,
+) -> None:
+    text = await bench.issue_key("read")
+    id, secret = text.split("_")[1:]
+    rotated = (await bench.request("POST", f"/api/v1/keys/{id}/rotate")).json
+    assert (await bench.request("DELETE", f"/api/v1/keys/{id}")).status == 204
+    entries = await bench.entries()
+    assert sorted((entry.action, entry.target) for entry in entries) == [
+        ("key.create", id),
+        ("key.revoke", id),
+        ("key.rotate", id),
+    ]
+    for hidden in (secret, rotated["key"].split("_")[2]):
+        assert hidden not in str(entries)
 
 
 async def test_operations_are_named_by_their_id(bench: AuditBench) -> None:
