@@ -73,8 +73,8 @@ _PAGE_TAIL = f"""\
 ## The command line as a client
 
 `duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `reschedule`, `operations`,
-`import`, `export`, `namespaces`, `secrets`, `audit-log`, `endpoints` and `health` talk to a server.
-They read these from the environment or `.env`; `duetime bus` talks to the broker of
+`import`, `export`, `namespaces`, `keys`, `secrets`, `audit-log`, `endpoints` and `health` talk to a
+server. They read these from the environment or `.env`; `duetime bus` talks to the broker of
 `TIMER_BROKER_URL` instead:
 
 | Name | Default | Meaning |

@@ -95,7 +95,7 @@ def create(
 ) -> None:
     """Create a key, and show it. It is never shown again.
 
-    What is in other namespaces does not exist for the key. The namespaces need not exist yet.
+    All other namespaces do not exist for the key. Its own need not exist yet.
 
     Examples:
 
