@@ -14,7 +14,7 @@ from duetime.settings import (
 )
 
 if TYPE_CHECKING:
-    from duetime.nats import NatsOptions
+    from duetime.nats import NatsConnection, NatsOptions
 
 
 def bus_of(broker: BrokerSettings, node: str, clock: Clock) -> Bus:
@@ -35,6 +35,13 @@ def bus_of(broker: BrokerSettings, node: str, clock: Clock) -> Bus:
             return MemoryBus()
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def nats_of(nats: NatsSettings, clock: Clock) -> "NatsConnection":
+    """The connection for callbacks over NATS, not connected yet."""
+    from duetime.nats import NatsConnection
+
+    return NatsConnection(nats_options(nats), clock)
 
 
 def nats_options(nats: NatsSettings) -> "NatsOptions":

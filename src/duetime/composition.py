@@ -15,7 +15,7 @@ from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.background import BackgroundLoop
-from duetime.broker_adapters import bus_of, nats_options
+from duetime.broker_adapters import bus_of, nats_of
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
 from duetime.bus.command_audit import CommandAudit
@@ -207,7 +207,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     raise_descriptor_limit()
     budget = descriptor_budget()
     options = _engine_options(settings, clock, budget)
-    nats = _nats_connection(settings, clock)
+    nats = None if settings.nats is None else nats_of(settings.nats, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
     sealer = Sealer(settings.encryption_keys or ())
@@ -335,15 +335,6 @@ class _Timers(NamedTuple):
 
     def _service(self, rules: TimerRules) -> TimerService:
         return TimerService(*self[:5], rules, creates=self.creates, turns=self.turns)
-
-
-def _nats_connection(settings: Settings, clock: SystemClock) -> "NatsConnection | None":
-    """The connection for callbacks over NATS, not connected yet."""
-    if settings.nats is None:
-        return None
-    from duetime.nats import NatsConnection
-
-    return NatsConnection(nats_options(settings.nats), clock)
 
 
 def _timer_rules(settings: Settings) -> TimerRules:
