@@ -21,9 +21,9 @@ class HmacSigner:
         # A copy of a prepared one takes half the time of a new one from the standard library.
         self._prepared = HMAC(key, SHA256())
 
-    def sign(self, message_id: bytes, timestamp_seconds: int, body: bytes) -> bytes:
+    def sign(self, content: bytes) -> bytes:
         mac = self._prepared.copy()
-        mac.update(b"%b.%d.%b" % (message_id, timestamp_seconds, body))
+        mac.update(content)
         return b"v1," + b2a_base64(mac.finalize(), newline=False)
 
 
@@ -34,8 +34,8 @@ class Ed25519Signer:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public_key = self._key.public_key().public_bytes_raw()
 
-    def sign(self, message_id: bytes, timestamp_seconds: int, body: bytes) -> bytes:
-        signature = self._key.sign(b"%b.%d.%b" % (message_id, timestamp_seconds, body))
+    def sign(self, content: bytes) -> bytes:
+        signature = self._key.sign(content)
         return b"v1a," + b2a_base64(signature, newline=False)
 
 
@@ -53,5 +53,5 @@ def signature_of(
     signers: Iterable[Signer], delivery_id: str, timestamp_seconds: int, body: bytes
 ) -> bytes:
     """The value of `webhook-signature`: one signature of each signer."""
-    message_id = delivery_id.encode()
-    return b" ".join([each.sign(message_id, timestamp_seconds, body) for each in signers])
+    content = b"%b.%d.%b" % (delivery_id.encode(), timestamp_seconds, body)
+    return b" ".join([each.sign(content) for each in signers])

@@ -11,8 +11,9 @@ class Signer(Protocol):
         """The raw Ed25519 key that verifies the signatures; None if the secret itself does."""
         ...
 
-    def sign(self, message_id: bytes, timestamp_seconds: int, body: bytes) -> bytes:
-        """A signature for the header `webhook-signature`, with its version: `v1,...`. Pure."""
+    def sign(self, content: bytes) -> bytes:
+        """A signature for the header `webhook-signature`, with its version: `v1,...`. The content
+        is `id.timestamp.body` of the callback. Pure."""
         ...
 
 

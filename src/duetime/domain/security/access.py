@@ -3,12 +3,16 @@
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 
 class Role(StrEnum):
     """The words are stored and shown; they never change meaning."""
+
+    # The hash of an enum is slow, and every request looks its role up.
+    __hash__ = str.__hash__
 
     READ = "read"
     """See timers, namespaces and operations."""
@@ -23,12 +27,19 @@ class Role(StrEnum):
 class Access(Struct, frozen=True, kw_only=True):
     """`name` tells people who it is. `key_id` is that of a kept key; the key of the settings has
     none. Without `namespaces` all are visible; what is not visible does not exist for the caller.
+
+    `home` is the namespace that the platform API acts in: the only one of the key, or the default.
     """
 
     name: str
     key_id: str | None = None
     roles: frozenset[Role] = frozenset({Role.ADMIN})
     namespaces: frozenset[str] | None = None
+    home: str = DEFAULT_NAMESPACE
+
+    def __post_init__(self) -> None:
+        if self.namespaces is not None and len(self.namespaces) == 1:
+            force_setattr(self, "home", next(iter(self.namespaces)))
 
     @property
     def is_admin(self) -> bool:
@@ -39,13 +50,6 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
-
-    @property
-    def home(self) -> str:
-        """The namespace that the platform API acts in: the only one of the key, or the default."""
-        if self.namespaces is not None and len(self.namespaces) == 1:
-            return next(iter(self.namespaces))
-        return DEFAULT_NAMESPACE
 
 
 EVERYTHING = Access(name="API_KEY")

@@ -112,7 +112,8 @@ class KeyRing:
     """Finds the key of a request. A view of the `CredentialWatch`.
 
     Looking up an unknown id takes as long as comparing a wrong secret, which takes as long
-    wherever the secrets differ.
+    wherever the secrets differ. Keys that were right are remembered whole, until any key changes:
+    the look for one is by a hash of all its bytes, and tells nothing of a wrong one.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class KeyRing:
         self._clock = clock
         self._limits = KeyLimits() if limits is None else limits
         self._keys: dict[bytes, HeldKey] = {}
+        self._right: dict[bytes, HeldKey] = {}
         self._reading: asyncio.Task[None] | None = None
         self._unknown_ids = TokenBucket(UNKNOWN_IDS, clock.monotonic())
         watch.subscribe(self._see)
@@ -171,17 +173,24 @@ class KeyRing:
         return refreshed_at_seconds is None or now_seconds - refreshed_at_seconds > OLDEST_SECONDS
 
     def _find(self, presented: bytes, now_seconds: float) -> HeldKey | None:
-        prefix, id, secret = _parts(presented)
-        held = self._keys.get(id)
-        expected = _NO_SECRET if held is None else held.key.secret_sha256
-        is_equal = compare_digest(sha256(secret).hexdigest(), expected)
-        if held is None or not is_equal or prefix != _PREFIX:
-            return None
+        held = self._right.get(presented)
+        if held is None:
+            held = self._compared(presented)
+            if held is None:
+                return None
+            self._right[presented] = held
         expires_at = held.key.expires_at
         if expires_at is not None and self._clock.now() >= expires_at:
             return None
         held.used_at_seconds = now_seconds
         return held
+
+    def _compared(self, presented: bytes) -> HeldKey | None:
+        prefix, id, secret = _parts(presented)
+        held = self._keys.get(id)
+        expected = _NO_SECRET if held is None else held.key.secret_sha256
+        is_equal = compare_digest(sha256(secret).hexdigest(), expected)
+        return held if is_equal and prefix == _PREFIX else None
 
     async def _refresh(self) -> None:
         """Read the keys, together with all who wait for that. A read is never given up half-way,
@@ -213,6 +222,7 @@ class KeyRing:
                     held.change(key)
                 keys[id] = held
         self._keys = keys
+        self._right.clear()
 
 
 def _parts(presented: bytes) -> Sequence[bytes]:

@@ -151,7 +151,7 @@ async def test_the_public_keys_verify_signatures_and_name_no_namespace(bench: V1
     raw = base64.urlsafe_b64decode(x + "=")
     assert new["publicKey"] == "whpk_" + base64.b64encode(raw).decode()
     signer = bench.signers.signers("notifications")[1]
-    signature = signer.sign(b"id", 1_900_000_000, b"body").removeprefix(b"v1a,")
+    signature = signer.sign(b"id.1900000000.body").removeprefix(b"v1a,")
     public = Ed25519PublicKey.from_public_bytes(raw)
     public.verify(base64.b64decode(signature), b"id.1900000000.body")
 

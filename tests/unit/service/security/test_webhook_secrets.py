@@ -48,7 +48,7 @@ class Node:
         )
 
     def signatures(self, namespace: str = "orders") -> set[bytes]:
-        return {each.sign(b"id", 1, b"body") for each in self.signers.signers(namespace)}
+        return {each.sign(b"id.1.body") for each in self.signers.signers(namespace)}
 
     async def ids(self, namespace: str = "orders") -> list[str]:
         return [each.id for each in await self.secrets.current(namespace)]
@@ -56,7 +56,7 @@ class Node:
 
 def signature(*secrets: NewSecret | str) -> set[bytes]:
     texts = [each if isinstance(each, str) else each.text for each in secrets]
-    return {make_signer(*parse_secret(text)).sign(b"id", 1, b"body") for text in texts}
+    return {make_signer(*parse_secret(text)).sign(b"id.1.body") for text in texts}
 
 
 @pytest.fixture
@@ -142,9 +142,7 @@ async def test_without_a_type_the_new_secret_is_like_the_others(node: Node) -> N
 async def test_hmac_signs_first(node: Node) -> None:
     await node.secrets.create("orders", SecretKind.ED25519)
     await node.secrets.create("orders", SecretKind.HMAC)
-    versions = [
-        each.sign(b"id", 1, b"").partition(b",")[0] for each in node.signers.signers("orders")
-    ]
+    versions = [each.sign(b"id.1.").partition(b",")[0] for each in node.signers.signers("orders")]
     assert versions == [b"v1", b"v1a"]
 
 
@@ -282,5 +280,5 @@ async def test_a_secret_is_sealed_before_it_is_stored_and_opened_to_sign(node: N
         f"sealed:{old.text}",
         f"sealed:{new.text}",
     ]
-    signed = {each.sign(b"id", 1, b"body") for each in signers.signers("orders")}
+    signed = {each.sign(b"id.1.body") for each in signers.signers("orders")}
     assert signed == signature(old, new)
