@@ -135,3 +135,16 @@ def test_every_page_of_the_documentation_is_on_the_map() -> None:
 )
 def test_commands_are_found_in_code_only(text: str, expected: list[tuple[str, list[str]]]) -> None:
     assert list(commands_named(text)) == expected
+
+
+def test_every_promise_of_the_threat_model_has_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    promises = page.partition("## What holds")[2].partition("## Out of scope")[0]
+    rows = [line for line in promises.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) > 30
+    for row in rows:
+        named = re.findall(r"`((?:unit|integration|e2e|contract)/[\w/]+\.py)(?:::(\w+))?`", row)
+        assert named or "python -m bench" in row or "requirements/" in row, row
+        for path, test in named:
+            source = (ROOT / "tests" / path).read_text(encoding="utf-8")
+            assert f" {test}" in source, f"{path}::{test}"
