@@ -189,6 +189,8 @@ def _check(new: NewKey, now: Instant) -> None:
     if not new.roles:
         roles = ", ".join(f"'{role.value}'" for role in Role)
         raise InvalidInput("roles", f"must have at least one of {roles}")
+    if len(set(new.roles)) < len(new.roles):
+        raise InvalidInput("roles", "must have each role once")
     _check_namespaces(new.namespaces)
     if new.expires_at is not None and new.expires_at <= now:
         raise InvalidInput("expires_at", "must be in the future")

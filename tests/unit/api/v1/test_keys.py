@@ -99,6 +99,7 @@ async def test_a_key_is_revoked(api: ApiBench) -> None:
         ({"name": 5}, "name", "name must be a string"),
         ({"roles": ["owner"]}, "roles[0]", "roles[0] must be 'read', 'write' or 'admin'"),
         ({"roles": "read"}, "roles", "roles must be an array"),
+        ({"roles": ["read", "read"]}, "roles", "roles must have each role once"),
         ({"roles": []}, "roles", "roles must have at least one of 'read', 'write', 'admin'"),
         ({"namespaces": ["*", "a"]}, "namespaces", "namespaces must be ['*'] or a list of names"),
         ({"namespaces": [1]}, "namespaces[0]", "namespaces[0] must be a string"),

@@ -11,7 +11,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.caller import caller_of
 from duetime.api.http.operation import Parameter, number_parameter
 from duetime.api.http.query import number, parameters
-from duetime.api.http.types import INSTANT, KEY_LENGTH, InstantText
+from duetime.api.http.types import INSTANT, InstantText
 from duetime.api.v1.answers import ok
 from duetime.api.v1.listing import instant_in_query, pack_cursor, unpack_cursor
 from duetime.domain.instants import format_instant
@@ -24,7 +24,7 @@ from duetime.service.security.audit_log import AuditLog
 AUDIT_LOG_PARAMETERS = (
     Parameter("actor", "Only entries of the key with this name.", {"type": "string"}),
     Parameter("action", "Only this action, such as `timer.cancel`.", {"type": "string"}),
-    Parameter("namespace", "Only entries about this namespace.", {"type": "string", **KEY_LENGTH}),
+    Parameter("namespace", "Only entries about this namespace.", {"type": "string"}),
     Parameter(
         "target", "Only entries about the timer, operation or key with this id.", {"type": "string"}
     ),

@@ -54,7 +54,11 @@ class KeyBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
         ),
     ]
     roles: Annotated[
-        list[RoleText], Meta(description=_ROLES, extra_json_schema={"minItems": 1, "maxItems": 3})
+        list[RoleText],
+        Meta(
+            description=_ROLES,
+            extra_json_schema={"minItems": 1, "maxItems": 3, "uniqueItems": True},
+        ),
     ]
     namespaces: Annotated[
         list[Annotated[str, Meta(extra_json_schema=KEY_TEXT)]],
