@@ -13,6 +13,7 @@ from duetime.domain.errors import (
     InvalidInput,
     NamespaceNotFound,
     StoreUnavailable,
+    TimerSealed,
     TimerUnreadable,
 )
 from duetime.domain.instants import Instant
@@ -85,7 +86,8 @@ class Scheduled(Enum):
 
     UNDECIDED = "undecided"
     """Only another try can tell. The timer is executing: it may have been announced, or may become
-    pending again without. Or its namespace is being deleted, and can be created afterwards."""
+    pending again without. Or its namespace is being deleted, and can be created afterwards. Or its
+    encryption key is missing."""
 
 
 Answer = Scheduled | DuetimeError
@@ -155,6 +157,8 @@ class Scheduling:
                 )
                 if result is not None and result.applied:
                     return Scheduled.CANCELED
+        except TimerSealed:
+            return Scheduled.UNDECIDED
         except (InvalidInput, TimerUnreadable) as error:
             return error
         raise StoreUnavailable(f"timer {key.id!r} changes too fast to be canceled")
@@ -190,7 +194,7 @@ class Scheduling:
         outcomes: list[Answer] = [Scheduled.CREATED] * len(results)
         for at, each in enumerate(results):
             if each.existence is Existence.UNREADABLE:
-                outcomes[at] = TimerUnreadable(each.timer.key)
+                outcomes[at] = await self._unreadable(each.timer.key)
         existing = [at for at, each in enumerate(results) if each.existence is Existence.EXISTING]
         changes = [self._change(results[at].timer, requests[at], orders[at]) for at in existing]
         for at, outcome in zip(existing, await asyncio.gather(*changes), strict=True):
@@ -210,7 +214,7 @@ class Scheduling:
                 if created.existence is Existence.CREATED:
                     return Scheduled.CREATED
                 if created.existence is Existence.UNREADABLE:
-                    return TimerUnreadable(created.timer.key)
+                    return await self._unreadable(created.timer.key)
                 existing = created.timer
             elif not result.applied:
                 existing = result.timer
@@ -220,6 +224,17 @@ class Scheduling:
                 self._wakeups.announce(result.timer.shard, result.timer.due_at)
                 return Scheduled.CHANGED
         raise StoreUnavailable(f"timer {existing.key.id!r} changes too fast to be changed")
+
+    async def _unreadable(self, key: TimerKey) -> Answer:
+        """The answer to a command for a timer that cannot be read. If an encryption key is
+        missing, the command waits for it, as the timer does."""
+        try:
+            await self._store.get(key)
+        except TimerSealed:
+            return Scheduled.UNDECIDED
+        except TimerUnreadable as error:
+            return error
+        return Scheduled.UNDECIDED
 
 
 def _obstacle(existing: Timer, order: int) -> Answer | None:

@@ -116,7 +116,13 @@ class TimerService:
             self._checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput as mistimed:
             return await self._repeat_or_raise(request, mistimed)
-        return self._checked(await self._creates.create(request), request)
+        try:
+            result = await self._creates.create(request)
+        except TimerUnreadable as error:
+            # The store knows the reason, and raises it here.
+            await self._store.get(error.key)
+            raise
+        return self._checked(result, request)
 
     def begin_create(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
         """Create a timer without an id or an idempotency key, in a namespace that is known here.

@@ -90,6 +90,7 @@ async def test_a_missing_key_is_named_and_hides_no_other_timer() -> None:
         one = path_of("default", "one")
         assert error_of(await bench.request("GET", one)) == expected
         assert error_of(await bench.request("PUT", one, {"payload": 1})) == expected
+        assert error_of(await bench.request("POST", BASE, BODY)) == expected
         for path in (BASE, f"{BASE}/export"):
             page = (await bench.request("GET", path)).json
             assert page["unreadable"] >= 1
