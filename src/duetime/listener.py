@@ -43,8 +43,11 @@ class OwnAddresses:
 
     def include(self, address: IPv4Address | IPv6Address, port: int) -> bool:
         """Whether a connection to (address, port) would reach this process. A listener on the
-        unspecified address is reached by every address of this machine."""
+        unspecified address is reached by every address of this machine. Connections to the
+        unspecified address go to the loopback address."""
         hosts = self._hosts_of_port.get(port, ())
+        if address.is_unspecified:
+            return any(each.is_unspecified or each.is_loopback for each in hosts)
         return address in hosts or (
             any(each.is_unspecified for each in hosts) and _is_ours(address)
         )
@@ -118,6 +121,9 @@ def url_of(listener: socket.socket) -> str:
 
 def _is_ours(address: IPv4Address | IPv6Address) -> bool:
     """Whether this machine has the address. Sends nothing."""
+    if address.is_loopback:
+        # All of 127.0.0.0/8 leads here, though connections to it come from 127.0.0.1.
+        return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     text = str(address)
     try:

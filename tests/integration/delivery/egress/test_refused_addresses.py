@@ -165,6 +165,42 @@ async def test_the_own_address_is_refused_under_every_name(
         assert isinstance(await deliver(destination, other.url()), Completed)
 
 
+LOOPBACK_ALIASES = ["127.0.0.2", "127.1.2.3", "127.255.255.255", "[::ffff:127.0.0.2]", "127.8"]
+UNSPECIFIED = ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "0"]
+
+
+@pytest.mark.parametrize(
+    ("listens_on", "hosts"),
+    [
+        ("0.0.0.0", LOOPBACK_ALIASES + UNSPECIFIED),
+        ("::", LOOPBACK_ALIASES + UNSPECIFIED),
+        ("127.0.0.1", UNSPECIFIED),
+        ("127.0.0.2", ["127.0.0.2", *UNSPECIFIED]),
+    ],
+)
+async def test_other_local_addresses_of_the_listener_are_refused(
+    connects: Connects, dns: DnsServer, listens_on: str, hosts: list[str]
+) -> None:
+    dns.name("127.8", "127.0.0.8")
+    dns.name("0", "0.0.0.0")
+    everything = "public,private,loopback,0.0.0.0/32,::/128"
+    async with serve(answer_each_with(OK), host="0.0.0.0") as server:
+        own = OwnAddresses([(listens_on, server.port)])
+        async with guarded_destination(everything, own=own, look_up=dns.look_up) as destination:
+            for host in hosts:
+                error = await refusal_of(destination, f"http://{host}:{server.port}/")
+                assert "the address of this service itself" in error, host
+    assert connects.addresses == []
+
+
+async def test_a_listener_on_one_loopback_address_leaves_the_others_to_callbacks() -> None:
+    async with serve(answer_each_with(OK), host="127.0.0.2") as server:
+        own = OwnAddresses([("127.0.0.1", server.port)])
+        async with guarded_destination("loopback", own=own) as destination:
+            url = f"http://127.0.0.2:{server.port}/"
+            assert isinstance(await deliver(destination, url), Completed)
+
+
 async def test_a_name_with_very_many_addresses_is_judged_quickly(dns: DnsServer) -> None:
     dns.name("many.example", *(f"10.0.{high}.{low}" for high in range(4) for low in range(256)))
     async with guarded_destination("public", look_up=dns.look_up) as destination:
