@@ -77,6 +77,14 @@ class Forbidden(DuetimeError):
     kind = ErrorKind.FORBIDDEN
 
 
+class LimitForbidden(Forbidden):
+    """The member of a namespace binds those whose key is for some namespaces only."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field} is a limit, which only an admin key for all namespaces changes")
+        self.field = field
+
+
 class TooManyRequests(DuetimeError):
     """The caller may try again after `retry_after_seconds`."""
 

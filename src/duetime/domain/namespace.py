@@ -8,6 +8,9 @@ from duetime.domain.retry import RetryPolicy
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SHARDS = 16
 
+LIMITS = ("concurrency", "max_payload_bytes", "max_pending", "callback_networks")
+"""Options that bind the people of a namespace, so that these cannot change them."""
+
 
 class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Options that an operator may set for one namespace, and change later.

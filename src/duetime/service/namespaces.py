@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duetime.background import BackgroundLoop
 from duetime.domain.errors import (
+    Forbidden,
     InvalidInput,
     NamespaceDeleting,
     NamespaceDiffers,
@@ -19,6 +20,7 @@ from duetime.domain.namespace import (
     Namespace,
     NamespaceOptions,
 )
+from duetime.domain.security.access import EVERYTHING, Access
 from duetime.ports.clock import Clock
 from duetime.ports.store import Existence, TimerStore
 from duetime.service.validation import check_namespace, check_typeable
@@ -33,11 +35,10 @@ LONGEST_GAP_SECONDS = 1.5 * REFRESH_SECONDS
 """Time between two looks after which a namespace may be gone that was never seen to be deleted.
 Deletions leave twice the usual time between the mark and the first change."""
 
-
-RestoredNamespace = Existence | InvalidInput | NamespaceDeleting | NamespaceDiffers
+RestoredNamespace = Existence | InvalidInput | Forbidden | NamespaceDeleting | NamespaceDiffers
 """A namespace of a copy as it is now, or the reason why it was refused."""
 
-_REFUSALS = (InvalidInput, NamespaceDeleting, NamespaceDiffers)
+_REFUSALS = (InvalidInput, Forbidden, NamespaceDeleting, NamespaceDiffers)
 
 
 class KnownNamespaces:
@@ -155,21 +156,20 @@ class Namespaces:
         name: str,
         num_shards: int | None,
         change: Callable[[NamespaceOptions], NamespaceOptions],
+        access: Access = EVERYTHING,
     ) -> Namespace:
         """Create the namespace, or change the options of the existing one.
 
         `change` may be called again with its own answer. When two nodes change options at the
-        same time, the last write holds. Raises `InvalidInput`, including when the namespace
-        exists with another number of shards: its timers are spread over that number, so it stays.
+        same time, the last write holds. Raises `Forbidden`, and `InvalidInput`, including when the
+        namespace has another number of shards: its timers are spread over that number.
         """
         async with self._reading:
             existing = await self._reread(name)
             if existing is None:
-                new = Namespace(
-                    name,
-                    DEFAULT_SHARDS if num_shards is None else num_shards,
-                    change(NamespaceOptions()),
-                )
+                shards = DEFAULT_SHARDS if num_shards is None else num_shards
+                new = Namespace(name, shards, change(NamespaceOptions()))
+                access.check_change(None, new)
                 check_namespace(new)
                 check_typeable(name)
                 # Another node may have been faster; then its namespace is the one to change.
@@ -180,6 +180,7 @@ class Namespaces:
                 raise NamespaceDeleting(name)
             _check_shards(existing, num_shards)
             changed = Namespace(name, existing.num_shards, change(existing.options))
+            access.check_change(existing, changed)
             check_namespace(changed)
             if changed != existing:
                 await self._store.change_namespace(name, changed.options)
@@ -210,7 +211,9 @@ class Namespaces:
             await self._own_shards_of([each])
             self._known.add(each)
 
-    async def restore(self, namespaces: Sequence[Namespace]) -> list[RestoredNamespace]:
+    async def restore(
+        self, namespaces: Sequence[Namespace], access: Access = EVERYTHING
+    ) -> list[RestoredNamespace]:
         """Create the namespaces of a copy; one outcome for each, in order.
 
         An existing namespace without options of its own gets those of the copy. Any other stays as
@@ -220,15 +223,15 @@ class Namespaces:
         async with self._reading:
             found = await self._store.find_namespaces({each.name for each in namespaces})
             await self._own_shards_of(found)
-            for namespace in found:
-                self._known.add(namespace)
-            existing = {namespace.name: namespace for namespace in found}
+            existing = {each.name: each for each in found}
+            for each in found:
+                self._known.add(each)
             outcomes: list[RestoredNamespace] = []
             for start in range(0, len(namespaces), ADDED_AT_ONCE):
                 # Side by side, because each is a commit of its own.
                 some = await asyncio.gather(
                     *(
-                        self._restored(each, existing.get(each.name))
+                        self._restored(each, existing.get(each.name), access)
                         for each in namespaces[start : start + ADDED_AT_ONCE]
                     ),
                     return_exceptions=True,
@@ -239,10 +242,13 @@ class Namespaces:
                     outcomes.append(outcome)
             return outcomes
 
-    async def _restored(self, namespace: Namespace, existing: Namespace | None) -> Existence:
+    async def _restored(
+        self, namespace: Namespace, existing: Namespace | None, access: Access
+    ) -> Existence:
         check_namespace(namespace)
         existence = Existence.EXISTING
         if existing is None:
+            access.check_change(None, namespace)
             existence = Existence.CREATED
             existing = await self._store.add_namespace(namespace)
             await self._own_shards_of([existing])
@@ -251,6 +257,7 @@ class Namespaces:
             raise NamespaceDeleting(namespace.name)
         fields = [] if existing.num_shards == namespace.num_shards else ["num_shards"]
         if existing.options == NamespaceOptions() and existing.options != namespace.options:
+            access.check_change(existing, namespace)
             existence = Existence.REPLACED
             existing = replace(existing, options=namespace.options)
             await self._store.change_namespace(namespace.name, namespace.options)
@@ -268,11 +275,11 @@ class Namespaces:
         """Refuse new timers of the namespace, or accept them again. Other nodes follow within
         `REFRESH_SECONDS`."""
         async with self._reading:
-            namespace = await self._reread(name)
-            if namespace is not None and namespace.options.deleting is not deleting:
-                options = replace(namespace.options, deleting=deleting)
+            found = await self._reread(name)
+            if found is not None and found.options.deleting is not deleting:
+                options = replace(found.options, deleting=deleting)
                 await self._store.change_namespace(name, options)
-                self._known.add(Namespace(name, namespace.num_shards, options))
+                self._known.add(replace(found, options=options))
 
     async def add_all(self, configured: Iterable[ConfiguredNamespace]) -> None:
         """Create the configured namespaces at start-up, before the engine starts.
@@ -281,7 +288,7 @@ class Namespaces:
         refuses one, none is created.
         """
         namespaces = list(configured)
-        existing = {namespace.name for namespace in await self._store.namespaces()}
+        existing = {each.name for each in await self._store.namespaces()}
         _raise_problems(_problem_with(each, existing) for each in namespaces)
         _raise_problems([await self._add(each) for each in namespaces])
         async with self._reading:
@@ -357,11 +364,9 @@ class NamespaceRefresher(BackgroundLoop):
 
 
 def _namespace_of(configured: ConfiguredNamespace) -> Namespace:
-    return Namespace(
-        configured.name,
-        DEFAULT_SHARDS if configured.num_shards is None else configured.num_shards,
-        NamespaceOptions() if configured.options is None else configured.options,
-    )
+    shards = DEFAULT_SHARDS if configured.num_shards is None else configured.num_shards
+    options = NamespaceOptions() if configured.options is None else configured.options
+    return Namespace(configured.name, shards, options)
 
 
 def _check_shards(existing: Namespace, num_shards: int | None) -> None:

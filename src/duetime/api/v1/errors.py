@@ -14,6 +14,7 @@ from duetime.domain.errors import (
     DuetimeError,
     ErrorKind,
     InvalidInput,
+    LimitForbidden,
     NamespaceDiffers,
     NamespaceNotFound,
     StoreUnavailable,
@@ -120,6 +121,8 @@ def _message_and_details(error: DuetimeError) -> tuple[str, Details]:
         return f"{field} {problem}", {"field": field}
     if isinstance(error, NamespaceNotFound):
         return error.message, {"field": "namespace"}
+    if isinstance(error, LimitForbidden):
+        return in_camel_case(error.message), {"field": in_camel_case(error.field)}
     if isinstance(error, NamespaceDiffers):
         fields = list(map(in_camel_case, error.fields))
         return in_camel_case(error.message), {"fields": fields}

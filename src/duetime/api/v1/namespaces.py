@@ -80,7 +80,10 @@ class NamespacesV1:
         caller_of(scope).note(given_members(body, "retention"))
         num_shards = None if body.num_shards is UNSET else body.num_shards
         stored = await self._namespaces.put(
-            name, num_shards, lambda options: changed_options(body, options)
+            name,
+            num_shards,
+            lambda options: changed_options(body, options),
+            caller_of(scope).access,
         )
         return await self._answer(stored)
 

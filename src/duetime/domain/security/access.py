@@ -5,7 +5,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.errors import Forbidden, LimitForbidden
+from duetime.domain.namespace import DEFAULT_NAMESPACE, LIMITS, Namespace
 
 
 class Role(StrEnum):
@@ -50,6 +51,17 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
+
+    def check_change(self, existing: Namespace | None, wanted: Namespace) -> None:
+        """Raises `Forbidden` if the namespace is new, or if one of its limits changes, unless the
+        key is for all namespaces. Otherwise a deletion and a create would lift the limits, too."""
+        if self.namespaces is None:
+            return
+        if existing is None:
+            raise Forbidden("only an admin key for all namespaces creates a namespace")
+        for field in LIMITS:
+            if getattr(wanted.options, field) != getattr(existing.options, field):
+                raise LimitForbidden(field)
 
 
 EVERYTHING = Access(name="API_KEY")

@@ -52,7 +52,7 @@ class FullRestoration:
         refused. Raises `StoreUnavailable`."""
         wanted = list(map(self._namespace_or_error, fulls))
         valid = [each for each in wanted if isinstance(each, Namespace)]
-        stored = iter(await self._namespaces.restore(valid))
+        stored = iter(await self._namespaces.restore(valid, self._access))
         return [next(stored) if isinstance(each, Namespace) else each for each in wanted]
 
     def _namespace_or_error(self, full: FullNamespace) -> Namespace | DuetimeError:

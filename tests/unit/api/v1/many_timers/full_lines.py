@@ -79,9 +79,9 @@ OTHER_CALLBACKS: list[Callback] = [
 ]
 
 
-async def restore(bench: V1Bench, *lines: object, query: str = "") -> Any:
+async def restore(bench: V1Bench, *lines: object, query: str = "", key: str = API_KEY) -> Any:
     content = b"".join(json.encode(line) + b"\n" for line in lines)
-    headers = [(b"x-api-key", API_KEY.encode())]
+    headers = [(b"x-api-key", key.encode())]
     reply = await call(bench.app, "POST", f"{BASE}/import{query}", [content], headers)
     assert reply.status == 200, reply.content
     return reply.json
