@@ -45,9 +45,10 @@ HeaderValue = Annotated[
 ShownHeaders = Annotated[
     dict[str, str] | UnsetType,
     Meta(
-        description="Values of headers whose names say that they are secrets (`Authorization`, "
-        "`Proxy-Authorization`, `Cookie`, and names with token, secret, password, key or signature "
-        "in them) are `[redacted]`, unless an admin asks with `secrets=true`.",
+        description="Values of headers whose names say that they are secrets (`Cookie`, `X-Auth` "
+        "and the like, and names with authorization, authentication, credential, jwt, key, "
+        "passphrase, passwd, password, secret, session, signature or token in them) are "
+        "`[redacted]`, unless an admin asks with `secrets=true`.",
     ),
 ]
 StatusText = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]

@@ -15,7 +15,8 @@ REDACTED = "[redacted]"
 _Headers = dict[str, str]
 
 _SECRET_NAME = re.compile(
-    r"(proxy-)?authorization|(set-)?cookie|.*(token|secret|password|key|signature).*",
+    r"(set-)?cookie|x-(auth|pass|pwd)|.*(authorization|authentication|credential|jwt|key|passphrase"
+    r"|passwd|password|secret|session|signature|token).*",
     re.IGNORECASE | re.DOTALL,
 )
 # As the HTTP client reads it: everything before the last @ of the host part.

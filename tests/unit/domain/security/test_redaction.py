@@ -20,13 +20,18 @@ from duetime.domain.security.redaction import (
     [
         "Authorization", "PROXY-AUTHORIZATION", "cookie", "Set-Cookie", "X-Api-Key", "x-auth-token",
         "Client-Secret", "X-Password-2", "X-Hub-Signature-256", "my_key", "Idempotency-Key",
+        "X-Forwarded-Authorization", "X-Amz-Authentication", "X-Credentials", "db-passwd", "X-JWT",
+        "Passphrase", "X-Session-Id", "X-Auth", "x-pwd", "X-Pass",
     ],
 )  # fmt: skip
 def test_names_that_say_that_the_value_is_a_secret(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", ["X-Tag", "Content-Type", "X-Authorization-Mode", "Cookies-Left"])
+@pytest.mark.parametrize(
+    "name",
+    ["X-Tag", "Content-Type", "Author", "X-Author-Id", "Cookies-Left", "X-Pass-Through", "Passage"],
+)
 def test_other_names(name: str) -> None:
     assert not is_secret(name)
 
