@@ -214,6 +214,29 @@ async def test_a_copy_without_secrets_is_for_timers_that_exist(bench: V1Bench) -
     assert await stored(elsewhere) == await stored(bench)
 
 
+@pytest.mark.parametrize(
+    ("changes", "has_secrets"),
+    [
+        ({"headers": {}}, True),
+        ({"url": "https://example.com/"}, True),
+        ({"url": "https://example.com/@", "headers": {"X-Tag": "a"}}, False),
+    ],
+)
+async def test_nothing_in_a_copy_without_secrets_follows_from_them(
+    bench: V1Bench, changes: dict[str, object], has_secrets: bool
+) -> None:
+    """Somebody who knows the rest of a create could try secrets until its fingerprint is right."""
+    body = callback(**changes)
+    first = await bench.create(callback=body, idempotency_key="k")
+    (shown,) = (await bench.request("GET", f"{BASE}/export")).json["timers"]
+    assert ("fingerprint" not in shown) is has_secrets
+    (whole,) = (await bench.request("GET", f"{BASE}/export?secrets=true")).json["timers"]
+    assert len(whole["fingerprint"]) == 32
+    assert (await imported(bench, {"full": 1, "timer": shown}))["existing"] == 1
+    again = await bench.create(callback=body, idempotency_key="k")
+    assert (again.status, again.data["id"]) == (200, first.data["id"])
+
+
 async def test_errors_do_not_repeat_them(bench: V1Bench) -> None:
     await bench.request("POST", BASE, v1_body())
     for body in (

@@ -146,7 +146,8 @@ class FullTimer(
         str | None,
         Meta(
             description="Recognises a repeated create by its idempotency key or `executeIn`; 16 "
-            "bytes in hexadecimal digits."
+            "bytes in hexadecimal digits. Left out where secrets are `[redacted]`, because it "
+            "covers them."
         ),
     ] = None
 

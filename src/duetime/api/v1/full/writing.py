@@ -24,6 +24,8 @@ _Text = str | UnsetType
 
 def full_timer(timer: Timer, with_secrets: bool = False) -> FullTimer:
     callback = timer.callback if with_secrets else shown_callback(timer.callback)
+    # A fingerprint covers the secrets, too: a weak one could be guessed from it.
+    fingerprint = timer.fingerprint if callback == timer.callback else None
     namespace, id = timer.key
     metadata, metadata_text = _json_or_text(UNSET if timer.metadata is None else timer.metadata)
     return FullTimer(
@@ -48,7 +50,7 @@ def full_timer(timer: Timer, with_secrets: bool = False) -> FullTimer:
         metadata_text=metadata_text,
         correlation_id=timer.correlation_id,
         command_order=timer.command_order,
-        fingerprint=None if timer.fingerprint is None else timer.fingerprint.hex(),
+        fingerprint=None if fingerprint is None else fingerprint.hex(),
     )
 
 
