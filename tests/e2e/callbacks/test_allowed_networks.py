@@ -138,3 +138,17 @@ async def test_callbacks_go_through_the_proxy(tmp_path: Path, receiver: Callback
             await wait_for_status(api, await create_soon(api, receiver.url), "completed")
         assert len(proxy.asked) == 1
         assert "secret" not in "\n".join(server.output)
+
+
+@pytest.mark.parametrize("guard", ["off", "on"])
+async def test_lists_that_a_proxy_switches_off_are_named_at_the_start(
+    tmp_path: Path, guard: str
+) -> None:
+    settings = {"CALLBACK_PROXY": "http://127.0.0.1:9", "CALLBACK_NETWORKS": "api.example"}
+    async with ServerProcess(tmp_path, **settings, CALLBACK_PROXY_GUARD=guard) as server:
+        allowed = await server.wait_for_log("callbacks.allowed")
+        warnings = [each for each in server.logs if each["event"] == "callbacks.unguarded"]
+    assert allowed["networks"] == (None if guard == "off" else "api.example")
+    assert [each["networks_ignored"] for each in warnings] == (
+        ["api.example"] if guard == "off" else []
+    )

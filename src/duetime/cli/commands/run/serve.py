@@ -168,6 +168,13 @@ def _log_callbacks(settings: Settings) -> None:
     import structlog
 
     proxy = settings.callback_proxy
+    if not settings.judges_callbacks:
+        structlog.get_logger().warning(
+            "callbacks.unguarded",
+            networks_ignored=settings.callback_networks.text,
+            advice="CALLBACK_PROXY alone decides where callbacks go: CALLBACK_NETWORKS and "
+            "callbackNetworks of namespaces do not apply unless CALLBACK_PROXY_GUARD=on",
+        )
     structlog.get_logger().info(
         "callbacks.allowed",
         networks=settings.callback_networks.text if settings.judges_callbacks else None,
