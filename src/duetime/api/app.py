@@ -47,7 +47,6 @@ from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.key_ring import KeyRing
 from duetime.service.security.keys import Keys
 from duetime.service.security.webhook_secrets import WebhookSecrets
-from duetime.service.security.wrong_keys import WrongKeys
 from duetime.service.timer_service import TimerService
 
 
@@ -93,7 +92,7 @@ def create_app(
     keys of the ring do not matter. `asyncapi` is the document that describes the bus. Without
     `audited_creates` the audit log has no creates."""
     lifecycle = Lifecycle()
-    authentication = Authentication(api_key, key_ring, WrongKeys(clock), lifecycle)
+    authentication = Authentication(api_key, key_ring, lifecycle)
     max_body_bytes = rules.max_body_bytes
     timers = TimersV1(
         services.v1,

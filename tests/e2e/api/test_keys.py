@@ -202,6 +202,11 @@ async def test_wrong_keys_are_throttled_and_right_ones_are_not(
     assert statuses[:20] == [401] * 20
     assert 429 in statuses
     assert (await api.get("/timers")).status_code == 200
+    await server.stop()
+    (line,) = (each for each in server.logs if each["event"] == "api.wrong_keys")
+    assert (line["refused"], line["throttled"]) == (statuses.count(401), statuses.count(429))
+    assert (line["address"], line["address_tries"]) == ("127.0.0.1", 25)
+    assert "guess" not in "\n".join(server.output)
 
 
 async def test_the_command_line_makes_keys_and_uses_them(

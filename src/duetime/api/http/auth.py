@@ -12,7 +12,6 @@ from duetime.api.http.operation import Operation
 from duetime.domain.errors import Unauthorized
 from duetime.domain.security.access import EVERYTHING, UNCHECKED
 from duetime.service.security.key_ring import KeyRing
-from duetime.service.security.wrong_keys import WrongKeys
 
 API_KEY_HEADER = b"x-api-key"
 AUTHORIZATION_HEADER = b"authorization"
@@ -33,12 +32,9 @@ class Authentication:
     take the same time wherever keys differ.
     """
 
-    def __init__(
-        self, api_key: str | None, keys: KeyRing, wrong_keys: WrongKeys, lifecycle: Lifecycle
-    ) -> None:
+    def __init__(self, api_key: str | None, keys: KeyRing, lifecycle: Lifecycle) -> None:
         self._expected = None if api_key is None else api_key.encode()
         self._keys = keys
-        self._wrong_keys = wrong_keys
         self._lifecycle = lifecycle
 
     async def admit(self, scope: Scope, operation: Operation[Any]) -> Caller:
@@ -90,9 +86,10 @@ class Authentication:
         held = await self._keys.look_up(given)
         if held is None:
             # Only here: a right key gets in, whoever else tries keys from the same address.
-            self._wrong_keys.count(address)
+            self._keys.wrong_keys.count(address)
             held = await self._keys.look_again(given)
         if held is None:
+            self._keys.wrong_keys.note_refused(address)
             raise Unauthorized(REFUSAL)
         return Caller(held.access, address, held)
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from math import ceil
 
+import structlog
 from msgspec import Struct
 
 from duetime.domain.defaults import DEFAULT_KEY_MAX_CONCURRENT
@@ -16,6 +17,9 @@ from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.token_bucket import TokenBucket
+from duetime.service.security.wrong_keys import WrongKeys
+
+_log = structlog.get_logger()
 
 KEY_PREFIX = "dt"
 
@@ -57,6 +61,7 @@ class HeldKey:
         "_under_way",
         "access",
         "key",
+        "limited",
         "used_at_seconds",
         "written_at_seconds",
     )
@@ -67,6 +72,8 @@ class HeldKey:
         self._under_way = 0
         self._rate_limit: RateLimit | None = None
         self._bucket: TokenBucket | None = None
+        self.limited = 0
+        """Requests over the limits of the key, since the last report."""
         self.used_at_seconds: float | None = None
         self.written_at_seconds: float | None = None
         self.change(key)
@@ -95,12 +102,14 @@ class HeldKey:
         """Begin a request, for which `leave` has to be called once. Raises `TooManyRequests`; then
         nothing has begun."""
         if self._under_way >= self._max_concurrent:
+            self.limited += 1
             raise TooManyRequests(
                 f"this key has its limit of {self._max_concurrent} requests under way", 1
             )
         if self._bucket is not None:
             wait_seconds = self._bucket.take(self._clock.monotonic())
             if wait_seconds:
+                self.limited += 1
                 raise TooManyRequests("this key sends too many requests", ceil(wait_seconds))
         self._under_way += 1
 
@@ -125,6 +134,7 @@ class KeyRing:
         self._keys: dict[bytes, HeldKey] = {}
         self._right: dict[bytes, HeldKey] = {}
         self._reading: asyncio.Task[None] | None = None
+        self.wrong_keys = WrongKeys(clock)
         self._unknown_ids = TokenBucket(UNKNOWN_IDS, clock.monotonic())
         watch.subscribe(self._see)
 
@@ -149,6 +159,23 @@ class KeyRing:
             await self._refresh()
         await self._refresh()
         return self._find(presented, self._clock.monotonic())
+
+    def report_refusals(self) -> None:
+        """Log the wrong keys and the requests over limits since the last report."""
+        self.wrong_keys.report()
+        limited = [held for held in self._keys.values() if held.limited]
+        if limited:
+            most = max(limited, key=lambda held: held.limited)
+            _log.warning(
+                "api.key_limited",
+                refused=sum(held.limited for held in limited),
+                keys=len(limited),
+                key=most.key.id,
+                name=most.key.name,
+                key_refused=most.limited,
+            )
+        for held in limited:
+            held.limited = 0
 
     def last_uses(self) -> Mapping[str, Instant]:
         """The last uses on this node, by the key's id."""

@@ -1,4 +1,4 @@
-"""The background loop that notes when keys were used last."""
+"""The background loop that notes when keys were used last, and logs which were refused."""
 
 from duetime.background import BackgroundLoop
 from duetime.ports.clock import Clock
@@ -6,15 +6,15 @@ from duetime.ports.security import SecurityStore
 from duetime.service.security.key_ring import KeyRing
 
 WRITE_SECONDS = 60.0
-"""Time between two writes of last uses."""
+"""Time between two writes of last uses, and between two log lines about refused keys."""
 
 LAST_WRITE_SECONDS = 1.0
 """Time for the last write when the service stops."""
 
 
 class KeyUses(BackgroundLoop):
-    """Writes the uses of all keys together, so that no request waits for it. When it stops, it
-    writes once more."""
+    """Writes the uses of all keys together, so that no request waits for it, and sums refusals up,
+    so that no attack fills the log. When it stops, it does both once more."""
 
     name = "key-uses"
 
@@ -25,4 +25,5 @@ class KeyUses(BackgroundLoop):
 
     async def step(self) -> None:
         await self.wait(WRITE_SECONDS)
+        self._ring.report_refusals()
         await self._ring.write_uses(self._store)

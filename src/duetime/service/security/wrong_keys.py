@@ -1,13 +1,17 @@
-"""The throttle of wrong keys: nobody may try keys by the thousand."""
+"""The throttle of wrong keys: nobody may try keys by the thousand, nor without a trace."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
+
+import structlog
 
 from duetime.domain.errors import TooManyRequests
 from duetime.domain.security.credentials import RateLimit
 from duetime.ports.clock import Clock
 from duetime.service.security.token_bucket import TokenBucket
+
+_log = structlog.get_logger()
 
 WRONG_KEYS = RateLimit(per_second=1, burst=20)
 """Wrong keys of one address that are looked at."""
@@ -26,9 +30,13 @@ class WrongKeys:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._refused = 0
+        self._throttled = 0
+        self._tries: Counter[str] = Counter()
+        """Tries since the last report, by the client."""
 
     def count(self, address: str | None) -> None:
-        """Count one wrong key. Raises `TooManyRequests`."""
+        """Count one key that is probably wrong. Raises `TooManyRequests`."""
         source = source_of(address)
         now_seconds = self._clock.monotonic()
         bucket = self._buckets.get(source)
@@ -39,7 +47,33 @@ class WrongKeys:
         self._buckets.move_to_end(source)
         wait_seconds = bucket.take(now_seconds)
         if wait_seconds:
+            self._throttled += 1
+            self._note_try(source)
             raise TooManyRequests("too many wrong keys from this address", ceil(wait_seconds))
+
+    def note_refused(self, address: str | None) -> None:
+        """Note for the next report that a key was wrong."""
+        self._refused += 1
+        self._note_try(source_of(address))
+
+    def report(self) -> None:
+        """Log the wrong keys since the last report. Nothing that a client sent is in the line."""
+        if not self._tries:
+            return
+        ((address, tries),) = self._tries.most_common(1)
+        _log.warning(
+            "api.wrong_keys",
+            refused=self._refused,
+            throttled=self._throttled,
+            address=address or None,
+            address_tries=tries,
+        )
+        self._refused = self._throttled = 0
+        self._tries.clear()
+
+    def _note_try(self, source: str) -> None:
+        if source in self._tries or len(self._tries) < MAX_ADDRESSES:
+            self._tries[source] += 1
 
 
 def source_of(address: str | None) -> str:

@@ -1,8 +1,10 @@
 """Every node finds the right keys in memory, and stops accepting revoked ones in time."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
+from structlog.testing import capture_logs
 
 from duetime.domain.errors import StoreUnavailable, TooManyRequests
 from duetime.domain.security.access import Role
@@ -284,6 +286,42 @@ class TestLimits:
         assert await node.held(issued) is held
         with pytest.raises(TooManyRequests):
             held.enter()
+
+
+@on_virtual_time
+async def test_refusals_are_logged_once_a_minute_and_at_the_end() -> None:
+    clock, table = LoopClock(), WatchedTable()
+    node = Node(table, clock)
+    node.watch.start()
+    uses = KeyUses(table, node.ring, clock)
+    with capture_logs() as logs:
+        uses.start()
+        slow, single = await node.create(LIMIT), await node.create(most=1)
+        for issued, requests in ((slow, LIMIT.burst + 4), (single, 3)):
+            held = await node.held(issued)
+            for _ in range(requests):
+                with suppress(TooManyRequests):
+                    held.enter()
+        node.ring.wrong_keys.note_refused("192.0.2.1")
+        assert logs == []
+        await clock.sleep(WRITE_SECONDS + 1)
+        assert [each["event"] for each in logs] == ["api.wrong_keys", "api.key_limited"]
+        assert logs[-1] == {
+            "event": "api.key_limited",
+            "log_level": "warning",
+            "refused": 6,
+            "keys": 2,
+            "key": slow.key.id,
+            "name": "n",
+            "key_refused": 4,
+        }
+        logs.clear()
+        await clock.sleep(2 * WRITE_SECONDS)
+        assert logs == []
+        node.ring.wrong_keys.note_refused("192.0.2.1")
+        await uses.stop_within(1)
+    assert [(each["event"], each["refused"]) for each in logs] == [("api.wrong_keys", 1)]
+    await node.watch.abandon()
 
 
 @on_virtual_time
