@@ -14,17 +14,22 @@ from duetime.cli.terminal import console, printable
 _NETWORKS = "callback networks"
 _COLUMNS = (
     # The other commands need the whole name.
-    *("name", Column("shards", extra=1), Column("retention", extra=4)),
-    *(Column("concurrency", extra=3), Column("payload limit", extra=5)),
-    Column("pending limit", extra=6),
-    Column("retries", Cut.WRAP, least=20, enough=24, extra=2),
+    *("name", Column("shards", extra=2), Column("retention", extra=5)),
+    *(Column("concurrency", extra=4), Column("payload limit", extra=6)),
+    Column("pending limit", extra=7),
+    Column(_NETWORKS, Cut.END, least=len(_NETWORKS), enough=24, extra=1, hidden_if_empty=True),
+    Column("retries", Cut.WRAP, least=20, enough=24, extra=3),
 )
 
 
 def print_namespaces(namespaces: Sequence[Namespace]) -> None:
-    rows = [_fields(each) for each in namespaces]
+    rows = [
+        # A terminal shows the column only if a namespace has a list.
+        _fields(each) | {_NETWORKS: Text(printable(each.callback_networks or "-"))}
+        for each in namespaces
+    ]
     if rows:
-        print_table(_COLUMNS, [_in_columns(fields) for fields in rows])
+        print_table(_COLUMNS, [list(fields.values()) for fields in rows])
 
 
 def print_namespace(headline: str, namespace: Namespace) -> None:
@@ -35,11 +40,6 @@ def print_namespace(headline: str, namespace: Namespace) -> None:
     if headline:
         console().print(headline)
     print_fields(list(fields.items()))
-
-
-def _in_columns(fields: dict[str, Text]) -> list[Text]:
-    """Without the networks, which may be a long list."""
-    return [text for name, text in fields.items() if name != _NETWORKS]
 
 
 def _fields(namespace: Namespace) -> dict[str, Text]:

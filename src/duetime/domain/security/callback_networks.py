@@ -194,6 +194,8 @@ def _entry(item: str) -> _Entry:
     port = _port(item, port_text if colon else None)
     if name in _KINDS:
         return _Entry(port, kind=Kind(name))
+    if name in _NO_ENTRIES:
+        raise _invalid(item, f"did you mean {Kind.PUBLIC.value!r}?")
     address = literal_address(name)
     if address is not None:
         return _Entry(port, network=_network(item, name))
@@ -201,6 +203,9 @@ def _entry(item: str) -> _Entry:
 
 
 _KINDS = frozenset(Kind)
+_NO_ENTRIES = frozenset({"all", "any", "none", "*"})
+"""Words that would be host names, though nobody means a host by them."""
+
 _EXPECTED = (
     "a list of public, private, loopback, CIDRs such as 10.0.0.0/8, host names and *.suffixes, "
     "each optionally with :port"

@@ -154,7 +154,7 @@ def set_namespace(
     if max_pending is not None:
         body["maxPending"] = _read_number("--max-pending", max_pending, "none")
     if callback_networks is not None:
-        body["callbackNetworks"] = None if callback_networks == "default" else callback_networks
+        body["callbackNetworks"] = _read_networks(callback_networks)
     retry_policy = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,
@@ -251,6 +251,13 @@ def _read_retention(text: str) -> str | None:
     except ValueError:
         refuse("--retention", 'must be a duration such as "7d", or forever, or default')
     return text
+
+
+def _read_networks(text: str) -> str | None:
+    if text.strip().lower() == "none":
+        # It may mean that nothing is allowed, or that nothing is narrowed.
+        refuse("--callback-networks", "must be a list; default removes the namespace's own list")
+    return None if text == "default" else text
 
 
 def _read_number(option: str, text: str, for_none: str) -> int | None:

@@ -56,13 +56,34 @@ def test_namespaces_are_listed(server: ScriptedServer, command: list[str]) -> No
     server.answer("GET", PATH, {"namespaces": [DEFAULT, OTHER]})
     lines = invoke(*command).stdout.splitlines()
     assert [line.split("\t") for line in lines] == [
-        ["name", "shards", "retention", "concurrency", "payload limit", "pending limit", "retries"],
+        [
+            *("name", "shards", "retention", "concurrency", "payload limit", "pending limit"),
+            *("callback networks", "retries"),
+        ],
         [
             *("default", "16", "as the service", "no limit", "as the service", "no limit"),
-            "3 within 24h, after 30s x 2 up to 10m",
+            *("-", "3 within 24h, after 30s x 2 up to 10m"),
         ],
-        [r"a\tb", "4", "forever", "5", "1,024 bytes", "100,000", "none"],
+        [r"a\tb", "4", "forever", "5", "1,024 bytes", "100,000", "-", "none"],
     ]
+
+
+def test_callback_networks_are_listed_if_a_namespace_has_some(server: ScriptedServer) -> None:
+    narrowed = {**OTHER, "callbackNetworks": "public:443"}
+    server.answer("GET", PATH, {"namespaces": [DEFAULT, narrowed]})
+    heading, *rows = [line.split("\t") for line in invoke("namespaces").stdout.splitlines()]
+    shown = [dict(zip(heading, row, strict=True))["callback networks"] for row in rows]
+    assert shown == ["-", "public:443"]
+
+
+@pytest.mark.parametrize("text", ["none", "None "])
+def test_no_networks_are_refused_because_they_could_mean_two_things(
+    server: ScriptedServer, text: str
+) -> None:
+    status, line = refused("set", "a", "--callback-networks", text)
+    assert status == 2
+    assert line == "--callback-networks: must be a list; default removes the namespace's own list"
+    assert not server.requests
 
 
 def test_a_namespace_that_is_being_deleted_says_so(server: ScriptedServer) -> None:
@@ -99,6 +120,8 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
         (["--max-payload-bytes", "default"], {"maxPayloadBytes": None}),
         (["--max-pending", "1000"], {"maxPending": 1000}),
         (["--max-pending", "none"], {"maxPending": None}),
+        (["--callback-networks", "public:443"], {"callbackNetworks": "public:443"}),
+        (["--callback-networks", "default"], {"callbackNetworks": None}),
         (
             ["--max-retries", "5", "--initial-interval", "10s"],
             {"retryPolicy": {"maxRetries": 5, "initialInterval": "10s"}},
