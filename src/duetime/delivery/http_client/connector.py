@@ -14,6 +14,7 @@ from duetime.delivery.http_client.failures import (
     NotConnected,
     TimedOut,
     check_punctual,
+    connection_problem,
 )
 from duetime.delivery.http_client.pool import ConnectionPool
 from duetime.delivery.http_client.proxy import HttpProxy, TunnelRefused, open_tunnel, proxy_away
@@ -246,4 +247,4 @@ def _failure_or_shortage(
     if resource is not None:
         return LacksResource(resource)
     uses_tls = target.scheme == "https"
-    return NotConnected(connect_problem(error, target.host, uses_tls=uses_tls))
+    return NotConnected(connection_problem(error, target.host, uses_tls=uses_tls))

@@ -2,7 +2,15 @@
 
 import ssl
 
-from duetime.network_failures import format_seconds, os_error_text, tls_problem
+from duetime.network_failures import (
+    connect_problem,
+    format_seconds,
+    os_error_text,
+    tls_problem,
+)
+
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
+"""Codes of OpenSSL for certificates that are self-signed or of an unknown issuer."""
 
 
 class DeliveryFailure(Exception):
@@ -73,6 +81,14 @@ class ClientClosed(DeliveryFailure):
 
     def __init__(self) -> None:
         super().__init__("the HTTP client was closed")
+
+
+def connection_problem(error: OSError, host: str, *, uses_tls: bool) -> str:
+    """Why no connection was established, with the setting that may help."""
+    problem = connect_problem(error, host, uses_tls=uses_tls)
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _UNKNOWN_AUTHORITY:
+        problem += "; CALLBACK_CA_FILE can add its authority"
+    return problem
 
 
 def loss_problem(error: Exception | None, answer_started: bool) -> str:

@@ -89,7 +89,10 @@ async def test_unknown_authority(authority: trustme.CA) -> None:
     context = server_context(authority.issue_cert(HOST))
     async with serve(answer_each_with(OK), tls=context) as server:
         text = await failure_text(client, server.url(host=HOST))
-        assert text == "TLS certificate not accepted: unable to get local issuer certificate"
+        assert text == (
+            "TLS certificate not accepted: unable to get local issuer certificate; "
+            "CALLBACK_CA_FILE can add its authority"
+        )
         assert not any(peer.requests for peer in server.peers)
 
 
