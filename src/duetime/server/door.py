@@ -20,6 +20,12 @@ REMIND_SECONDS = 60.0
 
 _FULL = "too many connections: try again in a moment"
 
+_PEER_ADVICE = (
+    "look at this peer, which has most of the places: if it is a load balancer, let it limit each "
+    "client; if not, it may be an attack"
+)
+_FILES_ADVICE = "raise the limit of open files (ulimit -n, or LimitNOFILE of the service)"
+
 
 class Door:
     """The places for connections.
@@ -78,11 +84,14 @@ class Door:
         unused = greediest.find_unused(now)
         if unused is not None:
             return unused
-        if len(greediest) * 2 <= self.limits.max_connections:
+        if not self._holds_most(greediest):
             return self._all.find_unused(now)
         if len(own) * 2 < len(greediest):
             return greediest.find_any(now)
         return own.find_unused(now)
+
+    def _holds_most(self, places: Places) -> bool:
+        return len(places) * 2 > self.limits.max_connections
 
     def _log_full(self, now: float) -> None:
         if now >= self._remind_seconds:
@@ -95,7 +104,7 @@ class Door:
                 turned_away=self.turned_away,
                 peer=peer,
                 peer_connections=len(places),
-                advice="raise the limit of open files (ulimit -n, or LimitNOFILE of the service)",
+                advice=_PEER_ADVICE if self._holds_most(places) else _FILES_ADVICE,
             )
 
 
