@@ -53,7 +53,7 @@ def listen(
     try:
         signatures = SignatureCheck(secret) if secret else None
     except ValueError as error:
-        refuse("--secret", f"must be {error}, or whpk_...")
+        refuse("--secret", f"must be {error}")
     try:
         run(_listen(host, port, status, as_json, signatures))
     except AddressUnavailable as error:

@@ -10,7 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.security.credentials import SecretKind
-from duetime.domain.security.secret_text import PUBLIC_PREFIX, parse_public_key, parse_secret
+from duetime.domain.security.secret_text import (
+    PREFIXES,
+    PUBLIC_PREFIX,
+    parse_public_key,
+    parse_secret,
+)
 
 TOLERANCE_SECONDS = 5 * 60
 """Distance of a callback's timestamp from now; a larger one is the sign of a replay."""
@@ -21,7 +26,8 @@ MAX_SIGNATURES = 32
 
 class SignatureCheck:
     """Accepts callbacks that one of the secrets signed a moment ago. A secret is `whsec_...`, or a
-    public key `whpk_...`, or the private one of it. Raises ValueError for any other text."""
+    public key `whpk_...`, or the private one of it. Raises ValueError for any other text, with a
+    message that completes "must be ..."."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._keys: list[bytes] = []
@@ -31,6 +37,8 @@ class SignatureCheck:
                 key = Ed25519PublicKey.from_public_bytes(parse_public_key(text))
                 self._public_keys.append(key)
                 continue
+            if not text.startswith(tuple(PREFIXES.values())):
+                raise ValueError("whsec_... or whpk_...")
             kind, secret = parse_secret(text)
             if kind is SecretKind.HMAC:
                 self._keys.append(secret)

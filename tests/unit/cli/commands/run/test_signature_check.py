@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from standardwebhooks import Webhook
+from typer.testing import CliRunner
 
 from duetime.cli.commands.run.signature_check import TOLERANCE_SECONDS, SignatureCheck
+from duetime.cli.main import command_line
 from duetime.clock import SystemClock
 from duetime.delivery.signing import Ed25519Signer, HmacSigner, make_signer, signature_of
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
@@ -100,7 +102,17 @@ def test_callbacks_that_the_official_library_signed_are_verified() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "secret", "whsec_AAAA", "whpk_AAAA", "whpk_@", "whsk_"])
-def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="wh"):
-        SignatureCheck([text])
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("", "whsec_... or whpk_..."),
+        ("secret", "whsec_... or whpk_..."),
+        ("whsec_AAAA", "whsec_ and 24 to 64 bytes in base64, not 3"),
+        ("whpk_AAAA", "whpk_ and 32 bytes in base64, not 3"),
+        ("whpk_@", "whpk_ and base64 after it"),
+        ("whsk_", "whsk_ and 32 bytes in base64, not 0"),
+    ],
+)
+def test_other_texts_are_refused(text: str, needed: str) -> None:
+    result = CliRunner().invoke(command_line(), ["listen", "--secret", text])
+    assert (result.exit_code, result.stderr) == (2, f"--secret: must be {needed}\n")
