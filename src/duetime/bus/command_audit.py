@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from duetime.domain.errors import DuetimeError
+from duetime.domain.security.access import BUS_NAME
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.clock import Clock
 from duetime.service.bus_scheduling import Answer, Cancellation, Schedule, Scheduled
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.timer_service import new_uuid7
-
-ACTOR = "bus"
 
 _RESULTS = {
     Scheduled.TOO_LATE: "TIMER_NOT_PENDING",
@@ -37,7 +36,7 @@ class CommandAudit:
                 AuditEntry(
                     id=new_uuid7(),
                     at=now,
-                    actor=ACTOR,
+                    actor=BUS_NAME,
                     action="timer.cancel" if isinstance(command, Cancellation) else "timer.create",
                     namespace=command.namespace,
                     target=command.id,

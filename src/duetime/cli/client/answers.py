@@ -174,9 +174,11 @@ class KeySettings(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class IssuedKey(KeySettings, frozen=True, kw_only=True, rename="camel"):
-    """A new key, with its text."""
+    """A new key, with its text, and the limits that were given."""
 
     key: str
+    rate_limit: KeyRate | None = None
+    max_concurrent: int | None = None
 
 
 class Key(KeySettings, frozen=True, kw_only=True, rename="camel"):

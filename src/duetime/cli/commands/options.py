@@ -145,9 +145,9 @@ def read_due_range(due_after: str | None, due_before: str | None) -> dict[str, s
     }
 
 
-def read_moment(option: str, text: str) -> str:
-    """An instant, checked, as a member of a request."""
-    return format_instant(_instant(option, text))
+def read_moment(option: str, text: str, *, or_else: str = "") -> str:
+    """An instant, checked, as a member of a request. `or_else` says what else it may be."""
+    return format_instant(_instant(option, text, or_else))
 
 
 def read_move(option: str, text: str) -> str:
@@ -164,11 +164,11 @@ def refuse_options_before(command: str, context: typer.Context) -> None:
             refuse(parameter.opts[0], f"must come after `{command}`")
 
 
-def _instant(option: str, text: str) -> Instant:
+def _instant(option: str, text: str, or_else: str = "") -> Instant:
     try:
         return parse_instant(text)
     except ValueError as error:
-        refuse(option, _no_such_day(text) or str(error))
+        refuse(option, _no_such_day(text) or f"{error}{or_else}")
 
 
 def _no_such_day(text: str) -> str | None:

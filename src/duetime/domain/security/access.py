@@ -64,8 +64,14 @@ class Access(Struct, frozen=True, kw_only=True):
                 raise LimitForbidden(field)
 
 
+BUS_NAME = "bus"
+"""The name under which commands of the bus act."""
+
 EVERYTHING = Access(name="API_KEY")
 """The access of the key of the settings."""
 
 UNCHECKED = Access(name="anonymous")
 """The access of everybody when no key is asked for: a gateway has checked the request."""
+
+RESERVED_NAMES = (EVERYTHING.name, UNCHECKED.name, BUS_NAME)
+"""Names that no other key may have, in any case: the audit log shows them as actors."""

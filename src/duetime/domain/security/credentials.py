@@ -7,6 +7,9 @@ from msgspec import Struct
 from duetime.domain.instants import Instant
 from duetime.domain.security.access import Access, Role
 
+KEY_PREFIX = "dt"
+"""First part of the text of every key that is made: `dt_<id>_<secret>`."""
+
 
 class RateLimit(Struct, frozen=True):
     """A bucket of `burst` requests that is filled again with `per_second` of them."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from duetime.domain.defaults import DEFAULT_KEY_MAX_CONCURRENT
 from duetime.domain.errors import StoreUnavailable, TooManyRequests
 from duetime.domain.instants import Instant, plus_ms
-from duetime.domain.security.credentials import ApiKey, Credential, RateLimit
+from duetime.domain.security.credentials import KEY_PREFIX, ApiKey, Credential, RateLimit
 from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
@@ -20,8 +20,6 @@ from duetime.service.security.token_bucket import TokenBucket
 from duetime.service.security.wrong_keys import WrongKeys
 
 _log = structlog.get_logger()
-
-KEY_PREFIX = "dt"
 
 OLDEST_SECONDS = 4.0
 """Age of the keys in memory above which they are read again before one is accepted. With the time

@@ -22,12 +22,12 @@ from duetime.domain.limits import (
     MAX_REQUESTS_PER_SECOND,
     MIN_REQUESTS_PER_SECOND,
 )
-from duetime.domain.security.access import Role
-from duetime.domain.security.credentials import ApiKey, RateLimit
+from duetime.domain.security.access import RESERVED_NAMES, Role
+from duetime.domain.security.credentials import KEY_PREFIX, ApiKey, RateLimit
 from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
-from duetime.service.security.key_ring import KEY_PREFIX, KeyRing
+from duetime.service.security.key_ring import KeyRing
 from duetime.service.validation import check_key_text
 
 ALL_NAMESPACES = "*"
@@ -36,6 +36,7 @@ ALL_NAMESPACES = "*"
 EXPIRED_KEY_DAYS = 30
 """Time for which expired keys are still listed."""
 
+_RESERVED = frozenset(name.casefold() for name in RESERVED_NAMES)
 _ID_BYTES = 8
 _SECRET_BYTES = 32
 
@@ -186,6 +187,9 @@ def _check(new: NewKey, now: Instant) -> None:
     if not new.name.isprintable() or new.name != new.name.strip():
         # It is shown in tables and logs.
         raise InvalidInput("name", "must be printable, without spaces around it")
+    if new.name.casefold() in _RESERVED:
+        names = " or ".join(RESERVED_NAMES)
+        raise InvalidInput("name", f"must not be {names}: the audit log uses them for others")
     if not new.roles:
         roles = ", ".join(f"'{role.value}'" for role in Role)
         raise InvalidInput("roles", f"must have at least one of {roles}")

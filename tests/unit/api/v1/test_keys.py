@@ -36,8 +36,9 @@ async def test_a_key_is_created_and_listed_without_its_text(api: ApiBench) -> No
         rateLimit={"perSecond": 2.5},
         maxConcurrent=4,
     )
-    assert list(issued) == MEMBERS
+    assert list(issued) == [*MEMBERS, "rateLimit", "maxConcurrent"]
     assert issued["key"].startswith(f"dt_{issued['id']}_")
+    assert (issued["rateLimit"], issued["maxConcurrent"]) == ({"perSecond": 2.5, "burst": 3}, 4)
     assert issued["roles"] == ["read", "write"]
     assert issued["expiresAt"] == "2030-01-31T23:00:00Z"
     (key,) = await listed(api)
@@ -57,7 +58,8 @@ async def test_a_key_is_created_and_listed_without_its_text(api: ApiBench) -> No
 
 
 async def test_optional_members_may_be_null(api: ApiBench) -> None:
-    await create(api, namespaces=["*"], expiresAt=None, rateLimit=None, maxConcurrent=None)
+    nothing = dict.fromkeys(("expiresAt", "rateLimit", "maxConcurrent"))
+    assert list(await create(api, namespaces=["*"], **nothing)) == MEMBERS
     (key,) = await listed(api)
     assert (key["namespaces"], key["expiresAt"], key["rateLimit"]) == (["*"], None, None)
 

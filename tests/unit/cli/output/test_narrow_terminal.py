@@ -143,4 +143,4 @@ def test_the_audit_log_keeps_its_main_columns(lines: Lines) -> None:
         ]
     )
     heading, *_ = lines()
-    assert heading.split() == ["at", "actor", "action", "namespace", "target", "result"]
+    assert heading.split() == ["at", "actor", "key", "action", "namespace", "target", "result"]

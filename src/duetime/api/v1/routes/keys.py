@@ -26,12 +26,12 @@ _COMMON = {
     "namespaces": ["billing"],
     "expiresAt": "2030-12-31T00:00:00Z",
     "createdAt": "2029-12-31T10:30:00Z",
+    "rateLimit": {"perSecond": 100.0, "burst": 200},
 }
 _ISSUED = {**_COMMON, "key": f"dt_{_KEY_ID}_{'0123456789abcdef' * 4}"}
 _LISTED = {
     **_COMMON,
     "lastUsedAt": "2030-01-01T11:59:00Z",
-    "rateLimit": {"perSecond": 100.0, "burst": 200},
     "maxConcurrent": None,
     "replacedBy": None,
 }

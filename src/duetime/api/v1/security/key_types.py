@@ -49,7 +49,8 @@ class KeyBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     name: Annotated[
         str,
         Meta(
-            description="Tells people whose key it is. Names may repeat.",
+            description="Tells people whose key it is. Names may repeat. `API_KEY`, `bus` and "
+            "`anonymous` are refused, in any case.",
             extra_json_schema={"minLength": 1, "maxLength": limits.MAX_NAME_CHARACTERS},
         ),
     ]
@@ -101,8 +102,16 @@ class RotationBody(Struct, frozen=True, forbid_unknown_fields=True):
     ] = UNSET
 
 
+class RateLimitAnswer(Struct, frozen=True, rename="camel"):
+    """Requests that a key may send to each node."""
+
+    per_second: float
+    burst: int
+
+
 class IssuedKeyAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A new key. This is the only time that its text is shown."""
+    """A new key. This is the only time that its text is shown. Limits that are absent are those of
+    the service."""
 
     id: str
     key: Annotated[str, Meta(description="The text to send in requests. Keep it secret.")]
@@ -111,13 +120,8 @@ class IssuedKeyAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     namespaces: list[str]
     expires_at: InstantText | None
     created_at: InstantText
-
-
-class RateLimitAnswer(Struct, frozen=True, rename="camel"):
-    """Requests that a key may send to each node."""
-
-    per_second: float
-    burst: int
+    rate_limit: RateLimitAnswer | UnsetType = UNSET
+    max_concurrent: int | UnsetType = UNSET
 
 
 class KeyAnswer(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -88,12 +88,14 @@ def _issued_answer(issued: IssuedKey) -> Answer:
         namespaces=_namespaces(key),
         expires_at=instant_or_none(key.expires_at),
         created_at=format_instant(key.created_at),
+        rate_limit=_rate_limit_answer(key) or UNSET,
+        max_concurrent=key.max_concurrent or UNSET,
     )
     return Answer(201, json.encode(answer), _SECRET_ANSWER)
 
 
 def _key_answer(listed: ListedKey) -> KeyAnswer:
-    key, limit = listed.key, listed.key.rate_limit
+    key = listed.key
     return KeyAnswer(
         id=key.id,
         name=key.name,
@@ -102,10 +104,15 @@ def _key_answer(listed: ListedKey) -> KeyAnswer:
         expires_at=instant_or_none(key.expires_at),
         created_at=format_instant(key.created_at),
         last_used_at=instant_or_none(listed.last_used_at),
-        rate_limit=None if limit is None else RateLimitAnswer(limit.per_second, limit.burst),
+        rate_limit=_rate_limit_answer(key),
         max_concurrent=key.max_concurrent,
         replaced_by=key.replaced_by,
     )
+
+
+def _rate_limit_answer(key: ApiKey) -> RateLimitAnswer | None:
+    limit = key.rate_limit
+    return None if limit is None else RateLimitAnswer(limit.per_second, limit.burst)
 
 
 def _roles(key: ApiKey) -> list[RoleText]:

@@ -115,7 +115,7 @@ def _since(text: str) -> str:
     try:
         return format_instant(plus_ms(SystemClock().now(), -parse_duration_ms(text)))
     except ValueError:
-        return read_moment("--since", text)
+        return read_moment("--since", text, or_else=", or a duration such as 24h")
 
 
 def _print_line(entry: AuditEntry) -> None:

@@ -13,13 +13,14 @@ OK = "ok"
 
 _COLUMNS = (
     Column("at", Cut.END, least=20, enough=20),
-    Column("actor", Cut.MIDDLE, least=7, enough=10),
+    Column("actor", Cut.MIDDLE, least=6, enough=10),
+    # Names may repeat.
+    Column("key", Cut.MIDDLE, least=4, enough=16, hidden_if_empty=True),
     Column("action", Cut.END, least=12, enough=12),
     Column("namespace", Cut.MIDDLE, least=9, enough=9),
     Column("target", Cut.APART, least=8, enough=12),
     Column("result", Cut.END, least=8, enough=10),
     Column("address", extra=2),
-    Column("key", extra=3, hidden_if_empty=True),
     Column("details", Cut.WRAP, least=20, enough=24, extra=1, hidden_if_empty=True),
 )
 
@@ -31,12 +32,12 @@ def print_entries(entries: Sequence[AuditEntry]) -> None:
         [
             Text(printable(entry.at), style="dim"),
             Text(printable(entry.actor)),
+            _text(entry.key_id),
             Text(printable(entry.action), style="bold"),
             _text(entry.namespace),
             _text(entry.target),
             _result(entry),
             _text(entry.address),
-            _text(entry.key_id),
             _text(entry.details),
         ]
         for entry in entries
@@ -47,12 +48,13 @@ def print_entries(entries: Sequence[AuditEntry]) -> None:
 def print_entry_line(entry: AuditEntry) -> None:
     """The entry in the order of the table, with what is known about it only."""
     place = "/".join(part for part in (entry.namespace, entry.target) if part is not None)
+    key = "" if entry.key_id is None else f" ({printable(entry.key_id)})"
     words = [
         Text(printable(entry.at), style="dim"),
         Text(printable(entry.action).ljust(_ACTION_WIDTH), style="bold"),
         _result(entry),
         Text(printable(place)),
-        Text(f"by {printable(entry.actor)}"),
+        Text(f"by {printable(entry.actor)}{key}"),
     ]
     if entry.address is not None:
         words.append(Text(f"from {printable(entry.address)}"))

@@ -55,6 +55,7 @@ def print_issued_key(issued: IssuedKey) -> None:
             ("roles", Text(printable(", ".join(issued.roles)))),
             ("namespaces", Text(_namespaces(issued.namespaces))),
             ("expires", Text(printable(issued.expires_at or "never"))),
+            ("limits", _limits(issued)),
         ]
     )
 
@@ -75,10 +76,10 @@ def _expiry(key: Key, now: Instant) -> Text:
     return Text(printable(when + replaced), style="red" if is_over else "yellow")
 
 
-def _limits(key: Key) -> Text:
+def _limits(key: Key | IssuedKey) -> Text:
     limits = []
     if key.rate_limit is not None:
-        limits.append(f"{key.rate_limit.per_second:g}/s, {key.rate_limit.burst:,} at once")
+        limits.append(f"{key.rate_limit.per_second:g}/s, bursts of {key.rate_limit.burst:,}")
     if key.max_concurrent is not None:
         limits.append(f"{key.max_concurrent:,} under way")
     return Text("; ".join(limits)) if limits else Text("as the service", style="dim")

@@ -59,11 +59,11 @@ def test_a_page_is_a_table_with_the_way_to_the_next_one(server: ScriptedServer) 
     assert result.exit_code == 0
     heading, first, second, note = result.stdout.splitlines()
     assert heading.split("\t") == [
-        *("at", "actor", "action", "namespace", "target", "result", "address", "key", "details")
+        *("at", "actor", "key", "action", "namespace", "target", "result", "address", "details")
     ]
     assert first.split("\t") == [
-        *("2030-01-01T00:00:00Z", "billing", "timer.cancel", "orders", "order-1", "ok"),
-        *("192.0.2.7", "k7", "-"),
+        *("2030-01-01T00:00:00Z", "billing", "k7", "timer.cancel", "orders", "order-1", "ok"),
+        *("192.0.2.7", "-"),
     ]
     assert "TIMER_NOT_FOUND" in second
     assert note == "2 entries; more with --cursor a-b="
@@ -108,7 +108,11 @@ def test_since_may_be_a_duration(server: ScriptedServer) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--since", "yesterday"), "--since: must be a date and time in ISO 8601"),
+        (
+            ("--since", "yesterday"),
+            "--since: must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z, or a "
+            "duration such as 24h\n",
+        ),
         (("--until", "1h"), "--until: must be a date and time in ISO 8601"),
         (("--follow", "--until", "2031-01-01T00:00:00Z"), "--follow: goes on with new entries"),
         (("--follow", "--cursor", "c"), "--follow: goes on with new entries"),
@@ -151,13 +155,20 @@ def test_control_characters_cannot_drive_the_terminal(server: ScriptedServer) ->
 
 
 def test_follow_shows_the_newest_last_in_readable_lines(server: ScriptedServer) -> None:
-    second = entry("2", at="2030-01-01T00:00:01Z", details="force", result="NAMESPACE_NOT_EMPTY")
+    second = entry(
+        *("2", "2030-01-01T00:00:01Z"),
+        actor="API_KEY",
+        keyId=None,
+        details="force",
+        result="NAMESPACE_NOT_EMPTY",
+    )
     server.answer("GET", PATH, page(second, entry("1")))
     server.react("GET", PATH, press_ctrl_c)
     result = invoke("audit-log", "--follow")
     assert result.stdout.splitlines() == [
-        "2030-01-01T00:00:00Z  timer.cancel     ok  orders/order-1  by billing  from 192.0.2.7",
-        "2030-01-01T00:00:01Z  timer.cancel     NAMESPACE_NOT_EMPTY  orders/order-2  by billing  "
+        "2030-01-01T00:00:00Z  timer.cancel     ok  orders/order-1  by billing (k7)  "
+        "from 192.0.2.7",
+        "2030-01-01T00:00:01Z  timer.cancel     NAMESPACE_NOT_EMPTY  orders/order-2  by API_KEY  "
         "from 192.0.2.7  (force)",
     ]
 

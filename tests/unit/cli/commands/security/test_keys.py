@@ -33,7 +33,8 @@ def refused(*arguments: str) -> tuple[int, str]:
 
 
 def test_a_key_is_created_and_shown_once(server: ScriptedServer) -> None:
-    server.answer("POST", PATH, ISSUED, 201)
+    limits = {"rateLimit": {"perSecond": 2.5, "burst": 7}, "maxConcurrent": 5}
+    server.answer("POST", PATH, ISSUED | limits, 201)
     result = invoke(
         *("keys", "create", "billing", "--role", "read", "--role", "write"),
         *("--namespace", "billing", "--namespace", "invoices"),
@@ -49,6 +50,7 @@ def test_a_key_is_created_and_shown_once(server: ScriptedServer) -> None:
         "roles: read, write",
         "namespaces: billing, invoices",
         "expires: never",
+        "limits: 2.5/s, bursts of 7; 5 under way",
     ]
     assert server.bodies("POST", PATH) == [
         {
@@ -136,7 +138,7 @@ def test_keys_are_listed(server: ScriptedServer) -> None:
     second = dict(zip(rows[0], rows[2], strict=True))
     assert "\x1b" not in second["name"]
     assert second["expires"].endswith(" ago, rotated")
-    assert second["limits"] == "2.5/s, 1,000 at once; 4 under way"
+    assert second["limits"] == "2.5/s, bursts of 1,000; 4 under way"
     assert second["namespaces"] == "all"
     assert msgspec.json.decode(invoke("keys", "list", "--json").stdout)["keys"][0] == LISTED
 
