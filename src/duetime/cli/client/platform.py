@@ -15,6 +15,7 @@ import msgspec
 from duetime.cli.client.option_names import in_option_names
 from duetime.cli.client.server_lookup import DEFAULT_URL, client_dotenv, find_key, find_url
 from duetime.cli.terminal import ExitCode, fail, printable
+from duetime.domain.security.credentials import KEY_PREFIX
 
 if TYPE_CHECKING:
     import httpx
@@ -56,6 +57,12 @@ class PlatformClient:
         # Proxies from the environment do not apply to this machine.
         self._use_proxy = host not in _LOOPBACK
         self._open_client: httpx.Client | None = None
+
+    @property
+    def has_issued_key(self) -> bool:
+        """Whether the key is one of `duetime keys`: its own namespace may be another one than
+        `default`."""
+        return self._api_key is not None and self._api_key.text.startswith(f"{KEY_PREFIX}_")
 
     def request(
         self,

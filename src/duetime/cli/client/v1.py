@@ -18,6 +18,7 @@ from duetime.cli.client.platform import (
 )
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_KEY_CHARACTERS
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     import httpx
@@ -45,6 +46,10 @@ class V1Client:
     @property
     def url(self) -> str:
         return self._server.url
+
+    @property
+    def has_issued_key(self) -> bool:
+        return self._server.has_issued_key
 
     def request(
         self,
@@ -154,11 +159,14 @@ class V1Client:
         """The document of an answer; one that is not a success ends the command."""
         if not answer.is_success:
             of_operation = answer.request.url.path.endswith("/operations")
-            fail(refusal(document, of_operation=of_operation), ExitCode.FAILED)
+            problem = refusal(
+                document, of_operation=of_operation, has_issued_key=self.has_issued_key
+            )
+            fail(problem, ExitCode.FAILED)
         return document
 
 
-def refusal(document: object, *, of_operation: bool = False) -> str:
+def refusal(document: object, *, of_operation: bool = False, has_issued_key: bool = False) -> str:
     """The server's reason for refusing, from the document of its answer, and a way out. It names
     options instead of fields."""
     answer = cast(Mapping[str, object], document)
@@ -168,6 +176,10 @@ def refusal(document: object, *, of_operation: bool = False) -> str:
     missing = _MISSING_NAMESPACE.fullmatch(message)
     if missing is None or answer["error"] != "NAMESPACE_NOT_FOUND":
         return message
+    if has_issued_key:
+        # The namespace may exist for others.
+        named = "; --namespace names one" if missing[1] == DEFAULT_NAMESPACE else ""
+        return f"{message} for this key: `duetime namespaces` lists those that do{named}"
     creates = f"`duetime namespaces set {shlex.quote(missing[1])}` creates it"
     return f"{message}: `duetime namespaces` lists those that do, {creates}"
 

@@ -261,7 +261,9 @@ def _redrive_each(
     def redrive_one(id: str) -> str | None:
         body = {"namespace": namespace or DEFAULT_NAMESPACE, "timerId": id, "dryRun": dry_run}
         answer, document = client.exchange("POST", "/timers/redrive", body=body)
-        return None if answer.is_success else refusal(document)
+        if answer.is_success:
+            return None
+        return refusal(document, has_issued_key=client.has_issued_key)
 
     with client.kept_open():
         done = "can be redriven" if dry_run else "redriven"

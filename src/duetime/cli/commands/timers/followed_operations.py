@@ -48,7 +48,7 @@ class FollowedOperations:
                 self.running.append(self._client.read_as(Operation, document))
                 return None
             if answer.status_code != 429:
-                return refusal(document)
+                return refusal(document, has_issued_key=self._client.has_issued_key)
             if self.running:
                 self._follow_oldest()
             elif self._clock.monotonic() < give_up_at:

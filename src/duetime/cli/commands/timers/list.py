@@ -54,12 +54,12 @@ class Order(StrEnum):
 @dataclass(slots=True)
 class _Page:
     """The server's data, and the words of the last line: how many timers of how many, the
-    namespaces they are from, and how to see more."""
+    namespaces they are from if that is known, and how to see more."""
 
     data: object
     timers: list[TimerData]
     counted: str
-    covered: str
+    covered: str | None
     more: str
 
 
@@ -97,7 +97,8 @@ def list_timers(
     api_key: ApiKeyOption = None,
     as_json: TimerJsonOption = False,
 ) -> None:
-    """List timers of the namespace `default`, the most recently created first.
+    """List timers of the namespace `default`, or of the only one that the key is for, the most
+    recently created first.
 
     With `--namespace`, `--due-after`, `--due-before` or `--cursor` the command lists one namespace
     (`default` if not given), the timer that is due first at the top. Long lists then continue with
@@ -147,7 +148,8 @@ def list_timers(
         return
     if not page.timers and namespace is None and not all_namespaces:
         page.more = _OTHERS
-    note = f"{page.counted} of {page.covered}{page.more}"
+    of_namespaces = "" if page.covered is None else f" of {page.covered}"
+    note = f"{page.counted}{of_namespaces}{page.more}"
     print_timers(page.timers, note, with_namespace=all_namespaces, wide=wide)
 
 
@@ -161,7 +163,9 @@ def _newest_page(client: PlatformClient, query: Query, noun: str) -> _Page:
     if len(timers) != total:
         shown = f"{offset + 1 if timers else 0:,} to {end:,} of {shown}"
     more = f"; more with --offset {end}" if timers and end < total else ""
-    return _Page(data, timers, shown, _named(DEFAULT_NAMESPACE), more)
+    # The answer does not say which namespace is the key's own.
+    covered = None if client.has_issued_key else _named(DEFAULT_NAMESPACE)
+    return _Page(data, timers, shown, covered, more)
 
 
 def _page_of_namespace(

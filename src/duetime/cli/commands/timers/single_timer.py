@@ -218,7 +218,10 @@ class SingleTimer:
         self.is_v1 = namespace is not None or not _UUID.fullmatch(id)
         self._path = _v1_path(namespace, id) if self.is_v1 else f"/timers/{id}"
         self._client = V1Client(server, api_key) if self.is_v1 else PlatformClient(server, api_key)
-        self._place = f"{id!r} in namespace {namespace or DEFAULT_NAMESPACE!r}"
+        self._place = repr(id)
+        if self.is_v1 or not self._client.has_issued_key:
+            # The platform API does not say which namespace is such a key's own.
+            self._place += f" in namespace {namespace or DEFAULT_NAMESPACE!r}"
 
     def request(self, method: str, *, body: object = None, query: Query | None = None) -> object:
         return self._ask(method, self._path, body, query)
@@ -229,7 +232,7 @@ class SingleTimer:
     def try_cancel(self) -> str | None:
         """The reason why the timer cannot be canceled; None when it is canceled."""
         answer, document = self._client.exchange(*self._cancel_request())
-        return None if answer.is_success else refusal(document)
+        return None if answer.is_success else self._refusal(document)
 
     def _ask(
         self, method: str, path: str, body: object = None, query: Query | None = None
@@ -237,8 +240,11 @@ class SingleTimer:
         answer, document = self._client.exchange(method, path, body=body, query=query)
         if answer.status_code == 404:
             place = printable(f"{self._place} at {self._client.url}")
-            fail(f"{refusal(document)}: {place}", ExitCode.FAILED)
+            fail(f"{self._refusal(document)}: {place}", ExitCode.FAILED)
         return self._client.data_of(answer, document)
+
+    def _refusal(self, document: object) -> str:
+        return refusal(document, has_issued_key=self._client.has_issued_key)
 
     def _cancel_request(self) -> tuple[str, str]:
         return ("POST", f"{self._path}/cancel") if self.is_v1 else ("DELETE", self._path)

@@ -54,6 +54,16 @@ def test_the_last_line_says_which_namespace_is_covered(
     assert invoke("list").stdout.splitlines()[-1] == last
 
 
+def test_a_key_of_a_team_lists_its_own_namespace_which_has_no_name_here(
+    server: ScriptedServer,
+) -> None:
+    server.answer("GET", "/timers", platform_page(1, 3))
+    key = ("--api-key", "dt_9c1f4b7e20d85a63_secret")
+    assert invoke("list", *key).stdout.splitlines()[-1] == (
+        "1 to 1 of 3 timers; more with --offset 1"
+    )
+
+
 class TestAllNamespaces:
     @pytest.fixture(autouse=True)
     def _namespaces(self, server: ScriptedServer) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from duetime.cli.client.field_names import in_platform_names, in_v1_names
 from duetime.domain.limits import MAX_PLATFORM_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
-from tests.unit.cli.scripted_server import ScriptedServer, invoke, refusal
+from tests.unit.cli.scripted_server import URL, ScriptedServer, invoke, refusal
 
 UUID = "01980000-0000-7000-8000-000000000000"
 POLICY = {
@@ -275,6 +275,33 @@ def test_an_unknown_namespace_comes_with_a_way_out(server: ScriptedServer) -> No
     result = invoke(*CREATE, "--id", "order-17", "--namespace", "orders")
     advice = "`duetime namespaces` lists those that do, `duetime namespaces set orders` creates it"
     assert (result.exit_code, result.stderr) == (1, f"{problem}: {advice}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ([], "namespace 'default' does not exist for this key: {}; --namespace names one\n"),
+        (["--namespace", "orders"], "namespace 'orders' does not exist for this key: {}\n"),
+    ],
+)
+def test_a_key_of_a_team_is_told_to_name_its_namespace(
+    server: ScriptedServer, arguments: list[str], advice: str
+) -> None:
+    name = "orders" if arguments else "default"
+    document = refusal("NAMESPACE_NOT_FOUND", f"namespace '{name}' does not exist")
+    server.answer("GET", f"/api/v1/timers/{name}/b1", document, status=400)
+    result = invoke("get", "b1", *arguments, "--api-key", "dt_9c1f4b7e20d85a63_secret")
+    lists = "`duetime namespaces` lists those that do"
+    assert (result.exit_code, result.stderr) == (1, advice.format(lists))
+
+
+def test_a_key_of_a_team_finds_no_timer_in_a_namespace_without_name(
+    server: ScriptedServer,
+) -> None:
+    missing = {"code": 3, "message": "timer not found", "data": None}
+    server.answer("GET", f"/timers/{UUID}", missing, status=404)
+    key = ("--api-key", "dt_9c1f4b7e20d85a63_secret")
+    assert invoke("get", UUID, *key).stderr == (f"timer not found: '{UUID}' at {URL}\n")
 
 
 @pytest.mark.parametrize(
