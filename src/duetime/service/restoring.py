@@ -80,7 +80,9 @@ class Restoring:
         self._secrets = StoredSecrets(store)
         self.turns = turns
 
-    async def restore(self, timers: Sequence[Timer | DuetimeError]) -> list[_Outcome]:
+    async def restore(
+        self, timers: Sequence[Timer | DuetimeError], *, may_move_secrets: bool = False
+    ) -> list[_Outcome]:
         """One outcome for each timer, in order. Entries that are already errors pass through
         unchanged.
 
@@ -89,9 +91,10 @@ class Restoring:
         becomes pending, so its attempt may be made twice. A timer that is not finished is refused
         with `TooManyTimers` if its namespace has no room. Raises `StoreUnavailable`; then some may
         have been restored, and the same call may be made again. Secrets that are given as they are
-        shown stand for those of the existing timer.
+        shown stand for those of the existing timer, whose place has to be the same unless
+        `may_move_secrets`.
         """
-        timers = await self._secrets.put_into_all(timers)
+        timers = await self._secrets.put_into_all(timers, may_move=may_move_secrets)
         checked: list[Timer | DuetimeError] = await self.turns.map(self._checked, timers)
         outcomes: list[_Outcome | None] = [
             None if isinstance(each, Timer) else each for each in checked

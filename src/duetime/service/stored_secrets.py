@@ -33,9 +33,13 @@ class StoredSecrets:
         return await self._restored(new, TimerKey(new.namespace, new.id), may_move=may_move)
 
     async def put_into_all(
-        self, given: Sequence[Given | DuetimeError]
+        self, given: Sequence[Given | DuetimeError], *, may_move: bool
     ) -> Sequence[Given | DuetimeError]:
-        """The timers with their secrets; an error in place of each that lacks one."""
+        """The timers with their secrets; in place of each that `put_into` would refuse, its error.
+
+        Timers that exist are not replaced, but one that is deleted after it was read here is
+        created anew. So the place matters here, too.
+        """
         if not any(_is_redacted(each) for each in given):
             return given
         restored = list(given)
@@ -43,8 +47,7 @@ class StoredSecrets:
             if isinstance(each, DuetimeError) or not _is_redacted(each):
                 continue
             try:
-                # None of these replaces a timer, so no secret moves.
-                restored[index] = await self._restored(each, _key_of(each), may_move=True)
+                restored[index] = await self._restored(each, _key_of(each), may_move=may_move)
             except (InvalidInput, TimerUnreadable) as error:
                 restored[index] = error
         return restored

@@ -93,7 +93,7 @@ class TimerService:
         """Whether the namespace is known here, so that nobody needs to ask the store for it."""
         return self._namespaces.known(namespace) is not None
 
-    async def create(self, new: NewTimer, *, may_move_secrets: bool = True) -> CreateResult:
+    async def create(self, new: NewTimer, *, may_move_secrets: bool = False) -> CreateResult:
         """Create the timer, durably; the result says whether it is a new one.
 
         A request with an id or an idempotency key may be repeated: the repeat is answered with
@@ -135,13 +135,14 @@ class TimerService:
         return self._creates.create(request)
 
     async def create_many(
-        self, news: Sequence[NewTimer | DuetimeError]
+        self, news: Sequence[NewTimer | DuetimeError], *, may_move_secrets: bool = False
     ) -> list[CreateResult | DuetimeError]:
         """Create timers that have ids of their own, in as few durable writes as possible; one
         answer per timer, in order. An invalid timer does not keep the others from being created,
         and an entry that is already an error is its own answer. Raises `StoreUnavailable`; then
-        some may have been created, and the same call may be made again."""
-        news = await self._secrets.put_into_all(news)
+        some may have been created, and the same call may be made again. Secrets that are given as
+        they are shown are treated as in `create`."""
+        news = await self._secrets.put_into_all(news, may_move=may_move_secrets)
         batch = await self._requests.batch(news, self._clock.now(), self.turns)
         if batch.misses_namespaces:
             await self._namespaces.look_up(
@@ -175,7 +176,7 @@ class TimerService:
         callback: Callback | UnsetType = UNSET,
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
-        may_move_secrets: bool = True,
+        may_move_secrets: bool = False,
     ) -> Timer:
         """Change the given fields, if the timer is pending. A delay counts from now.
 
@@ -213,7 +214,7 @@ class TimerService:
         execute_at: Instant | Delay | UnsetType = UNSET,
         metadata: Raw | UnsetType | None = UNSET,
         retry_policy: RetryPolicy | UnsetType | None = UNSET,
-        may_move_secrets: bool = True,
+        may_move_secrets: bool = False,
     ) -> Timer:
         """Like `change`, for parts of the callback. A change that others make meanwhile is not
         undone: `change_callback` is called again with the callback that they left."""

@@ -10,6 +10,7 @@ from duetime.api.http import auth
 from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import TimerKey
 from duetime.domain.security.access import Access, Role
+from duetime.domain.timer import Timer
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of, path_of
 
 MARK = "m4rked-secret"
@@ -288,6 +289,41 @@ async def test_a_writer_cannot_have_a_hidden_secret_sent_elsewhere(
         given = {**body, "callbackHeaders": {"Authorization": "Bearer own"}}
         assert (await bench.request(method, path, given)).status == 200
     assert (await stored(bench)).headers == {"Authorization": "Bearer own"}
+
+
+def delete_once_read(bench: V1Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a timer is deleted as soon as it has been read, as by a racing request."""
+    read = bench.store.get
+
+    async def read_and_delete(key: TimerKey) -> Timer | None:
+        timer = await read(key)
+        await bench.store.remove_if_pending(key)
+        return timer
+
+    monkeypatch.setattr(bench.store, "get", read_and_delete)
+
+
+@pytest.mark.parametrize("door", ["batch", "import", "copy"])
+async def test_a_race_with_a_delete_moves_no_secret(
+    bench: V1Bench, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    await bench.request("POST", BASE, v1_body())
+    (full,) = (await bench.request("GET", f"{BASE}/export")).json["timers"]
+    elsewhere = "https://other.example/due"
+    moved = shown_body(callbackUrl=elsewhere)
+    full["callback"]["url"] = elsewhere
+    writer = Access(name="writer", roles=frozenset({Role.WRITE}))
+    with monkeypatch.context() as racing:
+        racing.setattr(auth, "EVERYTHING", writer)
+        delete_once_read(bench, racing)
+        if door == "batch":
+            reply = await bench.request("POST", f"{BASE}/batch", {"timers": [moved]})
+            message = reply.json["results"][0]["error"]["message"]
+        else:
+            line = moved if door == "import" else {"full": 1, "timer": full}
+            message = (await imported(bench, line))["errors"][0]["message"]
+    assert "is [redacted], but the callback goes elsewhere now" in message
+    assert await bench.store.get(TimerKey("default", "one")) is None
 
 
 async def test_a_writer_may_change_the_path_and_keep_the_secrets(

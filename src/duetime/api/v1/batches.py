@@ -138,7 +138,7 @@ class BatchCreation:
             timers = await self.turns.map(_new_timer_or_error, entries, repeat(policy_of))
         if access.namespaces is not None:
             timers = [_if_visible(each, access) for each in timers]
-        return await self._service.create_many(timers)
+        return await self._service.create_many(timers, may_move_secrets=access.is_admin)
 
 
 def _new_timer_or_error(entry: BatchEntry, policy_of: PolicyOf) -> NewTimer | DuetimeError:

@@ -42,7 +42,7 @@ class FullRestoration:
                 return error
 
         timers = await self._restoring.turns.map(timer_or_error, fulls)
-        outcomes = await self._restoring.restore(timers)
+        outcomes = await self._restoring.restore(timers, may_move_secrets=self._access.is_admin)
         return [_in_timer(each) if type(each) is InvalidInput else each for each in outcomes]
 
     async def restore_namespaces(
