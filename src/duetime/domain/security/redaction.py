@@ -75,8 +75,8 @@ def has_redacted(callback: Callback) -> bool:
     """Whether the callback, as a client sent it, has shown values in place of secrets."""
     if isinstance(callback, BusCallback):
         return False
-    if callback.headers and REDACTED in callback.headers.values():
-        return any(map(_is_redacted, callback.headers, callback.headers.values()))
+    if callback.headers and any(map(_is_redacted, callback.headers, callback.headers.values())):
+        return True
     return isinstance(callback, HttpCallback) and _has_redacted_user(callback.url)
 
 
@@ -84,7 +84,7 @@ def restored_callback(
     callback: Callback, stored: Callback | None, *, may_move: bool = True
 ) -> Callback:
     """The callback with the stored secrets in place of the shown ones. The names of headers match
-    in any case. Raises `InvalidInput` where no secret is stored.
+    in any case, and best in their own. Raises `InvalidInput` where no secret is stored.
 
     Unless `may_move`, it also raises if the stored callback goes to another place: somebody who may
     not see a secret must not have it sent to a place of their choice.
@@ -108,13 +108,15 @@ def refuse_redacted(callback: Callback) -> None:
 def _restored_headers(headers: _Headers, stored: Callback | None) -> _Headers:
     kept: _Headers = {}
     if isinstance(stored, HttpCallback | NatsCallback) and stored.headers:
-        kept = {name.lower(): value for name, value in stored.headers.items()}
+        # Names that differ in their case only are different headers: the exact name comes first.
+        kept = {name.lower(): value for name, value in stored.headers.items()} | stored.headers
     restored = {}
     for name, value in headers.items():
         if _is_redacted(name, value):
-            if name.lower() not in kept:
+            found = kept.get(name, kept.get(name.lower()))
+            if found is None:
                 raise InvalidInput(f"callback.headers.{name}", _NOTHING_STORED)
-            value = kept[name.lower()]
+            value = found
         restored[name] = value
     return restored
 

@@ -109,3 +109,20 @@ def test_a_shown_value_without_a_stored_one_is_refused(
 
 def test_the_text_is_allowed_where_nothing_is_hidden() -> None:
     refuse_redacted(HttpCallback(url=f"https://a/?{REDACTED}@", headers={"X-Tag": REDACTED}))
+
+
+@pytest.mark.parametrize("user", [REDACTED, f"user:{REDACTED}"])
+def test_a_harmless_header_with_the_text_does_not_cover_for_the_url(user: str) -> None:
+    given = HttpCallback(url=f"https://{user}@example.com/", headers={"X-Tag": REDACTED})
+    with pytest.raises(InvalidInput) as refused:
+        refuse_redacted(given)
+    assert refused.value.field == "callback.url"
+    stored = HttpCallback(url="https://user:pass-word@example.com/")
+    kept = restored_callback(given, stored)
+    assert kept == HttpCallback(url=stored.url, headers={"X-Tag": REDACTED})
+
+
+def test_names_that_differ_in_their_case_only_keep_their_own_values() -> None:
+    headers = {"X-Token": "first", "x-token": "second", "X-TOKEN": "third"}
+    stored = HttpCallback(url="https://a/", headers=headers)
+    assert restored_callback(shown_callback(stored), stored) == stored
