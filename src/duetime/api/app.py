@@ -239,7 +239,7 @@ class _PathEndpoint:
         if endpoint is None:
             return method_not_allowed(self._endpoints)
         handling = self._handle(endpoint, scope, receive)
-        if self._auditing.covers(endpoint.operation):
+        if self._auditing.covers(endpoint.operation, scope):
             return await self._auditing.recorded(endpoint.operation, scope, handling)
         return await handling
 

@@ -47,11 +47,12 @@ class Auditing:
         self._clock = clock
         self._code_of = code_of
 
-    def covers(self, operation: Operation[Any]) -> bool:
-        """Whether this request for the operation is to be recorded."""
+    def covers(self, operation: Operation[Any], scope: Scope) -> bool:
+        """Whether this request for the operation is to be recorded, or may have to be: a read with
+        parameters may turn out to ask for secrets."""
         if operation.audit == CREATE_TIMER:
             return self.creates is not None and self.creates.picks()
-        return operation.audit is not None
+        return operation.audit is not None or bool(scope["query_string"])
 
     async def recorded(
         self, operation: Operation[Any], scope: Scope, handling: Coroutine[Any, Any, Answer]
@@ -73,11 +74,13 @@ class Auditing:
         return answer
 
     def _entries(self, operation: Operation[Any], scope: Scope, result: str) -> list[AuditEntry]:
-        """The entry, or nothing if the caller is not known."""
+        """The entry, or nothing if the caller is not known or has only read what is no secret."""
         caller = caller_if_known(scope)
         if caller is None:
             return []
-        assert operation.audit is not None
+        action = operation.audit or caller.action
+        if action is None:
+            return []
         namespace, target = _reached(caller, scope.get("path_params", {}))
         return [
             AuditEntry(
@@ -86,7 +89,7 @@ class Auditing:
                 actor=caller.access.name,
                 key_id=caller.access.key_id,
                 address=caller.address,
-                action=operation.audit,
+                action=action,
                 namespace=_cut(namespace),
                 target=_cut(target),
                 result=result,

@@ -28,9 +28,21 @@ class Place(Protocol):
 class Caller:
     """One per request. Handlers name each namespace and timer that a request is about through it,
     before anything else is done with them. So a namespace that the caller may not see is refused
-    in the same way, and as fast, as one that does not exist."""
+    in the same way, and as fast, as one that does not exist.
 
-    __slots__ = ("_entered", "_place", "access", "address", "details", "namespace", "target")
+    `action` is the word in the audit log for a request whose operation has none.
+    """
+
+    __slots__ = (
+        "_entered",
+        "_place",
+        "access",
+        "action",
+        "address",
+        "details",
+        "namespace",
+        "target",
+    )
 
     def __init__(
         self, access: Access, address: str | None = None, place: Place | None = None
@@ -39,6 +51,7 @@ class Caller:
         self._entered = False
         self.access = access
         self.address = address
+        self.action: str | None = None
         self.namespace: str | None = None
         self.target: str | None = None
         self.details: str | None = None

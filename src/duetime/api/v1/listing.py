@@ -9,6 +9,7 @@ from msgspec import UNSET, json
 from msgspec.structs import replace
 from starlette.types import Scope
 
+from duetime.api.http.caller import caller_of
 from duetime.api.http.operation import Json, Parameter, choice_parameter, number_parameter
 from duetime.api.http.query import choice, number, parameters
 from duetime.api.http.secrets_parameter import SECRETS, asks_for_secrets
@@ -50,7 +51,7 @@ _LIST_BYTES = 6
 
 def parse_listing(scope: Scope) -> tuple[ScanQuery, bool]:
     """The query, and whether it asks for secrets. Raises `InvalidInput` that names the parameter,
-    and `Forbidden`."""
+    `NamespaceNotFound`, and `Forbidden`."""
     given = parameters(scope["query_string"], _LIST_NAMES)
     status, cursor = given.get("status"), given.get("cursor")
     query = ScanQuery(
@@ -63,6 +64,7 @@ def parse_listing(scope: Scope) -> tuple[ScanQuery, bool]:
     )
     if cursor is not None:
         query = replace(query, after_exclusive=_position(cursor, query))
+    caller_of(scope).reach(query.namespace)
     return query, asks_for_secrets(scope, given)
 
 

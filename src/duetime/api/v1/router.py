@@ -70,7 +70,7 @@ class RouterV1:
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
         handling = self._handle(endpoint, scope, receive)
-        if self._auditing.covers(endpoint.operation):
+        if self._auditing.covers(endpoint.operation, scope):
             return await self._auditing.recorded(endpoint.operation, scope, handling)
         return await handling
 
