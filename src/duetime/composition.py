@@ -90,6 +90,7 @@ class Duetime:
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
         credential_watch: CredentialWatch,
+        webhook_secrets: WebhookSecrets,
         key_uses: KeyUses,
         store_watch: BackgroundLoop | None,
         bulk_runner: BulkRunner,
@@ -105,6 +106,7 @@ class Duetime:
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
         self._credential_watch = credential_watch
+        self._webhook_secrets = webhook_secrets
         self._key_uses = key_uses
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
@@ -146,7 +148,7 @@ class Duetime:
         try:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
-            await self._credential_watch.refresh()
+            await self._webhook_secrets.seal_again()
             if self._bus_router is not None:
                 await self._bus_router.open()
             await self._engine.start()
@@ -279,6 +281,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
         credential_watch=credential_watch,
+        webhook_secrets=webhook_secrets,
         key_uses=KeyUses(store.security, key_ring, clock),
         store_watch=store_watch_of(settings, clock),
         bulk_runner=bulk_runner,

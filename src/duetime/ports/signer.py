@@ -21,7 +21,8 @@ class SignerView(Protocol):
     """The signers as this process last saw them. Pure and quick."""
 
     def signers(self, namespace: str) -> "tuple[Signer, ...]":
-        """The signers of the namespace; none if its callbacks are not signed."""
+        """The signers of the namespace; none if its callbacks are not signed. Raises
+        `LocalShortage` if they should be signed, and this process cannot: nothing may be sent."""
         ...
 
 

@@ -49,6 +49,9 @@ class Sealer:
         ciphertext = self._ciphers[self._first].encrypt(nonce, text, about)
         return f"{self._first}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
 
+    def is_sealed_by_first(self, sealed: str) -> bool:
+        return sealed.rpartition(".")[0] == self._first
+
     def unseal(self, sealed: str, about: bytes) -> bytes:
         """Raises `CannotUnseal`, which names the key."""
         key_id, _, encoded = sealed.rpartition(".")

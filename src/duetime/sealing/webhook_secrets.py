@@ -14,20 +14,24 @@ class SecretSealer:
         self._sealer = sealer
 
     def sealed(self, secret: WebhookSecret) -> WebhookSecret:
-        """The record as it is stored; the same one if there are no keys."""
-        if not self._sealer.can_seal or secret.is_sealed:
+        """The record as it is stored, sealed by the first key; the same one if it is sealed so
+        already, if it cannot be unsealed, or if there are no keys."""
+        if not self._sealer.can_seal:
             return secret
-        text = self._sealer.seal(secret.secret.encode(), _about(secret))
-        return replace(secret, secret=text, is_sealed=True)
+        if secret.is_sealed and self._sealer.is_sealed_by_first(secret.secret):
+            return secret
+        try:
+            text = self.text_of(secret)
+        except CannotUnseal:
+            return secret
+        sealed = self._sealer.seal(text.encode(), _about(secret))
+        return replace(secret, secret=sealed, is_sealed=True)
 
     def text_of(self, secret: WebhookSecret) -> str:
-        """Raises ValueError that names the key if it is missing."""
+        """Raises `CannotUnseal`."""
         if not secret.is_sealed:
             return secret.secret
-        try:
-            return self._sealer.unseal(secret.secret, _about(secret)).decode()
-        except CannotUnseal as error:
-            raise ValueError(error.message) from None
+        return self._sealer.unseal(secret.secret, _about(secret)).decode()
 
 
 def _about(secret: WebhookSecret) -> bytes:

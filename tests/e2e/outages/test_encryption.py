@@ -5,6 +5,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from standardwebhooks import Webhook
 
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.databases import (
@@ -129,3 +130,32 @@ async def test_timers_without_their_key_wait_for_it(
         assert request.headers["authorization"] == HEADERS["Authorization"]
         assert b'"payload":{"text":"s3cr3t-m4rk-3"}' in request.body.replace(b" ", b"")
         assert (await api.get(v1_path("far"))).json()["payload"] == PAYLOAD
+
+
+@on_every_database
+async def test_callbacks_without_the_key_of_their_secret_wait_for_it_and_are_never_unsigned(
+    tmp_path: Path, database: Database, receiver: CallbackReceiver
+) -> None:
+    async with server_with(tmp_path, database, K1) as server, server.client() as api:
+        created = await api.post("/api/v1/namespaces/default/secrets", json={})
+        secret = created.json()["secret"]
+        assert await server.stop() == 0
+
+    async with server_with(tmp_path, database, K2) as server, server.client() as api:
+        await create_v1(api, "due", f"{receiver.url}/due", in_ms(100))
+        short = await server.wait_for_log("engine.short")
+        assert short["resource"] == "encryption key k1"
+        assert await server.stop() == 0
+    assert receiver.of("/due") == []
+
+    async with server_with(tmp_path, database, f"{K2},{K1}") as server:
+        (request,) = await receiver.wait_for(1, lambda each: each.target == "/due")
+        Webhook(secret).verify(request.body, request.headers, json_parse=False)
+        assert request.headers["timer-attempt"] == "1"
+        assert await server.stop() == 0
+
+    # The secret was sealed again by the first key, and the old one can go.
+    async with server_with(tmp_path, database, K2) as server, server.client() as api:
+        await create_v1(api, "later", f"{receiver.url}/later", in_ms(100))
+        (request,) = await receiver.wait_for(1, lambda each: each.target == "/later")
+        Webhook(secret).verify(request.body, request.headers, json_parse=False)

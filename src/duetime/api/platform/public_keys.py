@@ -8,16 +8,32 @@ from starlette.types import Receive, Scope
 
 from duetime.api.http.answers import JSON_TYPE, Answer
 from duetime.api.http.lifecycle import Lifecycle
-from duetime.api.http.operation import RETRY_HEADER, SERVICE, Operation, OperationGroup, Response
+from duetime.api.http.operation import (
+    RETRY_HEADER,
+    SERVICE,
+    Operation,
+    OperationGroup,
+    Parameter,
+    Response,
+)
+from duetime.api.http.query import parameters
 from duetime.api.platform.envelope import Code
 from duetime.api.platform.types import Error
-from duetime.service.security.known_signers import PublicKey
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.service.security.webhook_secrets import WebhookSecrets
 
 CACHE_SECONDS = 60
 """Time for which a receiver, or a proxy before it, may keep the keys."""
 
 _HEADERS = (*JSON_TYPE, (b"cache-control", b"public, max-age=%d" % CACHE_SECONDS))
+
+
+_NAMESPACE = Parameter(
+    "namespace",
+    "The namespace whose signatures the keys verify; `default` if not given.",
+    {"type": "string", "default": DEFAULT_NAMESPACE},
+)
+_KNOWN = frozenset({_NAMESPACE.name})
 
 
 class Jwk(Struct, frozen=True):
@@ -38,23 +54,19 @@ class JwkSet(Struct, frozen=True):
 
 
 class PublicKeys:
-    """The answer is kept while the keys stay the same: nobody needs an API key to ask."""
+    """Nobody needs an API key to ask, so an unknown namespace is answered like one without keys."""
 
     def __init__(self, secrets: WebhookSecrets, lifecycle: Lifecycle) -> None:
         self._secrets = secrets
         self._lifecycle = lifecycle
-        self._answered: tuple[PublicKey, ...] | None = None
-        self._answer = Answer(200, b"", _HEADERS)
 
     async def jwks(self, scope: Scope, receive: Receive) -> Answer:
         # The secrets are not known before, and an empty answer would be kept.
         self._lifecycle.check_started()
-        keys = self._secrets.public_keys()
-        if keys is not self._answered:
-            self._answered = keys
-            body = JwkSet([Jwk(each.secret_id, _base64url(each.key)) for each in keys])
-            self._answer = Answer(200, json.encode(body), _HEADERS)
-        return self._answer
+        given = parameters(scope["query_string"], _KNOWN)
+        keys = self._secrets.public_keys(given.get(_NAMESPACE.name, DEFAULT_NAMESPACE))
+        body = JwkSet([Jwk(secret_id, _base64url(key)) for secret_id, key in keys.items()])
+        return Answer(200, json.encode(body), _HEADERS)
 
 
 def _base64url(key: bytes) -> str:
@@ -62,7 +74,7 @@ def _base64url(key: bytes) -> str:
 
 
 _EXAMPLE = {
-    "kid": "0198f2c4-8d5e-7c3a-9b1f-2a6d4e8c0b57",
+    "kid": "5a0c1d6e-93b7-4f28-8e41-7bd20c9f3a65",
     "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
     "kty": "OKP",
     "crv": "Ed25519",
@@ -79,10 +91,25 @@ _OPERATIONS: tuple[Operation[PublicKeys], ...] = (
         needs_key=False,
         tag=SERVICE,
         summary="Get the public keys of signatures",
-        description="The keys that verify signatures of the version `v1a`: those of all current "
-        "Ed25519 secrets, as a JSON Web Key Set. Needs no API key.",
+        description="The keys that verify signatures of the version `v1a`: those of the current "
+        "Ed25519 secrets of one namespace, as a JSON Web Key Set. A receiver asks for the "
+        "namespace of its timers, and so accepts no callback of another. Needs no API key, and the "
+        "answer for a namespace without keys and for an unknown one is the same: an empty set.",
+        parameters=(_NAMESPACE,),
         responses=(
             Response("200", "The keys.", JwkSet, {"One key": {"keys": [_EXAMPLE]}}),
+            Response(
+                "400",
+                "A parameter is wrong.",
+                Error,
+                {
+                    "Unknown parameter": {
+                        "code": int(Code.VALIDATION),
+                        "message": "ns is not a known parameter: this operation takes namespace",
+                        "data": None,
+                    }
+                },
+            ),
             Response(
                 "503",
                 "The service starts.",

@@ -38,10 +38,15 @@ _ADVICE = {
     "threads for name lookups": "the name servers of many hosts do not answer; see which timers"
     " fail with 'host name not resolved'",
     "callback proxy": "start the proxy that CALLBACK_PROXY names, or correct that setting",
+    "readable webhook secret": "revoke the secret that is named, and create another for the"
+    " receivers",
     "processor time": "this process stood still; look for pauses and for other load",
 }
 _KEY = "encryption key "
-_KEY_ADVICE = "add the key to ENCRYPTION_KEYS, as it was when the timers were created"
+_KEY_ADVICE = (
+    "add the key to ENCRYPTION_KEYS, as it was when the timers, or the secrets that sign their"
+    " callbacks, were created"
+)
 _OTHER_ADVICE = "give this machine or process more of it"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import structlog
 from msgspec import Struct
 
+from duetime.domain.errors import CannotUnseal, LocalShortage
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.security.credentials import Credential, SecretKind, WebhookSecret
@@ -15,32 +16,23 @@ from duetime.ports.signer import Signer
 MakeSigner = Callable[[SecretKind, bytes], Signer]
 
 OpenSecret = Callable[[WebhookSecret], str]
-"""The text of a secret, unsealed if the record is sealed. Raises ValueError if that fails."""
+"""The text of a secret, unsealed if the record is sealed. Raises `CannotUnseal`, or
+ValueError if it is damaged."""
 
 _log = structlog.get_logger()
 
 
-class PublicKey(Struct, frozen=True):
-    """The key that verifies the signatures of the secret with this id."""
-
-    secret_id: str
-    key: bytes
-
-
 class _Ready(Struct, frozen=True):
-    """The signers of a namespace, in the order of their signatures, until one expires."""
+    """The signers of a namespace, in the order of their signatures, until one expires. `lacks`
+    names the resource without which one of them cannot be made."""
 
     by_id: dict[str, Signer]
     signers: tuple[Signer, ...]
     until_exclusive: Instant | None
+    lacks: str | None
 
     def holds(self, clock: Clock) -> bool:
         return self.until_exclusive is None or clock.now() < self.until_exclusive
-
-
-class _PublicKeys(Struct, frozen=True):
-    keys: tuple[PublicKey, ...]
-    until_exclusive: Instant | None
 
 
 def text_of(secret: WebhookSecret) -> str:
@@ -55,7 +47,8 @@ class KnownSigners:
     in `configured` sign the callbacks of `default` besides them.
 
     Signers are made when a callback needs them first, so a change costs little however many
-    namespaces there are.
+    namespaces there are. A namespace with a current secret that cannot be opened has a shortage
+    instead of signers: its callbacks must never go out without that signature.
     """
 
     def __init__(
@@ -81,7 +74,6 @@ class KnownSigners:
         )
         self._secrets: dict[str, list[WebhookSecret]] = {}
         self._ready: dict[str, _Ready] = {}
-        self._public_keys: _PublicKeys | None = None
         self.see(())
 
     def see(self, credentials: Sequence[Credential]) -> None:
@@ -95,10 +87,14 @@ class KnownSigners:
             if secrets.get(namespace) == self._secrets.get(namespace)
         }
         self._secrets = secrets
-        self._public_keys = None
 
     def signers(self, namespace: str) -> tuple[Signer, ...]:
-        return self._ready_for(namespace).signers if namespace in self._secrets else ()
+        if namespace not in self._secrets:
+            return ()
+        ready = self._ready_for(namespace)
+        if ready.lacks is not None:
+            raise LocalShortage(ready.lacks)
+        return ready.signers
 
     def all_secrets(self, namespace: str) -> Sequence[WebhookSecret]:
         """The secrets of the namespace, expired ones too."""
@@ -111,23 +107,17 @@ class KnownSigners:
         signer = self._ready_for(secret.namespace).by_id.get(secret.id)
         return None if signer is None else signer.public_key
 
-    def public_keys(self) -> tuple[PublicKey, ...]:
-        """All that verify signatures now. The same object as before if nothing changed."""
-        known, now = self._public_keys, self._clock.now()
-        if known is None or (known.until_exclusive is not None and now >= known.until_exclusive):
-            current = [
-                secret
-                for secrets in self._secrets.values()
-                for secret in secrets
-                if secret.kind is SecretKind.ED25519 and is_current(secret, now)
-            ]
-            keys = tuple(
-                PublicKey(secret.id, key)
-                for secret in current
-                if (key := self.public_key(secret)) is not None
-            )
-            known = self._public_keys = _PublicKeys(keys, _first_expiry(current))
-        return known.keys
+    def public_keys(self, namespace: str) -> dict[str, bytes]:
+        """The keys that verify signatures of the namespace now, by the ids of their secrets."""
+        if namespace not in self._secrets:
+            return {}
+        signers = self._ready_for(namespace).by_id.items()
+        return {id: each.public_key for id, each in signers if each.public_key is not None}
+
+    def all_stored(self) -> list[WebhookSecret]:
+        """The stored secrets of all namespaces, expired ones too."""
+        every = [each for secrets in self._secrets.values() for each in secrets]
+        return [each for each in every if each not in self.configured]
 
     def _ready_for(self, namespace: str) -> _Ready:
         ready = self._ready.get(namespace)
@@ -139,16 +129,19 @@ class KnownSigners:
         now = self._clock.now()
         current = [each for each in self.all_secrets(namespace) if is_current(each, now)]
         by_id: dict[str, Signer] = {}
+        lacks = None
         # HMAC first: every receiver understands it.
         for secret in sorted(current, key=lambda each: each.kind is not SecretKind.HMAC):
             try:
                 by_id[secret.id] = self._make_signer(*parse_secret(self._open_secret(secret)))
-            except ValueError as error:
-                # Other secrets sign. A receiver that expects this one refuses the callbacks.
+            except (CannotUnseal, ValueError) as error:
+                lacks = f"readable webhook secret ({secret.id})"
+                if isinstance(error, CannotUnseal):
+                    lacks = f"encryption key {error.key_id}"
                 _log.error(
                     "secret.unreadable", namespace=namespace, secret=secret.id, reason=str(error)
                 )
-        return _Ready(by_id, tuple(by_id.values()), _first_expiry(current))
+        return _Ready(by_id, tuple(by_id.values()), _first_expiry(current), lacks)
 
 
 def is_current(secret: WebhookSecret, now: Instant) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from secrets import token_bytes
+from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,8 +24,7 @@ from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.namespaces import Namespaces
 from duetime.service.security.credential_watch import CredentialWatch
-from duetime.service.security.known_signers import KnownSigners, PublicKey, is_current
-from duetime.service.timer_service import new_uuid7
+from duetime.service.security.known_signers import KnownSigners, is_current
 
 SealSecret = Callable[[WebhookSecret], WebhookSecret]
 """The record as it is stored, sealed if the service encrypts what it keeps."""
@@ -64,7 +64,6 @@ class WebhookSecrets:
         clock: Clock,
         *,
         seal: SealSecret = _as_it_is,
-        new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
         self._store = store
         self._watch = watch
@@ -72,7 +71,6 @@ class WebhookSecrets:
         self._namespaces = namespaces
         self._clock = clock
         self._seal = seal
-        self._new_uuid = new_uuid
         self._changing = asyncio.Lock()
 
     async def create(
@@ -106,7 +104,8 @@ class WebhookSecrets:
                 raise TooManySecrets(namespace, MAX_SECRETS)
             text = format_secret(kind, token_bytes(SEED_BYTES))
             secret = WebhookSecret(
-                id=self._new_uuid(),
+                # Strangers see it beside the public key, and it must not tell when it was made.
+                id=str(uuid4()),
                 namespace=namespace,
                 secret=text,
                 kind=kind,
@@ -147,8 +146,25 @@ class WebhookSecrets:
             if each.created_at <= created_until_inclusive
         )
 
-    def public_keys(self) -> tuple[PublicKey, ...]:
-        return self._known.public_keys()
+    async def seal_again(self) -> None:
+        """Seal what is not sealed by the first key of this process, so that the others can be
+        given up. A secret that cannot be unsealed is left as it is.
+
+        Harmless on several nodes at once, and after a crash: each record is replaced as a whole,
+        and means the same before and after. One that is gone by now stays away.
+        """
+        async with self._changing:
+            await self._watch.refresh()
+            for secret in self._known.all_stored():
+                sealed = self._seal(secret)
+                if sealed is not secret:
+                    await self._store.replace_credential(sealed)
+            await self._watch.refresh()
+
+    def public_keys(self, namespace: str) -> dict[str, bytes]:
+        """The keys that verify signatures of the namespace now, by the ids of their secrets; none
+        for an unknown namespace."""
+        return self._known.public_keys(namespace)
 
     async def _check_namespace(self, name: str, *, may_be_deleting: bool = False) -> None:
         namespace = await self._namespaces.current(name)

@@ -59,7 +59,7 @@ ANSWERS = {
     (SECRETS, "post"): KEYED | {"201", "400", "404", "409", "413"},
     (SECRETS, "get"): KEYED | {"200", "400", "404"},
     (f"{SECRETS}/{{secretId}}", "delete"): KEYED | {"204", "400", "404", "409"},
-    ("/.well-known/jwks.json", "get"): {"200", "503"},
+    ("/.well-known/jwks.json", "get"): {"200", "400", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
     ("/api/v1/audit-log", "get"): KEYED | {"200", "400"},
     ("/api/v1/keys", "post"): KEYED | {"201", "400", "409", "413"},

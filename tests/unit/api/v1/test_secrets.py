@@ -2,6 +2,7 @@
 
 import base64
 import string
+from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -24,8 +25,8 @@ async def listed(bench: V1Bench, path: str = PATH) -> list[dict[str, object]]:
     return secrets
 
 
-async def jwks(bench: V1Bench) -> Reply:
-    return await call(bench.app, "GET", JWKS, [b""], [])
+async def jwks(bench: V1Bench, query: str = "?namespace=notifications") -> Reply:
+    return await call(bench.app, "GET", f"{JWKS}{query}", [b""], [])
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"type": "hmac"}'])
@@ -64,9 +65,10 @@ async def test_no_secret_is_shown_again_nor_logged(bench: V1Bench) -> None:
 
 async def test_a_rotation_shows_when_the_others_expire(bench: V1Bench) -> None:
     old = (await bench.request("POST", PATH)).json
+    bench.clock.advance(1)
     new = (await bench.request("POST", PATH, {"expireOthersAfter": "24h"})).json
     assert [(each["id"], each["expiresAt"]) for each in await listed(bench)] == [
-        (old["id"], "2030-01-02T00:00:00Z"),
+        (old["id"], "2030-01-02T00:00:01Z"),
         (new["id"], None),
     ]
 
@@ -154,6 +156,33 @@ async def test_the_public_keys_verify_signatures_and_name_no_namespace(bench: V1
     signature = signer.sign(b"id.1900000000.body").removeprefix(b"v1a,")
     public = Ed25519PublicKey.from_public_bytes(raw)
     public.verify(base64.b64decode(signature), b"id.1900000000.body")
+
+
+async def test_public_keys_are_those_of_the_namespace_that_is_asked_for(bench: V1Bench) -> None:
+    for name in ("default", "notifications"):
+        path = f"/api/v1/namespaces/{name}/secrets"
+        new = (await bench.request("POST", path, {"type": "ed25519"})).json
+        assert UUID(new["id"]).version == 4
+        reply = await jwks(bench, f"?namespace={name}")
+        assert [each["kid"] for each in reply.json["keys"]] == [new["id"]]
+        assert name.encode() not in reply.content
+    assert (await jwks(bench, "")).json == (await jwks(bench, "?namespace=default")).json
+    nothing = await jwks(bench, "?namespace=audit")
+    for query in ("?namespace=unknown", "?namespace=", "?namespace=%00", "?namespace=" + "x" * 999):
+        other = await jwks(bench, query)
+        assert (other.status, other.content) == (nothing.status, nothing.content)
+    assert nothing.json == {"keys": []}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("?ns=a", "ns"), ("?namespace=a&namespace=b", "namespace")]
+)
+async def test_a_wrong_parameter_of_the_public_keys_is_named(
+    bench: V1Bench, query: str, field: str
+) -> None:
+    reply = await jwks(bench, query)
+    assert reply.status == 400
+    assert reply.json["message"].startswith(f"{field} is ")
 
 
 async def test_a_deleted_namespace_takes_its_secrets_along(bench: V1Bench) -> None:

@@ -1,5 +1,6 @@
 """Secrets are created, listed, rotated and revoked, and sign as long as they should."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from structlog.testing import capture_logs
 from duetime.delivery.signing import make_signer
 from duetime.domain.errors import (
     InvalidInput,
+    LocalShortage,
     NamespaceDeleting,
     NoSuchNamespace,
     SecretConfigured,
@@ -20,14 +22,17 @@ from duetime.domain.limits import MAX_SECRET_OVERLAP_MS, MAX_SECRETS
 from duetime.domain.namespace import ConfiguredNamespace
 from duetime.domain.security.credentials import SecretKind, WebhookSecret
 from duetime.domain.security.secret_text import format_secret, parse_secret
+from duetime.sealing.sealer import Sealer, SealingKey
+from duetime.sealing.webhook_secrets import SecretSealer
 from duetime.service.namespaces import Namespaces
 from duetime.service.security.credential_watch import CredentialWatch
-from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.known_signers import KnownSigners, text_of
 from duetime.service.security.webhook_secrets import NewSecret, WebhookSecrets
 from duetime.stores.memory import MemoryStore
 from duetime.testing import VirtualClock
 
 HOUR_MS = 3_600_000
+K1, K2, K3 = (SealingKey(f"k{number}", bytes([number] * 32)) for number in (1, 2, 3))
 CONFIGURED = format_secret(SecretKind.HMAC, b"c" * 32)
 
 
@@ -35,16 +40,26 @@ class Node:
     """A process with its view of a store that others may share."""
 
     def __init__(
-        self, store: MemoryStore, clock: VirtualClock, configured: tuple[str, ...] = ()
+        self,
+        store: MemoryStore,
+        clock: VirtualClock,
+        configured: tuple[str, ...] = (),
+        keys: tuple[SealingKey, ...] | None = None,
     ) -> None:
+        sealer = SecretSealer(Sealer(keys or ()))
         self.store = store
         self.clock = clock
-        self.signers = KnownSigners(clock, make_signer, configured=configured)
+        self.signers = KnownSigners(
+            clock,
+            make_signer,
+            configured=configured,
+            open_secret=sealer.text_of if keys is not None else text_of,
+        )
         self.watch = CredentialWatch(store.security, clock)
         self.watch.subscribe(self.signers.see)
         self.namespaces = Namespaces(store)
         self.secrets = WebhookSecrets(
-            store.security, self.watch, self.signers, self.namespaces, clock
+            store.security, self.watch, self.signers, self.namespaces, clock, seal=sealer.sealed
         )
 
     def signatures(self, namespace: str = "orders") -> set[bytes]:
@@ -52,6 +67,11 @@ class Node:
 
     async def ids(self, namespace: str = "orders") -> list[str]:
         return [each.id for each in await self.secrets.current(namespace)]
+
+
+def sealing_node(node: Node, *keys: SealingKey) -> Node:
+    """Another process on the same store, with these encryption keys."""
+    return Node(node.store, node.clock, keys=keys)
 
 
 def signature(*secrets: NewSecret | str) -> set[bytes]:
@@ -95,6 +115,7 @@ async def test_another_node_signs_with_the_secret_once_it_has_looked(node: Node)
 
 async def test_a_rotation_lets_all_sign_and_then_only_the_new_one(node: Node) -> None:
     old = await node.secrets.create("orders")
+    node.clock.advance(1)
     new = await node.secrets.create("orders", expire_others_after_ms=24 * HOUR_MS)
     expiries = [each.expires_at for each in await node.secrets.current("orders")]
     assert expiries == [plus_ms(node.clock.now(), 24 * HOUR_MS), None]
@@ -222,17 +243,18 @@ async def test_configured_secrets_are_neither_revoked_nor_rotated(configured: No
     assert configured.signatures("default") == signature(CONFIGURED, new)
 
 
-async def test_public_keys_are_those_of_current_ed25519_secrets(node: Node) -> None:
-    assert node.secrets.public_keys() == ()
+async def test_public_keys_are_those_of_the_namespaces_current_ed25519_secrets(node: Node) -> None:
+    assert node.secrets.public_keys("orders") == {}
     await node.secrets.create("default", SecretKind.HMAC)
     old = await node.secrets.create("orders", SecretKind.ED25519)
     new = await node.secrets.create("orders", SecretKind.ED25519, HOUR_MS)
-    keys = node.secrets.public_keys()
-    assert [each.secret_id for each in keys] == [old.listed.id, new.listed.id]
-    assert [each.key for each in keys] == [old.listed.public_key, new.listed.public_key]
-    assert node.secrets.public_keys() is keys
+    assert node.secrets.public_keys("orders") == {
+        old.listed.id: old.listed.public_key,
+        new.listed.id: new.listed.public_key,
+    }
+    assert node.secrets.public_keys("default") == node.secrets.public_keys("unknown") == {}
     node.clock.advance(3_600)
-    assert [each.secret_id for each in node.secrets.public_keys()] == [new.listed.id]
+    assert list(node.secrets.public_keys("orders")) == [new.listed.id]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +264,7 @@ async def test_public_keys_are_those_of_current_ed25519_secrets(node: Node) -> N
         ({"is_sealed": True}, "it is sealed, and ENCRYPTION_KEYS is not set"),
     ],
 )
-async def test_an_unreadable_secret_is_reported_and_the_others_sign(
+async def test_a_namespace_with_an_unreadable_secret_is_short_of_it_until_it_is_revoked(
     node: Node, changes: dict[str, Any], reason: str
 ) -> None:
     secret = WebhookSecret(
@@ -251,12 +273,49 @@ async def test_an_unreadable_secret_is_reported_and_the_others_sign(
     await node.store.security.add_credential(replace(secret, **changes))
     with capture_logs() as logs:
         new = await node.secrets.create("orders")
-        assert node.signatures() == signature(new)
-        assert node.signatures() == signature(new)
+        for _ in range(2):
+            with pytest.raises(LocalShortage, match=r"readable webhook secret \(unreadable\)"):
+                node.signatures()
     assert [(each["event"], each["secret"], each["reason"]) for each in logs] == [
         ("secret.unreadable", "unreadable", reason)
     ]
     assert new.text not in str(logs)
+    assert node.signatures("default") == set()
+    await node.secrets.revoke("orders", "unreadable")
+    assert node.signatures() == signature(new)
+
+
+async def test_a_namespace_without_the_key_of_its_secret_is_short_of_the_key(node: Node) -> None:
+    new = await sealing_node(node, K1).secrets.create("orders")
+    for keys in ((), (K2,)):
+        other = sealing_node(node, *keys)
+        await other.secrets.seal_again()
+        with pytest.raises(LocalShortage, match="encryption key k1"):
+            other.signatures()
+    node = sealing_node(node, K2, K1)
+    await node.watch.refresh()
+    assert node.signatures() == signature(new)
+
+
+async def test_secrets_are_sealed_again_by_the_first_key(node: Node) -> None:
+    plain = await node.secrets.create("orders")
+    old = await sealing_node(node, K1).secrets.create("orders", expire_others_after_ms=HOUR_MS)
+    lost = await sealing_node(node, K3).secrets.create("default")
+    before = await node.secrets.current("orders")
+    nodes = [sealing_node(node, K2, K1) for _ in range(2)]
+    await asyncio.gather(*(each.secrets.seal_again() for each in nodes))
+    stored = await node.store.security.credentials(None)
+    assert stored is not None
+    assert {
+        each.id: each.secret.partition(".")[0]
+        for each in stored.credentials
+        if isinstance(each, WebhookSecret)
+    } == {plain.listed.id: "k2", old.listed.id: "k2", lost.listed.id: "k3"}
+    after = sealing_node(node, K2)
+    await after.secrets.seal_again()
+    assert after.signatures() == signature(plain, old)
+    assert await after.secrets.current("orders") == before
+    assert await node.store.security.credentials(stored.version) is None
 
 
 async def test_a_secret_is_sealed_before_it_is_stored_and_opened_to_sign(node: Node) -> None:
