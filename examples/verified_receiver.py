@@ -27,19 +27,25 @@ from running_server import API_KEY, DUETIME_URL
 
 NAMESPACE = "verified-receiver-example"
 TOLERANCE_SECONDS = 300
+MAX_TIMESTAMP_CHARACTERS = 12
 
 
 def verify(headers: Mapping[str, str], body: bytes, secret: str) -> bool:
     """Whether the secret signed exactly this callback, a moment ago."""
     id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
+    if not (timestamp.isdecimal() and len(timestamp) <= MAX_TIMESTAMP_CHARACTERS):
+        return False
+    if abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
         return False
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")
-    expected = "v1," + base64.b64encode(digest).decode()
+    signed = f"{id}.{timestamp}.".encode(errors="replace") + body
+    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, "sha256"))
     # During a rotation there is one signature for each secret.
     signatures = headers.get("webhook-signature", "").split(" ")
-    return any(hmac.compare_digest(expected, signature) for signature in signatures)
+    return any(
+        hmac.compare_digest(expected, signature.encode(errors="replace"))
+        for signature in signatures
+    )
 
 
 class Receiver(BaseHTTPRequestHandler):

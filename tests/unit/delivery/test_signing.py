@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ ID = "01980000-0000-7000-8000-00000000abcd"
 OLD, NEW, OTHER = b"o" * 32, b"n" * 32, b"x" * 32
 BODY = b'{"order": 42, "note": "\xc3\xa4"}'
 TOLERANCE = timedelta(minutes=5)
+Verify = Callable[[dict[str, str], bytes], bool]
 
 
 def now_seconds() -> int:
@@ -98,16 +100,53 @@ def test_a_replayed_callback_is_refused_by_its_timestamp() -> None:
         official(NEW).verify(BODY, headers_of(NEW, seconds=seconds))
 
 
-def test_the_verifier_of_the_how_to_does_what_it_says() -> None:
+def how_to_verifier(first_line: str) -> dict[str, Any]:
+    """What the code of the how-to that begins with this line defines."""
     page = (ROOT / "docs" / "how-to" / "receive-callbacks.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(import base64\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    begin = re.escape(first_line)
+    (code,) = re.findall(rf"^```python\n({begin}.*?)^```", page, re.MULTILINE | re.DOTALL)
     defined: dict[str, Any] = {}
-    exec(code, defined)
-    verify, secret = defined["verify"], format_secret(SecretKind.HMAC, NEW)
-    assert verify(headers_of(OLD, NEW), BODY, secret)
-    assert not verify(headers_of(OLD, OTHER), BODY, secret)
-    assert not verify(headers_of(NEW), BODY + b" ", secret)
-    assert not verify(headers_of(NEW, seconds=now_seconds() - 302), BODY, secret)
+    exec(code.replace("whsec_...", format_secret(SecretKind.HMAC, NEW)), defined)
+    return defined
+
+
+def library_verifier() -> Verify:
+    verify = how_to_verifier("from standardwebhooks")["verify"]
+    return lambda headers, body: bool(verify(headers, body))
+
+
+def own_verifier() -> Verify:
+    verify, secret = how_to_verifier("import base64")["verify"], format_secret(SecretKind.HMAC, NEW)
+    return lambda headers, body: bool(verify(headers, body, secret))
+
+
+@pytest.mark.parametrize("verifier", [library_verifier, own_verifier])
+def test_the_verifiers_of_the_how_to_do_what_it_says(verifier: Callable[[], Verify]) -> None:
+    verify = verifier()
+    assert verify(headers_of(OLD, NEW), BODY)
+    assert not verify(headers_of(OLD, OTHER), BODY)
+    assert not verify(headers_of(NEW), BODY + b" ")
+    assert not verify(headers_of(NEW, seconds=now_seconds() - 302), BODY)
+    genuine = headers_of(NEW)
+    for name in genuine:
+        assert not verify({key: value for key, value in genuine.items() if key != name}, BODY)
+    malformed = (
+        "",
+        " ",
+        "v1",
+        "v1,",
+        ",",
+        "v1,\xe9",
+        "\u20ac",
+        "\udc80",
+        "v1,x,y",
+        "-1",
+        "1e9",
+        "²",
+    )
+    for value in (*malformed, "9" * 5_000, "nan", "²"):
+        for name in genuine:
+            assert not verify({**genuine, name: value}, BODY), (name, value)
 
 
 def test_an_ed25519_signature_is_verified_by_the_public_key_alone() -> None:
