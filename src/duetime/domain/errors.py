@@ -6,7 +6,7 @@ from enum import Enum
 from duetime.domain.bulk import BulkStatus
 from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_KEY_CHARACTERS
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import Timer, TimerStatus
 
 
 class ErrorKind(Enum):
@@ -277,12 +277,15 @@ class CannotUnseal(DuetimeError):
 
 
 class TimerSealed(TimerUnreadable):
-    """The contents of the stored timer cannot be unsealed."""
+    """The contents of the stored `timer` cannot be unsealed. They can be where the key is."""
 
-    def __init__(self, key: TimerKey, error: CannotUnseal) -> None:
-        super().__init__(key)
-        self.message = f"the stored timer {key.id!r} cannot be decrypted: {error.message}"
+    kind = ErrorKind.UNAVAILABLE
+
+    def __init__(self, timer: Timer, error: CannotUnseal) -> None:
+        super().__init__(timer.key)
+        self.message = f"the stored timer {timer.key.id!r} cannot be decrypted: {error.message}"
         self.args = (self.message,)
+        self.timer = timer
 
 
 class TimerConflict(DuetimeError):

@@ -37,7 +37,8 @@ _log = structlog.get_logger()
 def with_sealed_contents(store: S, callbacks: CallbackSealer) -> S:
     """The store, which keeps the contents of callbacks sealed if there are keys.
 
-    Contents that cannot be unsealed make a timer unreadable, as `TimerStore` describes that.
+    Contents that cannot be unsealed make a timer unreadable, as `TimerStore` describes that; but
+    conditional writes take place, and answer it without its contents.
     `scan`, claims and redrives answer timers as they are kept: their readers need no contents.
     """
     return cast(S, _SealingStore(store, callbacks))
@@ -103,11 +104,18 @@ class _SealingStore:
             callback = self._callbacks.unsealed(timer.key, timer.callback)
         except CannotUnseal as error:
             self._log_once(timer, error)
-            raise TimerSealed(timer.key, error) from None
+            raise TimerSealed(timer, error) from None
         return replace(timer, callback=callback)
 
     def _unsealed_result(self, result: ConditionalResult | None) -> ConditionalResult | None:
-        return None if result is None else replace(result, timer=self._unsealed(result.timer))
+        """The timer is answered without its contents if it cannot be unsealed: the write has taken
+        place or been refused, and an error would deny that."""
+        if result is None:
+            return None
+        try:
+            return replace(result, timer=self._unsealed(result.timer))
+        except TimerSealed:
+            return result
 
     def _answered(self, asked: Timer, result: CreateResult) -> CreateResult:
         """The store's answer to a create, with the contents that its timer has."""

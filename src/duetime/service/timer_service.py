@@ -16,6 +16,7 @@ from duetime.domain.errors import (
     TimerDiffers,
     TimerNotFound,
     TimerNotPending,
+    TimerSealed,
     TimerUnreadable,
 )
 from duetime.domain.instants import Delay, Instant, due_instant
@@ -276,7 +277,8 @@ class TimerService:
             self._checks.check_policy(change.retry_policy)
 
     async def cancel(self, key: TimerKey) -> Timer:
-        """Cancel the timer if it is pending; a canceled timer stays canceled."""
+        """Cancel the timer if it is pending; a canceled timer stays canceled. Without the key of
+        its contents it is canceled, too, and answered without them."""
         await self._namespaces.named(key.namespace)
         result = await self._store.cancel_if_pending(key, self._clock.now())
         if result is None:
@@ -291,7 +293,10 @@ class TimerService:
         A timer that came over the bus is canceled instead: its command may be delivered again and
         must then find nothing to do.
         """
-        timer = await self.get(key)
+        try:
+            timer = await self.get(key)
+        except TimerSealed as sealed:
+            timer = sealed.timer
         if isinstance(timer.callback, BusCallback):
             await self.cancel(key)
             return

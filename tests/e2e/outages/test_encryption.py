@@ -112,7 +112,7 @@ async def test_timers_without_their_key_wait_for_it(
         assert short["resource"] == "encryption key k1"
         assert "ENCRYPTION_KEYS" in str(short["advice"])
         answer = await api.get(v1_path("far"))
-        assert answer.status_code == 500
+        assert answer.status_code == 503
         assert answer.json()["message"] == (
             "the stored timer 'far' cannot be decrypted: the key 'k1' is not among ENCRYPTION_KEYS"
         )

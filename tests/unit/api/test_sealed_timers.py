@@ -1,10 +1,14 @@
 """Timers whose contents are encrypted in the store, with and without their key."""
 
+from typing import Any
+
+import pytest
 from msgspec import Raw
 
 from duetime.domain.callback import HttpCallback
 from duetime.domain.keys import TimerKey
 from duetime.domain.transitions import Change
+from duetime.ports.security import AuditQuery
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer, SealingKey
 from duetime.service.sealing_store import with_sealed_contents
@@ -86,7 +90,7 @@ async def test_a_missing_key_is_named_and_hides_no_other_timer() -> None:
         message = (
             "the stored timer 'one' cannot be decrypted: the key 'k1' is not among ENCRYPTION_KEYS"
         )
-        expected = (500, "INTERNAL_ERROR", message)
+        expected = (503, "SERVICE_UNAVAILABLE", message)
         one = path_of("default", "one")
         assert error_of(await bench.request("GET", one)) == expected
         assert error_of(await bench.request("PUT", one, {"payload": 1})) == expected
@@ -111,3 +115,55 @@ async def test_values_cannot_be_moved_to_another_timer() -> None:
     await store.change_if_pending(TimerKey("default", "two"), stolen)
     reply = await bench.request("GET", path_of("default", "two"))
     assert "it was altered" in error_of(reply)[2]
+
+
+@pytest.mark.parametrize("keys", [(), (K2,)])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{path_of('default', 'one')}/cancel", b""),
+        (f"{BASE}/cancel", {"timerId": "one"}),
+    ],
+)
+async def test_a_timer_is_canceled_without_its_key(
+    keys: tuple[SealingKey, ...], path: str, body: Any
+) -> None:
+    store = MemoryStore()
+    sealed = await bench_with(store, K1)
+    await sealed.request("POST", BASE, BODY)
+    bench = await bench_with(store, *keys)
+    for _ in range(2):
+        reply = await bench.request("POST", path, body)
+        assert (reply.status, reply.json["status"], reply.json["payload"]) == (
+            200,
+            "canceled",
+            None,
+        )
+        assert not reply.json.get("callbackHeaders")
+        assert reply.json["callbackUrl"] == "https://user:[redacted]@example.com/"
+    entries = await bench.audit_log.entries(AuditQuery())
+    assert [(each.action, each.result) for each in entries][:2] == [("timer.cancel", "ok")] * 2
+    timer = await sealed.timer("one")
+    assert (timer["status"], timer["payload"]) == ("canceled", {"b": 1})
+
+
+@pytest.mark.parametrize("keys", [(), (K2,)])
+async def test_a_timer_is_removed_without_its_key(keys: tuple[SealingKey, ...]) -> None:
+    store = MemoryStore()
+    await (await bench_with(store, K1)).request("POST", BASE, BODY)
+    bench = await bench_with(store, *keys)
+    assert (await bench.request("DELETE", path_of("default", "one"))).status in (200, 204)
+    assert await store.get(TimerKey("default", "one")) is None
+    again = await bench.request("DELETE", path_of("default", "one"))
+    assert error_of(again)[:2] == (404, "TIMER_NOT_FOUND")
+
+
+async def test_a_timer_is_moved_without_its_key_and_keeps_its_contents() -> None:
+    store, id = MemoryStore(), "01980000-0000-7000-8000-00000000abcd"
+    sealed = await bench_with(store, K1)
+    await sealed.create_v1(id, payload={"b": 1})
+    bench = await bench_with(store)
+    moved = await bench.request("PUT", f"/timers/{id}", {"execute_at": "2030-01-02T00:00:00Z"})
+    assert moved.status == 200
+    timer = await sealed.timer(id)
+    assert (timer["executeAt"], timer["payload"]) == ("2030-01-02T00:00:00Z", {"b": 1})

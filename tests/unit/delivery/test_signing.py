@@ -101,7 +101,7 @@ def test_a_replayed_callback_is_refused_by_its_timestamp() -> None:
 
 
 def how_to_verifier(first_line: str) -> dict[str, Any]:
-    """What the code of the how-to that begins with this line defines."""
+    """The names that the how-to's code with this first line defines."""
     page = (ROOT / "docs" / "how-to" / "receive-callbacks.md").read_text(encoding="utf-8")
     begin = re.escape(first_line)
     (code,) = re.findall(rf"^```python\n({begin}.*?)^```", page, re.MULTILINE | re.DOTALL)
