@@ -54,13 +54,15 @@ class Order(StrEnum):
 @dataclass(slots=True)
 class _Page:
     """The server's data, and the words of the last line: how many timers of how many, the
-    namespaces they are from if that is known, and how to see more."""
+    namespaces they are from if that is known, and how to see more. `unreadable` timers are
+    missing."""
 
     data: object
     timers: list[TimerData]
     counted: str
     covered: str | None
     more: str
+    unreadable: int
 
 
 def list_timers(
@@ -143,6 +145,12 @@ def list_timers(
         query["sort"] = (sort or SortName.CREATED_AT).value
         query["order"] = (order or Order.DESC).value
         page = _newest_page(PlatformClient(server, api_key), query, noun)
+    if page.unreadable:
+        typer.echo(
+            f"left out {counted(page.unreadable, 'timer')} that the server cannot read; its log "
+            "says why (timer.sealed, timer.unreadable)",
+            err=True,
+        )
     if as_json:
         print_json(page.data)
         return
@@ -158,14 +166,18 @@ def _newest_page(client: PlatformClient, query: Query, noun: str) -> _Page:
     timers = cast(list[TimerData], data["timers"])
     total, offset = cast(int, data["total"]), cast(int, data["offset"])
     end = offset + len(timers)
+    if not data.get("total_is_estimated"):
+        # The total counts timers that cannot be read, and the page leaves them out.
+        end = max(end, min(total, offset + cast(int, data["limit"])))
+    unreadable = end - offset - len(timers)
     about = "about " if data.get("total_is_estimated") else ""
     shown = about + counted(total, noun)
     if len(timers) != total:
-        shown = f"{offset + 1 if timers else 0:,} to {end:,} of {shown}"
-    more = f"; more with --offset {end}" if timers and end < total else ""
+        shown = f"{offset + 1 if end > offset else 0:,} to {end:,} of {shown}"
+    more = f"; more with --offset {end}" if offset < end < total else ""
     # The answer does not say which namespace is the key's own.
     covered = None if client.has_issued_key else _named(DEFAULT_NAMESPACE)
-    return _Page(data, timers, shown, covered, more)
+    return _Page(data, timers, shown, covered, more, unreadable)
 
 
 def _page_of_namespace(
@@ -179,6 +191,7 @@ def _page_of_namespace(
         counted(len(reader.timers), noun),
         _named(namespace),
         _more(next_cursor),
+        reader.unreadable,
     )
 
 
@@ -208,6 +221,7 @@ def _page_of_all(
         counted(len(reader.timers), noun),
         f"all {counted(len(listed), 'namespace')}",
         _more(next_cursor),
+        reader.unreadable,
     )
 
 
@@ -220,6 +234,7 @@ class _Reader:
     left: int
     timers: list[TimerData] = field(default_factory=list)
     last_answer: object = None
+    unreadable: int = 0
 
     def read(self, namespace: str, cursor: str) -> str | None:
         """Add the next page of the namespace. Returns the cursor of the page after it."""
@@ -231,6 +246,7 @@ class _Reader:
         self.last_answer = answer
         self.timers += page
         self.left -= len(page)
+        self.unreadable += cast(int, answer.get("unreadable", 0))
         return cast(str | None, answer["nextCursor"])
 
 

@@ -19,7 +19,8 @@ POLICY = {
 
 
 def platform_page(shown: int, total: int, offset: int = 0, **more: object) -> dict[str, object]:
-    data = {"timers": [LISTED] * shown, "total": total, "limit": 50, "offset": offset, **more}
+    limit = max(shown, 1)
+    data = {"timers": [LISTED] * shown, "total": total, "limit": limit, "offset": offset, **more}
     return {"code": 0, "message": "success", "data": data}
 
 
@@ -61,6 +62,53 @@ def test_a_key_of_a_team_lists_its_own_namespace_which_has_no_name_here(
     key = ("--api-key", "dt_9c1f4b7e20d85a63_secret")
     assert invoke("list", *key).stdout.splitlines()[-1] == (
         "1 to 1 of 3 timers; more with --offset 1"
+    )
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("arguments", "path", "page"),
+    [
+        ((), "/timers", platform_page(1, 1_235, limit=1_235)),
+        ((), "/timers", platform_page(0, 1_300, offset=66, limit=1_234)),
+        (
+            ("--namespace", "default"),
+            TIMERS,
+            {"timers": [], "nextCursor": None, "unreadable": 1_234},
+        ),
+    ],
+)
+def test_timers_that_the_server_cannot_read_are_counted(
+    server: ScriptedServer,
+    arguments: tuple[str, ...],
+    path: str,
+    page: dict[str, object],
+    form: tuple[str, ...],
+) -> None:
+    server.answer("GET", path, page)
+    result = invoke("list", *arguments, *form)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "left out 1,234 timers that the server cannot read; its log says why (timer.sealed, "
+        "timer.unreadable)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [platform_page(3, 3, limit=50), platform_page(1, 9_000_000, limit=50, total_is_estimated=True)],
+)
+def test_a_page_that_lacks_nothing_says_nothing(
+    server: ScriptedServer, page: dict[str, object]
+) -> None:
+    server.answer("GET", "/timers", page)
+    assert invoke("list").stderr == ""
+
+
+def test_a_list_continues_after_the_timers_that_it_left_out(server: ScriptedServer) -> None:
+    server.answer("GET", "/timers", platform_page(1, 9, limit=3))
+    assert invoke("list").stdout.splitlines()[-1] == (
+        "1 to 3 of 9 timers of namespace 'default'; more with --offset 3"
     )
 
 
