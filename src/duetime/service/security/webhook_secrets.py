@@ -150,8 +150,9 @@ class WebhookSecrets:
         """Seal what is not sealed by the first key of this process, so that the others can be
         given up. A secret that cannot be unsealed is left as it is.
 
-        Harmless on several nodes at once, and after a crash: each record is replaced as a whole,
-        and means the same before and after. One that is gone by now stays away.
+        Several nodes may do so at once, and again after a crash: each record is replaced as a
+        whole, and means the same before and after. One that is gone by now stays away. An expiry
+        that another node sets between the read and the write, milliseconds later, is lost.
         """
         async with self._changing:
             await self._watch.refresh()
