@@ -277,8 +277,7 @@ class TimerService:
             self._checks.check_policy(change.retry_policy)
 
     async def cancel(self, key: TimerKey) -> Timer:
-        """Cancel the timer if it is pending; a canceled timer stays canceled. Without the key of
-        its contents it is canceled, too, and answered without them."""
+        """Cancel the timer if it is pending, sealed or not; a canceled timer stays canceled."""
         await self._namespaces.named(key.namespace)
         result = await self._store.cancel_if_pending(key, self._clock.now())
         if result is None:
