@@ -16,10 +16,10 @@ ALWAYS_WAITING = 8
 
 
 def size_of(claim: Claim) -> int:
-    """The bytes of the payload, which make up most of a large claim."""
+    """The bytes of the payload, or of the sealed contents: they make up most of a large claim."""
     callback = claim.callback
     if callback.payload is UNSET:
-        return 0
+        return 0 if callback.sealed is None else len(callback.sealed)
     return memoryview(callback.payload).nbytes
 
 

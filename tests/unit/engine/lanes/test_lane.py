@@ -3,8 +3,13 @@
 from collections import Counter
 from itertools import pairwise
 
+from msgspec.structs import replace
+
+from duetime.domain.keys import TimerKey
 from duetime.engine.lanes.lane import FIRST_WINDOW, MOST_MORE_AT_ONCE
 from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, size_of
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer, SealingKey
 from tests.unit.engine.lanes.lane_bench import DONE, LaneBench, look_until
 
 
@@ -221,6 +226,20 @@ def test_many_namespaces_together_keep_a_bounded_number_of_bytes_waiting() -> No
     assert sum(map(size_of, waiting)) <= 2 * MAX_WAITING_BYTES
     for claim in lane.take_waiting():
         assert lane.accept(claim, 0.0)
+
+
+def test_claims_with_sealed_contents_wait_in_the_same_bounds() -> None:
+    bench = LaneBench()
+    lane = bench.lane()
+    bench.fill(lane, FIRST_WINDOW)
+    sealer = CallbackSealer(Sealer([SealingKey("k", bytes(32))]))
+    for _ in range(200):
+        claim = bench.claim(payload_bytes=100_000)
+        sealed = sealer.sealed(TimerKey(claim.namespace, claim.id), claim.callback)
+        lane.accept(replace(claim, callback=sealed), 0.0)
+    kept = [claim.callback.sealed or "" for claim in lane.waiting_claims()]
+    assert len(kept) >= 20
+    assert sum(map(len, kept)) <= MAX_WAITING_BYTES
 
 
 def test_a_large_number_that_is_handed_back_returns_over_time_within_a_minute() -> None:
