@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import deque
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -119,13 +120,14 @@ class Deliveries:
             # The wall clock was set back while the claim waited, or since the retry was planned.
             self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
             return None
-        self._lateness.record(claim, now, self._clock.monotonic())
+        recorded = self._lateness.record(claim, now, self._clock.monotonic())
         try:
             outcome, is_of_endpoint = await self._outcome_of(claim)
         except NotSent:
             self._drop_current()
             return None
         except LocalShortage as shortage:
+            self._lateness.forget(recorded)
             self._hand_back_short(claim, shortage)
             return None
         settlement = settlement_of(
@@ -193,15 +195,23 @@ class Lateness:
 
     The lateness of a timer counts from the instant its client asked for, or from its creation if
     that was later; of a retry from the instant it was planned for; of a redriven timer from the
-    instant it was redriven. So waiting for a busy endpoint counts. Recording is cheap; reading
-    sorts.
+    instant it was redriven. So waiting for a busy endpoint counts. An attempt that this process
+    could not make is forgotten: a lasting shortage, such as that of an encryption key, would look
+    like lateness of everything. Recording is cheap; reading sorts.
     """
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
 
-    def record(self, claim: Claim, now: Instant, now_seconds: float) -> None:
-        self._recent.append((now_seconds, now - max(was_due_at(claim), claim.created_at)))
+    def record(self, claim: Claim, now: Instant, now_seconds: float) -> tuple[float, int]:
+        recorded = (now_seconds, now - max(was_due_at(claim), claim.created_at))
+        self._recent.append(recorded)
+        return recorded
+
+    def forget(self, recorded: tuple[float, int]) -> None:
+        # A thousand later ones may have pushed it out.
+        with suppress(ValueError):
+            self._recent.remove(recorded)
 
     def percentile_ms(self, percent: float, now_seconds: float) -> float | None:
         """None when nothing was sent within the last minute."""

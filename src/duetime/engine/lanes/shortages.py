@@ -30,6 +30,11 @@ OVER_AFTER_SECONDS = 5.0
 REMIND_SECONDS = 60.0
 """Time between two log lines about a shortage that lasts."""
 
+MAX_RESOURCES = 8
+"""Resources that are told apart while they are short. Any others count as one."""
+
+_OTHERS = "others"
+
 _ADVICE = {
     "file descriptors": "raise the limit of open files (ulimit -n, or LimitNOFILE of the service),"
     " or lower DELIVERY_CONCURRENCY",
@@ -51,17 +56,12 @@ _OTHER_ADVICE = "give this machine or process more of it"
 
 
 class Shortages:
-    """Deferrals grow with each round for as long as the shortage lasts: all claims handed back
-    before the first of them returns stay away about equally long."""
+    """The shortages of each resource, apart from those of the others: one that lasts neither keeps
+    the claims that lack something else away nor hides them in the log."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._deferral_ms = FIRST_DEFERRAL_MS
-        self._round_ends_seconds = 0.0
-        self._next_return_seconds = 0.0
-        self._over_seconds = 0.0
-        self._remind_seconds = 0.0
-        self._unlogged = 0
+        self._of: dict[str, _Shortage] = {}
         self.count = 0
         """Attempts that could not be made, since the start of the process."""
 
@@ -69,8 +69,47 @@ class Shortages:
         """The instant at which a claim that lacks the resource returns."""
         now_seconds = self._clock.monotonic()
         self.count += 1
+        deferral_ms = self._shortage_of(resource, now_seconds).deferral_ms(resource, now_seconds)
+        jitter = random.uniform(1 - JITTER, 1 + JITTER)
+        return returning_at(plus_ms(now, deferral_ms * jitter))
+
+    def _shortage_of(self, resource: str, now_seconds: float) -> "_Shortage":
+        # A resource may have details in parentheses.
+        name = resource.partition(" (")[0]
+        shortage = self._of.get(name)
+        if shortage is None:
+            if len(self._of) >= MAX_RESOURCES:
+                self._of = {
+                    name: each for name, each in self._of.items() if not each.is_over(now_seconds)
+                }
+            if len(self._of) >= MAX_RESOURCES:
+                name = _OTHERS
+            shortage = self._of.setdefault(name, _Shortage(name))
+        return shortage
+
+
+class _Shortage:
+    """Deferrals grow with each round for as long as the shortage lasts: all claims handed back
+    before the first of them returns stay away about equally long."""
+
+    def __init__(self, name: str) -> None:
+        self._advice = _ADVICE.get(name, _OTHER_ADVICE)
+        if name.startswith(_KEY):
+            self._advice = _KEY_ADVICE
+        self._deferral_ms = FIRST_DEFERRAL_MS
+        self._round_ends_seconds = 0.0
+        self._next_return_seconds = 0.0
+        self._over_seconds = 0.0
+        self._remind_seconds = 0.0
+        self._unlogged = 0
+
+    def is_over(self, now_seconds: float) -> bool:
+        return now_seconds >= self._over_seconds
+
+    def deferral_ms(self, resource: str, now_seconds: float) -> float:
+        """The time for which one more claim stays away."""
         self._unlogged += 1
-        if now_seconds >= self._over_seconds:
+        if self.is_over(now_seconds):
             self._deferral_ms = FIRST_DEFERRAL_MS
             self._next_return_seconds = self._remind_seconds = now_seconds
         elif now_seconds >= self._round_ends_seconds:
@@ -84,19 +123,14 @@ class Shortages:
         return_seconds = now_seconds + deferral_ms / 1_000
         self._next_return_seconds = return_seconds + 1 / RETURNS_PER_SECOND
         self._over_seconds = return_seconds + OVER_AFTER_SECONDS
-        jitter = random.uniform(1 - JITTER, 1 + JITTER)
-        return returning_at(plus_ms(now, deferral_ms * jitter))
+        return deferral_ms
 
     def _log(self, resource: str, now_seconds: float) -> None:
-        # A resource may have details in parentheses.
-        advice = _ADVICE.get(resource.partition(" (")[0], _OTHER_ADVICE)
-        if resource.startswith(_KEY):
-            advice = _KEY_ADVICE
         _log.warning(
             "engine.short",
             resource=resource,
             attempts_postponed=self._unlogged,
-            advice=advice,
+            advice=self._advice,
         )
         self._unlogged = 0
         self._remind_seconds = now_seconds + REMIND_SECONDS

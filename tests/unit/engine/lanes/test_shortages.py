@@ -87,3 +87,40 @@ async def test_the_first_shortage_after_a_while_is_logged_again_and_deferred_bri
     assert [entry["event"] for entry in logs] == ["engine.short"] * 2
     (attempt,) = bench.destination.attempts_of("second")
     assert (attempt.sent_at - attempt.claim.execute_at) / 1_000 <= 200
+
+
+@on_virtual_time
+async def test_a_shortage_that_lasts_hides_no_other_one_and_is_not_lateness() -> None:
+    bench = EngineBench()
+    bench.destination.script(SLOW, RunOut("encryption key k1"))
+    bench.destination.script("second", RunOut("callback proxy (http://p:1: refused)"), Succeed())
+    await bench.start()
+    with capture_logs() as logs:
+        await bench.create_many("sealed", [bench.at(1)] * 500, url=SLOW)
+        await bench.clock.sleep(100)
+        assert bench.engine.lateness_ms(99) is None
+        await bench.create("second", 1)
+        await bench.clock.sleep(2)
+    (attempt,) = bench.destination.attempts_of("second")
+    assert (attempt.sent_at - attempt.claim.execute_at) / 1_000 <= 200
+    late_ms = bench.engine.lateness_ms(99)
+    assert late_ms is not None
+    assert late_ms <= 200
+    resources = [entry["resource"] for entry in logs if entry["event"] == "engine.short"]
+    assert resources == [
+        *["encryption key k1"] * 2,
+        "callback proxy (http://p:1: refused)",
+    ]
+    assert "CALLBACK_PROXY" in logs[-1]["advice"]
+
+
+@on_virtual_time
+async def test_many_resources_that_are_short_make_a_bounded_number_of_log_lines() -> None:
+    bench = EngineBench()
+    for number in range(100):
+        bench.destination.script(f"t-{number}", RunOut(f"encryption key {number}"))
+    await bench.start()
+    with capture_logs() as logs:
+        await bench.create_many("t", [bench.at(1)] * 100)
+        await bench.clock.sleep(30)
+    assert len([entry for entry in logs if entry["event"] == "engine.short"]) <= 10
