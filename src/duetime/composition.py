@@ -241,12 +241,13 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     cluster = cluster_of(settings, store, clock)
     engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
     namespaces = Namespaces(store, known, engine.own_new_shards)
-    sealing_store = with_sealed_contents(store, callback_sealer)
+    turns = Turns(clock)
+    sealing_store = with_sealed_contents(store, callback_sealer, turns)
     creates = LimitedCreates(sealing_store, clock, engine, namespaces)
     webhook_secrets = WebhookSecrets(
         store.security, credential_watch, signers, namespaces, clock, seal=secret_sealer.sealed
     )
-    timers = _Timers(sealing_store, clock, engine, destination, namespaces, creates, Turns(clock))
+    timers = _Timers(sealing_store, clock, engine, destination, namespaces, creates, turns)
     bulk_runner = BulkRunner(
         store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
     )

@@ -14,7 +14,9 @@ from duetime.ports.store import ClaimBatch, Leases, ScanQuery
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer, SealingKey
 from duetime.service.sealing_store import with_sealed_contents
+from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
 from duetime.testing.store_contract import Reopen, Store, StoreContract
 from tests.contract.stores import Storage
 
@@ -46,7 +48,7 @@ def _unsealed(timer: Timer) -> Timer:
 
 
 def _sealing_store() -> Store:
-    return with_sealed_contents(_SealedMemoryStore(), _SEALER)
+    return with_sealed_contents(_SealedMemoryStore(), _SEALER, Turns(VirtualClock()))
 
 
 @pytest.fixture

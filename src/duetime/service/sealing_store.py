@@ -25,6 +25,7 @@ from duetime.ports.store import (
     TimerStore,
 )
 from duetime.sealing.callbacks import CallbackSealer
+from duetime.service.turns import Turns
 
 S = TypeVar("S", bound=TimerStore)
 
@@ -34,20 +35,22 @@ MAX_LOGGED = 100
 _log = structlog.get_logger()
 
 
-def with_sealed_contents(store: S, callbacks: CallbackSealer) -> S:
-    """The store, which keeps the contents of callbacks sealed if there are keys.
+def with_sealed_contents(store: S, callbacks: CallbackSealer, turns: Turns) -> S:
+    """The store, which keeps the contents of callbacks sealed if there are keys. Lists of timers
+    are sealed and unsealed in turns.
 
     Contents that cannot be unsealed make a timer unreadable, as `TimerStore` describes that; but
     conditional writes take place, and answer it without its contents.
     `scan`, claims and redrives answer timers as they are kept: their readers need no contents.
     """
-    return cast(S, _SealingStore(store, callbacks))
+    return cast(S, _SealingStore(store, callbacks, turns))
 
 
 class _SealingStore:
-    def __init__(self, store: TimerStore, callbacks: CallbackSealer) -> None:
+    def __init__(self, store: TimerStore, callbacks: CallbackSealer, turns: Turns) -> None:
         self._store = store
         self._callbacks = callbacks
+        self._turns = turns
         self._logged: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
@@ -56,14 +59,15 @@ class _SealingStore:
     async def create(self, requests: Sequence[CreateRequest]) -> list[CreateResult]:
         kept = requests
         if self._callbacks.can_seal:
-            kept = [replace(each, timer=self._sealed(each.timer)) for each in requests]
+            kept = await self._turns.map(self._sealed_request, requests)
         results = await self._store.create(kept)
-        asked = [each.timer for each in requests]
-        return list(map(self._answered, asked, results))
+        return await self._answers([each.timer for each in requests], results)
 
     async def restore(self, timers: Sequence[Timer]) -> list[CreateResult]:
-        results = await self._store.restore(list(map(self._sealed, timers)))
-        return list(map(self._answered, timers, results))
+        kept = timers
+        if self._callbacks.can_seal:
+            kept = await self._turns.map(self._sealed, timers)
+        return await self._answers(timers, await self._store.restore(kept))
 
     async def get(self, key: TimerKey) -> Timer | None:
         timer = await self._store.get(key)
@@ -86,11 +90,27 @@ class _SealingStore:
 
     async def page(self, query: PageQuery) -> Page:
         page = await self._store.page(query)
-        entries = map(self._entry, page.timers)
+        entries = await self._entries(page.timers)
         return replace(page, timers=[each for each in entries if isinstance(each, Timer)])
 
     async def scan_entries(self, query: ScanQuery) -> list[ScanEntry]:
-        return list(map(self._entry, await self._store.scan_entries(query)))
+        return await self._entries(await self._store.scan_entries(query))
+
+    async def _entries(self, kept: Sequence[ScanEntry]) -> list[ScanEntry]:
+        if not any(isinstance(each, Timer) and each.callback.sealed is not None for each in kept):
+            return list(kept)
+        return await self._turns.map(self._entry, kept)
+
+    async def _answers(
+        self, asked: Sequence[Timer], results: list[CreateResult]
+    ) -> list[CreateResult]:
+        if any(each.existence is Existence.EXISTING for each in results):
+            return await self._turns.map(self._answered, asked, results)
+        # Nothing has to be unsealed, and new timers are announced without delay.
+        return list(map(self._answered, asked, results))
+
+    def _sealed_request(self, request: CreateRequest) -> CreateRequest:
+        return replace(request, timer=self._sealed(request.timer))
 
     def _sealed(self, timer: Timer) -> Timer:
         callback = self._callbacks.sealed(timer.key, timer.callback)

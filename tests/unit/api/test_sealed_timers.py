@@ -12,7 +12,9 @@ from duetime.ports.security import AuditQuery
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer, SealingKey
 from duetime.service.sealing_store import with_sealed_contents
+from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.api.v1.v1_bench import BASE, V1Bench, create_body, error_of, path_of
 
@@ -24,7 +26,8 @@ BODY = create_body(
 
 async def bench_with(store: MemoryStore, *keys: SealingKey) -> V1Bench:
     """The API on a store that others have open, too."""
-    return await V1Bench(with_sealed_contents(store, CallbackSealer(Sealer(keys)))).open()
+    sealer = CallbackSealer(Sealer(keys))
+    return await V1Bench(with_sealed_contents(store, sealer, Turns(VirtualClock()))).open()
 
 
 async def kept(store: MemoryStore, id: str = "one") -> HttpCallback:

@@ -4,10 +4,18 @@ import asyncio
 from itertools import groupby
 
 import pytest
+from msgspec import Raw
 
+from duetime.domain.callback import HttpCallback
+from duetime.domain.namespace import Namespace
 from duetime.event_loop import next_turn
+from duetime.ports.store import CreateRequest, OnExisting, PageQuery, ScanQuery
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer, SealingKey
+from duetime.service.sealing_store import with_sealed_contents
 from duetime.service.turns import ITEMS_PER_LOOK, SLICE_SECONDS, Turns
-from duetime.testing import VirtualClock
+from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock, make_timer
 from tests.unit.api.v1.v1_bench import V1Bench, create_body
 
 
@@ -124,3 +132,23 @@ async def test_others_run_while_a_list_is_answered() -> None:
     others.stop()
     assert len(reply.json["timers"]) == 1_000
     assert others.turns >= 1_000 // ITEMS_PER_LOOK - 1
+
+
+async def test_others_run_while_contents_are_sealed_and_unsealed() -> None:
+    sealer = CallbackSealer(Sealer([SealingKey("k", bytes(32))]))
+    store = with_sealed_contents(MemoryStore(), sealer, Turns(WorkingClock()))
+    await store.add_namespace(Namespace("default", 16))
+    callback = HttpCallback(url="https://one.example/", payload=Raw(b"1"))
+    timers = [make_timer(f"t{number}", callback=callback) for number in range(200)]
+    requests = [CreateRequest(each, OnExisting.KEEP) for each in timers]
+    for call in (
+        store.create(requests),
+        store.create(requests),
+        store.page(PageQuery(namespace="default", limit=200)),
+        store.scan_entries(ScanQuery(namespace="default", limit=200)),
+        store.restore(timers),
+    ):
+        others = TurnCounter()
+        await call
+        others.stop()
+        assert others.turns >= 200 // (2 * ITEMS_PER_LOOK)
