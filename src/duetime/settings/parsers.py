@@ -30,7 +30,8 @@ ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
-_USER_INFO = re.compile(r"//.*@", re.DOTALL)
+_USER_INFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
+"""Everything before the last @, but for a scheme: URLs that are wrong have secrets, too."""
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _STANDARD = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
@@ -39,7 +40,7 @@ _PASSWORD_PARAMETER = re.compile(r"password=[^&]*", re.IGNORECASE)
 
 def without_secrets(url: str) -> str:
     """The URL without its passwords, for screens and logs."""
-    return _PASSWORD_PARAMETER.sub("password=***", _USER_INFO.sub("//***@", url))
+    return _PASSWORD_PARAMETER.sub("password=***", _USER_INFO.sub(r"\1***@", url))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

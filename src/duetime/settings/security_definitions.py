@@ -55,7 +55,7 @@ def proxy_url(text: str) -> ProxySettings:
     if parts.scheme != "http" or not host or not host.isascii():
         # TLS to endpoints is inside the tunnel, so the proxy need not be trusted with anything.
         raise ValueError(expected)
-    if port is None or parts.path not in ("", "/") or parts.query or parts.fragment:
+    if not port or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(f"{expected}, with the port and without a path")
     return ProxySettings(
         host=host,

@@ -7,6 +7,7 @@ import trustme
 
 from duetime.domain.errors import SettingsError
 from duetime.settings import ProxySettings, Settings, Switch, load_settings
+from duetime.settings.definitions import SETTINGS
 
 
 def load(toml: Path | None = None, **env: str) -> Settings:
@@ -53,7 +54,7 @@ def test_a_proxy_has_a_host_a_port_and_credentials_that_nothing_shows() -> None:
     [
         *("https://proxy:3128", "proxy:3128", "http://proxy", "http://:3128", "http://proxy:x"),
         *("http://proxy:99999", "http://proxy:3128/path", "http://proxy:3128?x", "socks5://p:1"),
-        *("http://[::1:3128", "http://pröxy:3128"),
+        *("http://[::1:3128", "http://pröxy:3128", "http://proxy:0"),
     ],
 )
 def test_other_proxies_are_refused(url: str) -> None:
@@ -64,6 +65,22 @@ def test_a_refused_proxy_does_not_show_its_password() -> None:
     line = problem(CALLBACK_PROXY="https://user:secret@proxy:3128")
     assert "secret" not in line
     assert "https://***@proxy:3128" in line
+
+
+@pytest.mark.parametrize("name", [name for name, definition in SETTINGS.items() if definition.url])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("user:s3cretpw@proxy:3128", "http:/user:s3cretpw@proxy:3128", "user:s3cretpw//@proxy"),
+        *("http//user:s3cretpw@proxy:1", "//user:s3cretpw@proxy", "http:user:s3cretpw@@proxy:1"),
+        *("://user:s3cretpw@proxy", "\nuser:s3cretpw@proxy", "x://a@h1,user:s3cretpw@h2"),
+    ],
+)
+def test_a_url_without_its_slashes_does_not_show_its_password(name: str, url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(None, **{name: url})
+    assert name in caught.value.message
+    assert "s3cretpw" not in caught.value.message
 
 
 def test_authorities_are_read_at_the_start(tmp_path: Path) -> None:
