@@ -165,11 +165,7 @@ class Restoring:
             # The timer was accepted under the limit of its time.
             self._checks.check_callback(timer.callback, MAX_PAYLOAD_BYTES)
         except InvalidInput as error:
-            never_fires = timer.status in (TimerStatus.COMPLETED, TimerStatus.CANCELED)
-            is_only_not_for_here = error.field == "callback.type" or isinstance(
-                error, CallbackRefused
-            )
-            if not (is_only_not_for_here and never_fires):
+            if not _may_be_kept(timer.status, error):
                 raise
         self._checks.check_policy(timer.retry_policy)
         self._checks.check_metadata(timer.metadata)
@@ -181,6 +177,17 @@ class Restoring:
         if timer.fingerprint is not None and len(timer.fingerprint) != FINGERPRINT_BYTES:
             raise InvalidInput("fingerprint", f"must have {FINGERPRINT_BYTES} bytes")
         self._checks.check_instant(timer.execute_at, self._clock.now())
+
+
+def _may_be_kept(status: TimerStatus, error: InvalidInput) -> bool:
+    """Whether a timer whose callback cannot be made here is restored all the same. A failed timer
+    whose address is refused is judged again when it is redriven."""
+    if isinstance(error, CallbackRefused):
+        return status.is_finished
+    return error.field == "callback.type" and status in (
+        TimerStatus.COMPLETED,
+        TimerStatus.CANCELED,
+    )
 
 
 def _distinct(timers: Sequence[Timer | DuetimeError], indexes: Iterable[int]) -> dict[int, Timer]:
