@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from duetime.delivery.http_client import Address, RefusedAddress, Resolve
+from duetime.delivery.http_client import Address, RefusedAddress, Resolve, authority_of
 from duetime.domain.security.address_kinds import Address as IpAddress
 from duetime.domain.security.address_kinds import address_of, forms_of
 from duetime.domain.security.callback_networks import (
@@ -68,7 +68,7 @@ class CallbackGuard:
                 else:
                     problem = problem or refused
             if problem is not None and not allowed:
-                raise RefusedAddress(f"refused to call {host}:{port}: it {problem}")
+                raise RefusedAddress(f"refused to call {authority_of(host, port)}: it {problem}")
             return allowed
 
         return resolve_allowed

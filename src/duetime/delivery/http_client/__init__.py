@@ -23,7 +23,7 @@ from duetime.delivery.http_client.resolver import (
     look_up_by_system,
 )
 from duetime.delivery.http_client.route import Route, default_ssl_context
-from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, parse_target
+from duetime.delivery.http_client.target import HttpTarget, InvalidUrl, authority_of, parse_target
 
 __all__ = [
     "CALLBACK_PROXY",
@@ -47,6 +47,7 @@ __all__ = [
     "Route",
     "StaleConnection",
     "TimedOut",
+    "authority_of",
     "default_ssl_context",
     "look_up_by_system",
     "parse_target",

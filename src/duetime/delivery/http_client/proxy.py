@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass, field
 
 from duetime.delivery.http_client.failures import LacksResource, NotConnected
+from duetime.delivery.http_client.target import authority_of
 from duetime.network_failures import os_error_text
 
 MAX_HEAD_BYTES = 16_384
@@ -34,7 +35,7 @@ class HttpProxy:
     @property
     def name(self) -> str:
         """The proxy for people to read, without credentials."""
-        return f"http://{_authority(self.host, self.port)}"
+        return f"http://{authority_of(self.host, self.port)}"
 
 
 class TunnelRefused(NotConnected):
@@ -51,10 +52,11 @@ async def open_tunnel(connected: socket.socket, proxy: HttpProxy, host: str, por
     """Ask for a tunnel through a socket that is connected to the proxy, and wait for the answer. On
     return the socket leads to the target. Sets no limit of time.
 
-    Raises TunnelRefused, and LacksResource if the proxy does not accept our credentials.
+    Raises TunnelRefused, and LacksResource if the proxy does not accept our credentials or hangs up
+    without a word, as one does that starts, stops or is overloaded.
     """
     loop = asyncio.get_running_loop()
-    authority = _authority(host, port).encode("ascii")
+    authority = authority_of(host, port).encode("ascii")
     lines = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (authority, authority)
     if proxy.authorization is not None:
         lines += b"Proxy-Authorization: %b\r\n" % proxy.authorization
@@ -66,10 +68,10 @@ async def open_tunnel(connected: socket.socket, proxy: HttpProxy, host: str, por
                 raise _refused(proxy, "did not end the head of its answer")
             piece = await loop.sock_recv(connected, _PIECE_BYTES)
             if not piece:
-                raise _refused(proxy, "closed the connection before it had answered")
+                raise _gone(proxy, head, "closed the connection before it had answered")
             head += piece
     except OSError as error:
-        raise _refused(proxy, f"broke the connection: {os_error_text(error)}") from None
+        raise _gone(proxy, head, f"broke the connection: {os_error_text(error)}") from None
     _check_answer(proxy, head, end.end())
 
 
@@ -88,9 +90,10 @@ def _check_answer(proxy: HttpProxy, head: bytes, end: int) -> None:
         raise _refused(proxy, "sent data before the tunnel was used")
 
 
+def _gone(proxy: HttpProxy, head: bytes, problem: str) -> TunnelRefused | LacksResource:
+    """The failure of a connection that the proxy ended when it had sent this much of an answer."""
+    return _refused(proxy, problem) if head else proxy_away(proxy, f"it {problem}")
+
+
 def _refused(proxy: HttpProxy, problem: str) -> TunnelRefused:
     return TunnelRefused(f"the proxy {proxy.name} {problem}")
-
-
-def _authority(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
 from duetime.domain.limits import MAX_HOST_CHARACTERS, MAX_PORT, MAX_URL_CHARACTERS
+from duetime.domain.security.callback_networks import AMBIGUOUS_IN_HOST
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SPACE_OR_CONTROL = re.compile(r"[\x00-\x20\x7f-\xa0]")
 _HOST = re.compile(
     r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?"
 )
-# The standard library's IDNA 2003 maps these to other letters; IDNA 2008 does not. The two
-# results name different hosts, so the caller has to choose.
-_AMBIGUOUS_IN_HOST = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -70,17 +68,22 @@ def parse_target(url: str) -> HttpTarget:
         raise InvalidUrl("contains more than one @ in its host part")
     host, port = _split_port(host_and_port, _DEFAULT_PORTS[scheme])
     name = _ipv6_host(host) if host.startswith("[") else _named_host(host)
-    bracketed = f"[{name}]" if ":" in name else name
-    host_value = bracketed if port == _DEFAULT_PORTS[scheme] else f"{bracketed}:{port}"
+    with_port = authority_of(name, port)
+    host_value = with_port.rpartition(":")[0] if port == _DEFAULT_PORTS[scheme] else with_port
     head_start = f"POST {_encode(path_and_query)} HTTP/1.1\r\nHost: {host_value}\r\n"
     return HttpTarget(
         scheme=scheme,
         host=name,
         port=port,
-        origin=f"{scheme}://{bracketed}:{port}",
+        origin=f"{scheme}://{with_port}",
         authorization=_basic_authorization(user_info),
         head_start=head_start.encode("ascii"),
     )
+
+
+def authority_of(host: str, port: int) -> str:
+    """`host:port`, with brackets around IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _split_authority(rest: str) -> tuple[str, str]:
@@ -125,7 +128,7 @@ def _named_host(host: str) -> str:
         raise InvalidUrl("has no host")
     name = host.lower()
     if not host.isascii():
-        if _AMBIGUOUS_IN_HOST.search(host):
+        if AMBIGUOUS_IN_HOST.search(host):
             raise InvalidUrl("has an ambiguous host name; write it in its xn-- form")
         try:
             name = (

@@ -22,6 +22,10 @@ from duetime.domain.security.address_kinds import (
     kind_of,
 )
 
+AMBIGUOUS_IN_HOST = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
+"""Characters that the standard library's IDNA 2003 maps to others, and IDNA 2008 does not. The two
+results name different hosts, so the caller has to choose."""
+
 _LITERALS_REMEMBERED = 4_096
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
@@ -243,6 +247,8 @@ def _network(item: str, text: str) -> Network:
 def _name(item: str, text: str) -> str:
     name = text.removeprefix("*.").removesuffix(".")
     if not name.isascii():
+        if AMBIGUOUS_IN_HOST.search(name):
+            raise _invalid(item, "is an ambiguous host name; write it in its xn-- form")
         try:
             name = name.encode("idna").decode("ascii")
         except UnicodeError:

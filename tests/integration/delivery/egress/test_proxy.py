@@ -146,9 +146,10 @@ async def test_an_answer_other_than_success_is_an_error_of_the_attempt(
     assert not failure.is_final
 
 
-async def test_a_proxy_that_hangs_up() -> None:
+async def test_a_proxy_that_hangs_up_within_its_answer() -> None:
     async def hang_up(peer: Peer) -> None:
         await peer.read_head()
+        peer.send(b"HTTP/1.1 200 ")
         peer.close()
 
     async with serve(hang_up) as server:
@@ -156,6 +157,29 @@ async def test_a_proxy_that_hangs_up() -> None:
         async with guarded_destination(proxy=through) as destination:
             failure = await failure_of(destination, "http://api.example/")
     assert failure.error.endswith("closed the connection before it had answered")
+
+
+async def test_a_proxy_that_hangs_up_without_a_word_is_nobodys_failure() -> None:
+    async def hang_up(peer: Peer) -> None:
+        await peer.read_head()
+        peer.close()
+
+    async def hang_up_at_once(peer: Peer) -> None:
+        peer.close()
+
+    async def reset(peer: Peer) -> None:
+        await peer.read_head()
+        peer.reset()
+
+    for behaviour in (hang_up, hang_up_at_once, reset):
+        async with serve(behaviour) as server:
+            through = HttpProxy("127.0.0.1", server.port, BASIC)
+            async with guarded_destination(proxy=through) as destination:
+                with pytest.raises(LocalShortage) as caught:
+                    await deliver(destination, "https://api.example/")
+        assert caught.value.resource.startswith(
+            f"callback proxy (http://127.0.0.1:{server.port}: it "
+        )
 
 
 @pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 "])

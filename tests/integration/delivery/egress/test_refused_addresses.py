@@ -71,6 +71,8 @@ async def test_the_error_says_what_to_do(dns: DnsServer) -> None:
             "refused to call inside.example:80: it leads to 10.0.0.7, a private address, which is "
             "allowed only if CALLBACK_NETWORKS includes private or 10.0.0.7/32"
         )
+        error = await refusal_of(destination, "http://[::1]:9999/")
+        assert error.startswith("refused to call [::1]:9999: it leads to ::1, a loopback address")
         with pytest.raises(InvalidInput) as caught:
             destination.check(callback_to("http://localhost:9999/"))
         assert caught.value.message == (

@@ -97,6 +97,12 @@ def test_a_name_allows_the_addresses_of_that_name(
     assert allows(text, address, host) is is_allowed
 
 
+@pytest.mark.parametrize("text", ["faß.de", "*.FAẞ.de", "βόλος.com:443", "a\u200db.example"])
+def test_a_name_that_may_mean_two_hosts_is_refused(text: str) -> None:
+    with pytest.raises(InvalidNetworks, match="ambiguous host name; write it in its xn-- form"):
+        CallbackNetworks.parse(text)
+
+
 def test_a_name_that_no_entry_can_ever_allow_is_known_beforehand() -> None:
     networks = CallbackNetworks.parse("a.example,*.b.example:443")
     assert networks.refusal_of_name("a.example", 80) is None
