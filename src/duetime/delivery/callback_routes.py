@@ -12,16 +12,20 @@ from duetime.ports.namespaces import NamespaceView
 
 SETTING = "CALLBACK_NETWORKS"
 
-_ROUTES_REMEMBERED = 1_024
+OWN_LIST = "the list of its namespace (callbackNetworks)"
+
+_ROUTES_REMEMBERED = 8_192
+"""Different lists and certificates whose connections are kept for the next callback."""
 
 LookUpNamespace = Callable[[str], Awaitable[None]]
 """Makes a namespace known that exists in the store. Raises StoreUnavailable."""
 
 
 class CallbackRoutes:
-    """Most namespaces share one route. One that narrows the list of networks or has a client
-    certificate has its own, and gets another one when its list changes: connections that were
-    allowed by an earlier list are not used any more."""
+    """Most namespaces share one route. A namespace that narrows the list of networks or has a client
+    certificate shares another one with namespaces of the same list and certificate. It changes its
+    route when its list changes: connections that were allowed by an earlier list are not used any
+    more."""
 
     def __init__(
         self,
@@ -61,7 +65,7 @@ class CallbackRoutes:
         networks = known.options.callback_networks
         if networks is None and namespace not in self._client_contexts:
             return self._shared
-        return self._own_route(namespace, networks)
+        return self._own_route(networks, self._client_contexts.get(namespace, self._ssl_context))
 
     async def find_route(self, namespace: str) -> Route:
         """Looks the namespace up first: another node may have created it just now. Raises
@@ -73,7 +77,7 @@ class CallbackRoutes:
         # The timers of a namespace that is gone are gone, too, or about to be.
         return self.known_route(namespace) or self._shared
 
-    def _new_route(self, namespace: str, networks: str | None) -> Route:
+    def _new_route(self, networks: str | None, ssl_context: ssl.SSLContext) -> Route:
         resolve = self._shared.resolve
         if networks is not None and self._guard is not None:
             try:
@@ -81,7 +85,6 @@ class CallbackRoutes:
             except InvalidNetworks as error:
                 # A newer release may have written it.
                 raise LocalShortage(f"a readable list of networks ({error})") from None
-            name = f"the list of namespace {namespace!r}"
-            resolve = self._guard.narrowed(NamedList(name, narrowing)).guarded(self._resolve)
-        ssl_context = self._client_contexts.get(namespace, self._ssl_context)
+            named = NamedList(OWN_LIST, narrowing)
+            resolve = self._guard.narrowed(named).guarded(self._resolve)
         return Route(resolve=resolve, ssl_context=ssl_context)

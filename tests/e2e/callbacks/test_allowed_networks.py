@@ -118,7 +118,7 @@ async def test_a_namespace_narrows_the_list_without_a_restart(
         await put_networks(api, "10.0.0.0/8")
         refused = await outcome_of("after")
         assert refused["status"] == "failed"
-        assert "the list of namespace 'narrow' includes loopback" in refused["lastError"]
+        assert "the list of its namespace (callbackNetworks) includes" in refused["lastError"]
         await put_networks(api, "127.0.0.0/8")
         assert (await outcome_of("again"))["status"] == "completed"
 

@@ -26,8 +26,8 @@ async def test_a_list_of_a_namespace_narrows_that_of_the_service() -> None:
         error = await refusal_of(destination, server.url(), namespace="narrow")
         assert error == (
             f"refused to call 127.0.0.1:{server.port}: it leads to 127.0.0.1, a loopback address, "
-            "which is allowed only if the list of namespace 'narrow' includes loopback or "
-            "127.0.0.1/32"
+            "which is allowed only if the list of its namespace (callbackNetworks) includes "
+            "loopback or 127.0.0.1/32"
         )
         assert isinstance(await deliver(destination, server.url(), namespace="wide"), Completed)
         error = await refusal_of(destination, "http://10.0.0.1/", namespace="wide")
@@ -46,6 +46,36 @@ async def test_namespaces_without_rules_of_their_own_share_connections() -> None
         for namespace in ("a", "b", "a"):
             await deliver(destination, server.url(), namespace=namespace)
         assert [len(peer.requests) for peer in server.peers] == [3]
+
+
+async def test_many_namespaces_with_the_same_list_share_connections() -> None:
+    namespaces = ChangingNamespaces()
+    names = [f"team-{number}" for number in range(1_100)]
+    namespaces.networks |= {**dict.fromkeys(names, "loopback"), "narrow": "127.0.0.1/32"}
+    async with (
+        serve(answer_each_with(OK)) as server,
+        guarded_destination("loopback", namespaces=namespaces) as destination,
+    ):
+        for namespace in (*names, "narrow"):
+            assert isinstance(
+                await deliver(destination, server.url(), namespace=namespace), Completed
+            )
+        assert [len(peer.requests) for peer in server.peers] == [1_100, 1]
+
+
+async def test_many_different_lists_keep_their_connections() -> None:
+    namespaces = ChangingNamespaces()
+    ports = range(1, 1_101)
+    namespaces.networks |= {f"team-{port}": f"loopback,public:{port}" for port in ports}
+    async with (
+        serve(answer_each_with(OK)) as server,
+        guarded_destination("loopback", namespaces=namespaces) as destination,
+    ):
+        await deliver(destination, server.url(), namespace="team-1")
+        for port in ports[1:]:
+            await refusal_of(destination, "http://10.0.0.1/", namespace=f"team-{port}")
+        await deliver(destination, server.url(), namespace="team-1")
+        assert [len(peer.requests) for peer in server.peers] == [2]
 
 
 async def test_connections_of_an_earlier_list_are_not_used() -> None:
