@@ -1,6 +1,6 @@
 """A client that calls the application in-process with exact bytes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,21 +65,22 @@ async def call(
     app: ASGIApp,
     method: str,
     path: str,
-    chunks: Iterable[bytes] = (b"",),
+    chunks: Iterable[bytes] | AsyncIterable[bytes] = (b"",),
     headers: RawHeaders | None = None,
     address: str | None = None,
 ) -> Reply:
-    """`chunks` after the point where the application stops reading are never requested."""
+    """`chunks` after the point where the application stops reading are never requested, except for
+    one that is read ahead."""
     path, _, query = path.partition("?")
-    pending = iter(chunks)
-    upcoming = next(pending, None)
+    pending = _each(chunks)
+    upcoming = await anext(pending, None)
     sent: list[Message] = []
 
     async def receive() -> Message:
         nonlocal upcoming
         if upcoming is None:
             return {"type": "http.disconnect"}
-        chunk, upcoming = upcoming, next(pending, None)
+        chunk, upcoming = upcoming, await anext(pending, None)
         return {"type": "http.request", "body": chunk, "more_body": upcoming is not None}
 
     async def send(message: Message) -> None:
@@ -101,6 +102,15 @@ async def call(
     names = {name.decode(): value.decode() for name, value in start["headers"]}
     assert names["content-length"] == str(len(body["body"]))
     return Reply(start["status"], names, body["body"])
+
+
+async def _each(chunks: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    if isinstance(chunks, AsyncIterable):
+        async for chunk in chunks:
+            yield chunk
+    else:
+        for chunk in chunks:
+            yield chunk
 
 
 def make_api_rules(**changes: object) -> ApiRules:

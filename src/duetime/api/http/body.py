@@ -1,11 +1,11 @@
 """Reading a request's body within its size limit, and answering the request."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
 from duetime.api.http.answers import CLOSE, Answer
-from duetime.api.http.caller import leave
+from duetime.api.http.caller import caller_if_known, leave
 from duetime.api.http.operation import Handler
 from duetime.domain.errors import TooLarge
 
@@ -69,11 +69,18 @@ async def answer_request(
         leave(scope)
 
 
-async def read_body(
-    headers: Iterable[tuple[bytes, bytes]], receive: Receive, max_bytes: int
-) -> bytes:
-    """Raises `ClientGone`, and `TooLarge` as soon as the size is certain, without reading on."""
-    for name, value in headers:
+async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    """Raises `ClientGone`, and `TooLarge` as soon as the size is certain, without reading on.
+    Raises `Unauthorized` if the caller's key ended while the body was on its way."""
+    body = await _read(scope, receive, max_bytes)
+    caller = caller_if_known(scope)
+    if caller is not None:
+        caller.check_still_valid()
+    return body
+
+
+async def _read(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    for name, value in scope["headers"]:
         # The server has checked that these are digits; 20 of them are too many in any case.
         if name == b"content-length" and (len(value) > 19 or int(value) > max_bytes):
             raise _too_large(max_bytes)

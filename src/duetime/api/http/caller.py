@@ -14,7 +14,11 @@ _IN_SCOPE = "duetime.caller"
 
 
 class Place(Protocol):
-    """The room that a key has for requests."""
+    """A key, and the room that it has for requests."""
+
+    def check_still_valid(self) -> None:
+        """Raises `Unauthorized`."""
+        ...
 
     def enter(self) -> None:
         """Raises `TooManyRequests`."""
@@ -68,6 +72,12 @@ class Caller:
             self._entered = False
             assert self._place is not None
             self._place.leave()
+
+    def check_still_valid(self) -> None:
+        """Raises `Unauthorized` if the key was revoked or has expired, as far as this node knows.
+        To be called when the body of a request has been read, which may take hours."""
+        if self._place is not None:
+            self._place.check_still_valid()
 
     def reach(self, namespace: str, target: str | None = None) -> str:
         """The namespace, which the request is about from now on. `target` is the id of a timer or

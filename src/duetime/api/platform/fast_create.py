@@ -77,6 +77,7 @@ class FastCreate:
 
     def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
         try:
+            caller.check_still_valid()
             # Not before: from here on the caller leaves in any case.
             caller.enter()
             namespace = caller.reach(caller.access.home)

@@ -40,7 +40,7 @@ class PlatformTimers:
         self._max_body_bytes = max_body_bytes
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
-        body = await read_body(scope["headers"], receive, self._max_body_bytes)
+        body = await read_body(scope, receive, self._max_body_bytes)
         new = new_timer_of(decode_create(body), _namespace_of(scope))
         created = await self._service.create(new)
         caller_of(scope).target = created.timer.key.id
@@ -66,7 +66,7 @@ class PlatformTimers:
 
     async def update(self, scope: Scope, receive: Receive) -> Answer:
         key = _key_of(scope)
-        body = decode_update(await read_body(scope["headers"], receive, self._max_body_bytes))
+        body = decode_update(await read_body(scope, receive, self._max_body_bytes))
         caller_of(scope).note(given_members(body, "execute_at", "execute_in"))
         if body == _NOTHING:
             raise InvalidInput(

@@ -50,7 +50,7 @@ class OperationsV1:
         self._max_body_bytes = max_body_bytes
 
     async def start(self, scope: Scope, receive: Receive) -> Answer:
-        body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
+        body = _decode(await read_body(scope, receive, self._max_body_bytes))
         caller = caller_of(scope)
         caller.note(_details(body))
         new = _new_operation(body)

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, Struct, json
 from msgspec.structs import replace
 
+from duetime.api.http.caller import Caller
 from duetime.api.http.values import STATUSES
 from duetime.api.v1.answer_types import CountsAnswer, ImportAnswer, LineError, RestoredAnswer
 from duetime.api.v1.batch_entries import BatchEntry, UnreadableEntry, decode_entry, entry_key
@@ -26,7 +27,6 @@ from duetime.api.v1.request_types import CreateBody
 from duetime.domain.errors import DuetimeError, NamespaceDiffers, TimerConflict, TooLarge
 from duetime.domain.limits import MAX_BATCH_TIMERS, MAX_IMPORT_ERRORS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.domain.security.access import Access
 from duetime.domain.timer import TimerStatus
 from duetime.ports.store import CreateResult, Existence
 
@@ -152,7 +152,7 @@ class Import:
         self,
         batches: BatchCreation,
         full: FullRestoration,
-        access: Access,
+        caller: Caller,
         default_namespace: str | None,
         max_line_bytes: int,
         *,
@@ -161,7 +161,7 @@ class Import:
         """`give_back` is told the size of what is no longer in memory."""
         self._batches = batches
         self._full = full
-        self._access = access
+        self._caller = caller
         self._max_line_bytes = max_line_bytes
         self._give_back = give_back
         self._under_way: set[asyncio.Task[None]] = set()
@@ -177,8 +177,9 @@ class Import:
         self._restored_namespaces: Counter[Existence] = Counter()
 
     async def run(self, chunks: AsyncIterator[bytes]) -> ImportAnswer:
-        """Create the timers of all lines. Raises what the store raises; then earlier lines may
-        have been created, and the whole stream may be sent again.
+        """Create the timers of all lines. Raises what the store raises, and `Unauthorized` if the
+        caller's key ends; then earlier lines may have been created, and the whole stream may be
+        sent again.
 
         Lines are written as soon as no other write is under way, so a slow stream does not wait.
         A fast one fills large blocks while others are being written.
@@ -204,6 +205,7 @@ class Import:
         self._lines += block.lines
         if len(self._under_way) >= WRITES_AT_ONCE:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        self._caller.check_still_valid()
         if block.content is None:
             error = TooLarge("line", f"must be at most {self._max_line_bytes} bytes")
             self._count_refused(block.first_line, UnreadableEntry(b"", error), error)
@@ -238,7 +240,7 @@ class Import:
 
     async def _write(self, lines: _Lines, size_bytes: int) -> None:
         for numbers, entries in _parts(lines.creates):
-            self._count(numbers, entries, await self._batches.create(entries, self._access))
+            self._count(numbers, entries, await self._batches.create(entries, self._caller.access))
         for numbers, timers in _parts(lines.timers):
             outcomes = await self._full.restore_timers(timers)
             self._count(numbers, timers, outcomes)

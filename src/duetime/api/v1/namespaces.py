@@ -76,7 +76,7 @@ class NamespacesV1:
             caller_of(scope).reach(name)
         except NamespaceNotFound:
             raise Forbidden(f"this key is not for the namespace '{name}'") from None
-        body = _decode(await read_body(scope["headers"], receive, self._max_body_bytes))
+        body = _decode(await read_body(scope, receive, self._max_body_bytes))
         caller_of(scope).note(given_members(body, "retention"))
         num_shards = None if body.num_shards is UNSET else body.num_shards
         stored = await self._namespaces.put(

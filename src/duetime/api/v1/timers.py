@@ -166,7 +166,7 @@ class TimersV1:
         imported = Import(
             BatchCreation(self._imports, self._namespaces),
             FullRestoration(self._restoring, self._namespaces, caller.access),
-            caller.access,
+            caller,
             namespace,
             self._max_body_bytes,
             give_back=share_of(scope).give_back,
@@ -245,7 +245,7 @@ class TimersV1:
         return self._answer(timer)
 
     async def _body(self, scope: Scope, receive: Receive, factor: int = 1) -> bytes:
-        return await read_body(scope["headers"], receive, factor * self._max_body_bytes)
+        return await read_body(scope, receive, factor * self._max_body_bytes)
 
     def _policy_of(self, namespace: str) -> RetryPolicy:
         return retry_policy_in(self._namespaces, namespace)

@@ -10,7 +10,7 @@ import structlog
 from msgspec import Struct
 
 from duetime.domain.defaults import DEFAULT_KEY_MAX_CONCURRENT
-from duetime.domain.errors import StoreUnavailable, TooManyRequests
+from duetime.domain.errors import StoreUnavailable, TooManyRequests, Unauthorized
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.security.credentials import KEY_PREFIX, ApiKey, Credential, RateLimit
 from duetime.ports.clock import Clock
@@ -20,6 +20,8 @@ from duetime.service.security.token_bucket import TokenBucket
 from duetime.service.security.wrong_keys import WrongKeys
 
 _log = structlog.get_logger()
+
+ENDED = "this key was revoked or has expired since the request began"
 
 OLDEST_SECONDS = 4.0
 """Age of the keys in memory above which they are read again before one is accepted. With the time
@@ -58,6 +60,7 @@ class HeldKey:
         "_rate_limit",
         "_under_way",
         "access",
+        "is_revoked",
         "key",
         "limited",
         "used_at_seconds",
@@ -72,6 +75,7 @@ class HeldKey:
         self._bucket: TokenBucket | None = None
         self.limited = 0
         """Requests over the limits of the key, since the last report."""
+        self.is_revoked = False
         self.used_at_seconds: float | None = None
         self.written_at_seconds: float | None = None
         self.change(key)
@@ -95,6 +99,16 @@ class HeldKey:
     @property
     def is_written(self) -> bool:
         return self.used_at_seconds == self.written_at_seconds
+
+    @property
+    def is_expired(self) -> bool:
+        expires_at = self.key.expires_at
+        return expires_at is not None and self._clock.now() >= expires_at
+
+    def check_still_valid(self) -> None:
+        """Raises `Unauthorized`."""
+        if self.is_revoked or self.is_expired:
+            raise Unauthorized(ENDED)
 
     def enter(self) -> None:
         """Begin a request, for which `leave` has to be called once. Raises `TooManyRequests`; then
@@ -204,8 +218,7 @@ class KeyRing:
             if held is None:
                 return None
             self._right[presented] = held
-        expires_at = held.key.expires_at
-        if expires_at is not None and self._clock.now() >= expires_at:
+        if held.is_expired:
             return None
         held.used_at_seconds = now_seconds
         return held
@@ -246,6 +259,9 @@ class KeyRing:
                 elif held.key != key:
                     held.change(key)
                 keys[id] = held
+        for id in self._keys.keys() - keys.keys():
+            # Requests that it began may be under way.
+            self._keys[id].is_revoked = True
         self._keys = keys
         self._right.clear()
 

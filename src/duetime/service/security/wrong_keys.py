@@ -14,7 +14,7 @@ from duetime.service.security.token_bucket import TokenBucket
 _log = structlog.get_logger()
 
 WRONG_KEYS = RateLimit(per_second=1, burst=20)
-"""Wrong keys of one address that are looked at."""
+"""Wrong keys of one address that are answered with 401; those beyond it are answered with 429."""
 
 MAX_ADDRESSES = 10_000
 """Addresses remembered; the one that was quiet for the longest time is forgotten first."""

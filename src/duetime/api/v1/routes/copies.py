@@ -21,9 +21,11 @@ COPY_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Create or restore any number of timers",
         description="A stream of any length, one JSON object per line. Blank lines are skipped. "
         "Timers whose instant has passed are accepted, and due at once. Sending the same stream "
-        "again is safe. Full lines restore namespaces and timers with their whole state: a timer "
-        "that exists is left alone, an executing one becomes pending, so that its attempt may be "
-        "made twice, and a finished one is forgotten when its retention is over.",
+        "again is safe. If the key is revoked or expires meanwhile, the answer is a 401, and "
+        "earlier lines may have been created. Full lines restore namespaces and timers with their "
+        "whole state: a timer that exists is left alone, an executing one becomes pending, so that "
+        "its attempt may be made twice, and a finished one is forgotten when its retention is "
+        "over.",
         parameters=IMPORT_PARAMETERS,
         body=Body(
             {

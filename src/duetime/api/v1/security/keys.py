@@ -44,7 +44,7 @@ class KeysV1:
         self._max_body_bytes = max_body_bytes
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
-        body = _decode_key(await read_body(scope["headers"], receive, self._max_body_bytes))
+        body = _decode_key(await read_body(scope, receive, self._max_body_bytes))
         issued = await self._keys.create(
             NewKey(
                 name=body.name,
@@ -63,7 +63,7 @@ class KeysV1:
 
     async def rotate(self, scope: Scope, receive: Receive) -> Answer:
         id = _id_in_path(scope)
-        content = await read_body(scope["headers"], receive, self._max_body_bytes)
+        content = await read_body(scope, receive, self._max_body_bytes)
         overlap = _decode_rotation(content).overlap if content else UNSET
         return _issued_answer(await self._keys.rotate(id, _overlap_ms(overlap)))
 

@@ -38,7 +38,7 @@ class SecretsV1:
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         namespace = _namespace_in_path(scope)
-        content = await read_body(scope["headers"], receive, self._max_body_bytes)
+        content = await read_body(scope, receive, self._max_body_bytes)
         body = _decode(content) if content else NewSecretBody()
         caller_of(scope).note(given_members(body, "type", "expireOthersAfter"))
         new = await self._secrets.create(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec import json
 
+from duetime.api.http.caller import Caller
 from duetime.api.v1.batch_entries import BatchEntry
 from duetime.api.v1.batches import BatchCreation, Outcome
 from duetime.api.v1.full.restoration import FullRestoration
@@ -25,7 +26,7 @@ async def send(bench: V1Bench, chunks: Iterable[bytes], query: str = "") -> Repl
 
 def importing(bench: V1Bench, batches: BatchCreation) -> Import:
     full = FullRestoration(bench.restoring, bench.namespaces, EVERYTHING)
-    return Import(batches, full, EVERYTHING, None, max_line_bytes=1_000)
+    return Import(batches, full, Caller(EVERYTHING), None, max_line_bytes=1_000)
 
 
 def lines(*bodies: object) -> bytes:
