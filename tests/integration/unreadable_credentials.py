@@ -47,6 +47,7 @@ def assert_found(report: AuditReport, id: str) -> None:
 async def assert_mendable(security: SecurityStore, id: str) -> None:
     """The id is taken, and the credential can be replaced and removed."""
     assert not await security.add_credential(make_key(id))
+    assert not await security.replace_credential(make_key(id), expected=make_key(id))
     assert await security.replace_credential(make_key(id))
     assert (await stored(security))[id] == make_key(id)
     assert await security.remove_credential(id)

@@ -55,9 +55,12 @@ class SecurityStore(Protocol):
         `InvalidInput` for text that no store can hold: a lone surrogate, or NUL in the id."""
         ...
 
-    async def replace_credential(self, credential: Credential) -> bool:
-        """Replace the credential of the same id. False if there is none. Raises `InvalidInput`
-        like `add_credential`. The last use stays."""
+    async def replace_credential(
+        self, credential: Credential, *, expected: Credential | None = None
+    ) -> bool:
+        """Replace the credential of the same id. With `expected` only if it equals that: another
+        process may have changed it since it was read. False if there is none, or another one; then
+        nothing changed. Raises `InvalidInput` like `add_credential`. The last use stays."""
         ...
 
     async def remove_credential(self, id: str) -> bool:

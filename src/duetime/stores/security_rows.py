@@ -65,6 +65,15 @@ def readable_credentials(rows: Iterable[Sequence[Any]]) -> Iterator[Credential]:
             log_unreadable_credential(id, error)
 
 
+def is_text_of(expected: Credential, text: str | bytes | None) -> bool:
+    """Whether a credential is stored as this text, if there is one. Two releases may write
+    different texts for it."""
+    try:
+        return text is not None and _decode_credential(text) == expected
+    except UNREADABLE_ROW:
+        return False
+
+
 def unreadable_credentials(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """The id of each credential whose text cannot be read, with the reason."""
     for id, text in rows:

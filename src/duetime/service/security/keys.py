@@ -113,6 +113,7 @@ class Keys:
         expires earlier. A key that expires has a successor that lives as long as it was to live.
 
         A crash in between leaves a successor whose text nobody knows, beside a key that works on.
+        One of several rotations at once counts, and the others raise `KeyNotActive`.
         Raises `KeyNotFound`, `KeyNotActive`, `InvalidInput`, `TooManyKeys` and `StoreUnavailable`.
         """
         if not 0 <= overlap_ms <= MAX_OVERLAP_DAYS * 86_400_000:
@@ -121,8 +122,7 @@ class Keys:
         old = (await self._all()).get(id)
         if old is None:
             raise KeyNotFound
-        if old.replaced_by is not None:
-            raise KeyNotActive(f"the key was rotated before: its successor is {old.replaced_by}")
+        _check_not_rotated(old)
         expires_at = None
         ends_at = plus_ms(now, overlap_ms)
         if old.expires_at is not None:
@@ -132,9 +132,12 @@ class Keys:
             ends_at = min(ends_at, old.expires_at)
         issued = await self._issue(replace(old, created_at=now, expires_at=expires_at))
         ending = replace(old, expires_at=ends_at, replaced_by=issued.key.id)
-        if not await self._store.replace_credential(ending):
-            # It was revoked a moment ago, and so is its successor.
+        if not await self._store.replace_credential(ending, expected=old):
+            # It was revoked or rotated a moment ago, and has no second successor.
             await self._store.remove_credential(issued.key.id)
+            changed = (await self._all()).get(id)
+            if changed is not None:
+                _check_not_rotated(changed)
             raise KeyNotFound
         await self._watch.refresh()
         return issued
@@ -174,6 +177,11 @@ class Keys:
             await self._store.remove_credential(id)
         if len(keys) - len(gone) >= MAX_API_KEYS:
             raise TooManyKeys(MAX_API_KEYS)
+
+
+def _check_not_rotated(key: ApiKey) -> None:
+    if key.replaced_by is not None:
+        raise KeyNotActive(f"the key was rotated before: its successor is {key.replaced_by}")
 
 
 def _latest(id: str, *uses: Mapping[str, Instant]) -> Instant | None:

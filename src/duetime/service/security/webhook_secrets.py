@@ -14,6 +14,7 @@ from duetime.domain.errors import (
     NoSuchNamespace,
     SecretConfigured,
     SecretNotFound,
+    StoreUnavailable,
     TooManySecrets,
 )
 from duetime.domain.instants import Instant, format_duration, plus_ms
@@ -25,6 +26,9 @@ from duetime.ports.security import SecurityStore
 from duetime.service.namespaces import Namespaces
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.known_signers import KnownSigners, is_current
+
+MAX_SHORTENINGS = 10
+"""Tries to let a secret expire earlier while other nodes change it."""
 
 SealSecret = Callable[[WebhookSecret], WebhookSecret]
 """The record as it is stored, sealed if the service encrypts what it keeps."""
@@ -84,8 +88,9 @@ class WebhookSecrets:
         others are, else HMAC.
 
         The new secret is stored first: after a crash the others may sign without an end, but never
-        is there no secret. Raises `NoSuchNamespace`, `NamespaceDeleting`, `InvalidInput` and
-        `TooManySecrets`.
+        is there no secret. If several calls let a secret expire, the earliest instant counts.
+        Raises `NoSuchNamespace`, `NamespaceDeleting`, `InvalidInput`, `TooManySecrets` and
+        `StoreUnavailable`.
         """
         if expire_others_after_ms is not None:
             _check_overlap(expire_others_after_ms)
@@ -192,8 +197,23 @@ class WebhookSecrets:
         for secret in secrets:
             if at <= self._clock.now():
                 await self._store.remove_credential(secret.id)
-            elif secret.expires_at is None or secret.expires_at > at:
-                await self._store.replace_credential(replace(secret, expires_at=at))
+            else:
+                await self._shorten(secret, at)
+
+    async def _shorten(self, secret: WebhookSecret, at: Instant) -> None:
+        """Another node may change the secret meanwhile: then the earlier instant counts."""
+        for _ in range(MAX_SHORTENINGS):
+            if secret.expires_at is not None and secret.expires_at <= at:
+                return
+            shortened = replace(secret, expires_at=at)
+            if await self._store.replace_credential(shortened, expected=secret):
+                return
+            await self._watch.refresh()
+            by_id = {each.id: each for each in self._known.all_secrets(secret.namespace)}
+            if secret.id not in by_id:
+                return
+            secret = by_id[secret.id]
+        raise StoreUnavailable("the secrets are being changed elsewhere, try again later")
 
     async def _remove(self, secrets: Iterable[WebhookSecret]) -> None:
         doomed = [each.id for each in secrets]

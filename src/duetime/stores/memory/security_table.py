@@ -36,9 +36,12 @@ class SecurityTable:
         self._keep(credential)
         return True
 
-    async def replace_credential(self, credential: Credential) -> bool:
+    async def replace_credential(
+        self, credential: Credential, *, expected: Credential | None = None
+    ) -> bool:
         credential_text(credential)
-        if credential.id not in self._credentials:
+        held = self._credentials.get(credential.id)
+        if held is None or expected not in (None, held):
             return False
         self._keep(credential)
         return True

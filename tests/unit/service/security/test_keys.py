@@ -1,5 +1,6 @@
 """Keys are created, rotated and revoked, and their texts are kept nowhere."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from duetime.domain.errors import InvalidInput, KeyNotActive, KeyNotFound, TooManyKeys
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.security.access import Role
-from duetime.domain.security.credentials import RateLimit, WebhookSecret
+from duetime.domain.security.credentials import Credential, RateLimit, WebhookSecret
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import HeldKey, KeyRing
 from duetime.service.security.keys import IssuedKey, Keys, NewKey
@@ -18,10 +19,22 @@ from duetime.testing import VirtualClock
 DAY_MS = 86_400_000
 
 
+class InterruptedTable(SecurityTable):
+    """Something else happens before the next credential is added."""
+
+    before_next_add: Callable[[], Awaitable[object]] | None = None
+
+    async def add_credential(self, credential: Credential) -> bool:
+        happens, self.before_next_add = self.before_next_add, None
+        if happens is not None:
+            await happens()
+        return await super().add_credential(credential)
+
+
 class Bench:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.table = SecurityTable()
+        self.table = InterruptedTable()
         self.watch = CredentialWatch(self.table, self.clock)
         self.ring = KeyRing(self.watch, self.clock)
         self.keys = Keys(self.table, self.watch, self.ring, self.clock)
@@ -137,13 +150,25 @@ class TestRotation:
     async def test_a_key_that_is_revoked_meanwhile_has_no_successor(self, bench: Bench) -> None:
         old = await bench.create()
 
-        async def replace_credential(credential: object) -> bool:
-            return False
-
-        bench.table.replace_credential = replace_credential  # type: ignore[method-assign]
+        bench.table.before_next_add = lambda: bench.keys.revoke(old.key.id)
         with pytest.raises(KeyNotFound):
             await bench.keys.rotate(old.key.id, DAY_MS)
-        assert len(await bench.keys.all()) == 1
+        assert await bench.keys.all() == []
+
+    async def test_of_two_rotations_at_once_one_counts(self, bench: Bench) -> None:
+        old = await bench.create()
+        rotated: list[IssuedKey] = []
+
+        async def rotate_without_overlap() -> None:
+            rotated.append(await bench.keys.rotate(old.key.id, 0))
+
+        bench.table.before_next_add = rotate_without_overlap
+        with pytest.raises(KeyNotActive, match="rotated before") as refused:
+            await bench.keys.rotate(old.key.id, DAY_MS)
+        assert rotated[0].key.id in str(refused.value)
+        assert await bench.find(old.text) is None, "the overlap of the other one counts"
+        ids = [each.key.id for each in await bench.keys.all()]
+        assert sorted(ids) == sorted([old.key.id, rotated[0].key.id])
 
     @pytest.mark.parametrize("overlap_ms", [-1, 366 * DAY_MS])
     async def test_the_overlap_has_bounds(self, bench: Bench, overlap_ms: int) -> None:

@@ -113,6 +113,25 @@ async def test_another_node_signs_with_the_secret_once_it_has_looked(node: Node)
     assert other.signatures() == signature(new)
 
 
+@pytest.mark.parametrize("hours", [(1, 24), (24, 1)])
+async def test_of_two_rotations_at_once_the_shorter_overlap_counts(
+    node: Node, hours: tuple[int, int]
+) -> None:
+    old = await node.secrets.create("orders")
+    other = Node(node.store, node.clock)
+    replace_credential = node.store.security.replace_credential
+
+    async def rotate_elsewhere_first(*args: Any, **options: Any) -> bool:
+        node.store.security.replace_credential = replace_credential  # type: ignore[method-assign]
+        await other.secrets.create("orders", expire_others_after_ms=hours[0] * HOUR_MS)
+        return await replace_credential(*args, **options)
+
+    node.store.security.replace_credential = rotate_elsewhere_first  # type: ignore[method-assign]
+    await node.secrets.create("orders", expire_others_after_ms=hours[1] * HOUR_MS)
+    current = {each.id: each.expires_at for each in await node.secrets.current("orders")}
+    assert current[old.listed.id] == plus_ms(node.clock.now(), HOUR_MS)
+
+
 async def test_a_rotation_lets_all_sign_and_then_only_the_new_one(node: Node) -> None:
     old = await node.secrets.create("orders")
     node.clock.advance(1)

@@ -5,8 +5,13 @@ from collections.abc import Mapping
 from duetime.domain.instants import Instant
 from duetime.domain.security.credentials import Credential
 from duetime.ports.security import Credentials
-from duetime.stores.postgres.connections import Connections
-from duetime.stores.security_rows import credential_text, is_credential_id, readable_credentials
+from duetime.stores.postgres.connections import Connection, Connections
+from duetime.stores.security_rows import (
+    credential_text,
+    is_credential_id,
+    is_text_of,
+    readable_credentials,
+)
 
 # One statement, and so one snapshot: the credentials are those of the version. No credential is
 # read if the version is the known one.
@@ -27,6 +32,8 @@ _GROW_VERSION = """
 _ADD = """
     INSERT INTO credentials (id, document) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true
 """
+
+_LOCK = "SELECT document FROM credentials WHERE id = $1 FOR NO KEY UPDATE"
 
 _REPLACE = "UPDATE credentials SET document = $2 WHERE id = $1 RETURNING true"
 
@@ -62,8 +69,16 @@ async def add_credential(connections: Connections, credential: Credential) -> bo
     return await _change(connections, _ADD, credential.id, credential_text(credential))
 
 
-async def replace_credential(connections: Connections, credential: Credential) -> bool:
-    return await _change(connections, _REPLACE, credential.id, credential_text(credential))
+async def replace_credential(
+    connections: Connections, credential: Credential, expected: Credential | None
+) -> bool:
+    text = credential_text(credential)
+    async with connections.borrow() as connection, connection.transaction():
+        if expected is not None and not is_text_of(
+            expected, await connection.fetchval(_LOCK, credential.id)
+        ):
+            return False
+        return await _changed(connection, _REPLACE, credential.id, text)
 
 
 async def remove_credential(connections: Connections, id: str) -> bool:
@@ -80,9 +95,13 @@ async def last_uses(connections: Connections) -> dict[str, Instant]:
 
 
 async def _change(connections: Connections, statement: str, *values: str) -> bool:
-    """The lock on the version orders the changes of all nodes. It is taken last, by everybody."""
     async with connections.borrow() as connection, connection.transaction():
-        if await connection.fetchval(statement, *values) is None:
-            return False
-        await connection.execute(_GROW_VERSION)
-        return True
+        return await _changed(connection, statement, *values)
+
+
+async def _changed(connection: Connection, statement: str, *values: str) -> bool:
+    """The lock on the version orders the changes of all nodes. It is taken last, by everybody."""
+    if await connection.fetchval(statement, *values) is None:
+        return False
+    await connection.execute(_GROW_VERSION)
+    return True

@@ -31,8 +31,10 @@ class PostgresSecurityStore:
     async def add_credential(self, credential: Credential) -> bool:
         return await credentials.add_credential(self._pools().reads, credential)
 
-    async def replace_credential(self, credential: Credential) -> bool:
-        return await credentials.replace_credential(self._pools().reads, credential)
+    async def replace_credential(
+        self, credential: Credential, *, expected: Credential | None = None
+    ) -> bool:
+        return await credentials.replace_credential(self._pools().reads, credential, expected)
 
     async def remove_credential(self, id: str) -> bool:
         return await credentials.remove_credential(self._pools().reads, id)

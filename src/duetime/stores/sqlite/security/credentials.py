@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from duetime.domain.instants import Instant
+from duetime.domain.security.credentials import Credential
 from duetime.ports.security import Credentials
-from duetime.stores.security_rows import is_credential_id, readable_credentials
+from duetime.stores.security_rows import is_credential_id, is_text_of, readable_credentials
 from duetime.stores.sqlite.connections import Statements, Transaction
 
 _encode = msgspec.json.Encoder().encode
@@ -19,6 +20,8 @@ ALL_CREDENTIALS = "SELECT id, CAST(document AS BLOB) FROM credentials"
 _GROW_VERSION = "UPDATE credentials_version SET version = version + 1"
 
 _ADD = "INSERT INTO credentials (id, document) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING id"
+
+_GET = "SELECT CAST(document AS BLOB) FROM credentials WHERE id = ?1"
 
 _REPLACE = "UPDATE credentials SET document = ?2 WHERE id = ?1 RETURNING id"
 
@@ -45,7 +48,13 @@ def add_credential(transaction: Transaction, id: str, document: str) -> bool:
     return _change(transaction, _ADD, id, document)
 
 
-def replace_credential(transaction: Transaction, id: str, document: str) -> bool:
+def replace_credential(
+    transaction: Transaction, id: str, document: str, expected: Credential | None
+) -> bool:
+    if expected is not None:
+        row = transaction.first(_GET, id)
+        if row is None or not is_text_of(expected, row[0]):
+            return False
     return _change(transaction, _REPLACE, id, document)
 
 

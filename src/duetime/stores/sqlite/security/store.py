@@ -41,9 +41,16 @@ class SqliteSecurityStore:
         add = partial(credentials.add_credential, id=credential.id, document=document)
         return await self._opened().writer.submit(add)
 
-    async def replace_credential(self, credential: Credential) -> bool:
+    async def replace_credential(
+        self, credential: Credential, *, expected: Credential | None = None
+    ) -> bool:
         document = credential_text(credential)
-        replace = partial(credentials.replace_credential, id=credential.id, document=document)
+        replace = partial(
+            credentials.replace_credential,
+            id=credential.id,
+            document=document,
+            expected=expected,
+        )
         return await self._opened().writer.submit(replace)
 
     async def remove_credential(self, id: str) -> bool:

@@ -136,6 +136,35 @@ class CredentialsContract:
         assert await store.security.replace_credential(make_secret("a"))
         assert await stored(store.security) == {"a": make_secret("a")}
 
+    async def test_a_credential_is_replaced_only_if_it_is_the_expected_one(
+        self, store: Store
+    ) -> None:
+        security = store.security
+        key, secret = make_key(namespaces=("a", ODD_TEXT)), make_secret(expires_at=at(9))
+        for credential in (key, secret):
+            await security.add_credential(credential)
+            changed = replace(credential, expires_at=at(5))
+            assert await security.replace_credential(changed, expected=credential)
+            version = await version_of(security)
+            late = replace(credential, expires_at=at(7))
+            assert not await security.replace_credential(late, expected=credential)
+            assert not await security.replace_credential(late, expected=make_key("other"))
+            assert await security.credentials(version) is None
+            assert (await stored(security))[credential.id] == changed
+        unknown = make_key("unknown")
+        assert not await security.replace_credential(unknown, expected=unknown)
+
+    async def test_of_many_replacements_of_one_credential_at_once_one_counts(
+        self, store: Store
+    ) -> None:
+        await store.security.add_credential(make_key())
+        changed = [make_key(name=str(n)) for n in range(20)]
+        replaced = await asyncio.gather(
+            *(store.security.replace_credential(each, expected=make_key()) for each in changed)
+        )
+        assert replaced.count(True) == 1
+        assert await stored(store.security) == {"k1": changed[replaced.index(True)]}
+
     async def test_the_last_use_never_goes_back(self, store: Store) -> None:
         security = store.security
         for id in ("a", "b", "c"):
