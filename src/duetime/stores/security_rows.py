@@ -56,13 +56,25 @@ def is_credential_id(id: str) -> bool:
     return storable(id) == id
 
 
-def readable_credentials(rows: Iterable[Sequence[Any]]) -> Iterator[Credential]:
-    """The credentials of rows of id and text. Unreadable ones are logged and left out."""
-    for id, text in rows:
-        try:
-            yield _decode_credential(text)
-        except UNREADABLE_ROW as error:
-            log_unreadable_credential(id, error)
+class CredentialRows:
+    """Reads all credentials again and again. A credential with the same text as in the last read is
+    the same object as then, so that a change of one among thousands costs little."""
+
+    def __init__(self) -> None:
+        self._read: dict[str | bytes, Credential] = {}
+
+    def read(self, rows: Iterable[Sequence[Any]]) -> list[Credential]:
+        """The credentials of all rows of id and text. Unreadable ones are logged and left out."""
+        before = self._read
+        now: dict[str | bytes, Credential] = {}
+        for id, text in rows:
+            try:
+                now[text] = before.get(text) or _decode_credential(text)
+            except UNREADABLE_ROW as error:
+                log_unreadable_credential(id, error)
+        # Threads may read at the same time: each leaves a whole read behind.
+        self._read = now
+        return list(now.values())
 
 
 def is_text_of(expected: Credential, text: str | bytes | None) -> bool:

@@ -256,7 +256,7 @@ class KeyRing:
                 held = self._keys.get(id)
                 if held is None:
                     held = HeldKey(key, self._limits, self._clock)
-                elif held.key != key:
+                elif held.key is not key and held.key != key:
                     held.change(key)
                 keys[id] = held
         for id in self._keys.keys() - keys.keys():

@@ -7,10 +7,10 @@ from duetime.domain.security.credentials import Credential
 from duetime.ports.security import Credentials
 from duetime.stores.postgres.connections import Connection, Connections
 from duetime.stores.security_rows import (
+    CredentialRows,
     credential_text,
     is_credential_id,
     is_text_of,
-    readable_credentials,
 )
 
 # One statement, and so one snapshot: the credentials are those of the version. No credential is
@@ -56,13 +56,13 @@ _LAST_USES = "SELECT id, last_used_at FROM credentials WHERE last_used_at IS NOT
 
 
 async def read_credentials(
-    connections: Connections, known_version: int | None
+    connections: Connections, known_version: int | None, rows: CredentialRows
 ) -> Credentials | None:
-    rows = await connections.fetch(CHANGED, known_version)
-    if not rows:
+    changed = await connections.fetch(CHANGED, known_version)
+    if not changed:
         return None
-    kept = [(id, document) for _, id, document in rows if id is not None]
-    return Credentials(rows[0][0], list(readable_credentials(kept)))
+    kept = ((id, document) for _, id, document in changed if id is not None)
+    return Credentials(changed[0][0], rows.read(kept))
 
 
 async def add_credential(connections: Connections, credential: Credential) -> bool:

@@ -9,6 +9,7 @@ from duetime.domain.security.credentials import Credential
 from duetime.ports.security import AuditQuery, Credentials
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.security import audit_log, credentials
+from duetime.stores.security_rows import CredentialRows
 
 
 class Pools(Protocol):
@@ -24,9 +25,10 @@ class PostgresSecurityStore:
     def __init__(self, pools: Callable[[], Pools]) -> None:
         """`pools` raises `StoreUnavailable` while the store is closed."""
         self._pools = pools
+        self._rows = CredentialRows()
 
     async def credentials(self, known_version: int | None) -> Credentials | None:
-        return await credentials.read_credentials(self._pools().reads, known_version)
+        return await credentials.read_credentials(self._pools().reads, known_version, self._rows)
 
     async def add_credential(self, credential: Credential) -> bool:
         return await credentials.add_credential(self._pools().reads, credential)

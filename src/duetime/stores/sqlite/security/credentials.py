@@ -7,7 +7,7 @@ import msgspec
 from duetime.domain.instants import Instant
 from duetime.domain.security.credentials import Credential
 from duetime.ports.security import Credentials
-from duetime.stores.security_rows import is_credential_id, is_text_of, readable_credentials
+from duetime.stores.security_rows import CredentialRows, is_credential_id, is_text_of
 from duetime.stores.sqlite.connections import Statements, Transaction
 
 _encode = msgspec.json.Encoder().encode
@@ -37,11 +37,13 @@ _NOTE_USES = """
 _LAST_USES = "SELECT id, last_used_at FROM credentials WHERE last_used_at IS NOT NULL"
 
 
-def read_credentials(statements: Statements, known_version: int | None) -> Credentials | None:
+def read_credentials(
+    statements: Statements, known_version: int | None, rows: CredentialRows
+) -> Credentials | None:
     (version,) = statements.first(_VERSION)
     if version == known_version:
         return None
-    return Credentials(version, list(readable_credentials(statements.execute(ALL_CREDENTIALS))))
+    return Credentials(version, rows.read(statements.execute(ALL_CREDENTIALS)))
 
 
 def add_credential(transaction: Transaction, id: str, document: str) -> bool:

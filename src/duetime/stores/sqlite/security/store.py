@@ -8,7 +8,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.security.audit import AuditEntry
 from duetime.domain.security.credentials import Credential
 from duetime.ports.security import AuditQuery, Credentials
-from duetime.stores.security_rows import credential_text
+from duetime.stores.security_rows import CredentialRows, credential_text
 from duetime.stores.sqlite.connections import Reader
 from duetime.stores.sqlite.security import audit_log, credentials
 from duetime.stores.sqlite.writer import BatchOperation, Writer
@@ -31,9 +31,10 @@ class SqliteSecurityStore:
     def __init__(self, opened: Callable[[], OpenedFile]) -> None:
         """`opened` raises `StoreUnavailable` while the store is closed."""
         self._opened = opened
+        self._rows = CredentialRows()
 
     async def credentials(self, known_version: int | None) -> Credentials | None:
-        read = partial(credentials.read_credentials, known_version=known_version)
+        read = partial(credentials.read_credentials, known_version=known_version, rows=self._rows)
         return await self._opened().quick_reader.run(read)
 
     async def add_credential(self, credential: Credential) -> bool:
