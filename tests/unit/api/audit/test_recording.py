@@ -141,6 +141,18 @@ async def test_keys_are_named_by_their_id_and_their_texts_are_not_recorded(
         assert hidden not in str(entries)
 
 
+async def test_a_new_key_is_recorded_with_its_roles_and_namespaces(bench: AuditBench) -> None:
+    await bench.issue_key("read", "write", namespaces=["small", 'odd", roles'])
+    assert (await bench.only_entry()).details == (
+        'roles=["read","write"], namespaces=["small","odd\\", roles"]'
+    )
+    bad = {"name": "", "roles": ["admin"], "namespaces": ["*"]}
+    assert (await bench.request("POST", "/api/v1/keys", bad)).status == 400
+    refused = (await bench.entries())[0]
+    assert refused.result == "INVALID_INPUT"
+    assert refused.details == 'roles=["admin"], namespaces=["*"]'
+
+
 async def test_operations_are_named_by_their_id(bench: AuditBench) -> None:
     await bench.create_v1("one")
     body = {"action": "reschedule", "moveBy": "1h", "all": True}

@@ -45,6 +45,10 @@ class KeysV1:
 
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         body = _decode_key(await read_body(scope, receive, self._max_body_bytes))
+        caller = caller_of(scope)
+        # As JSON, because a namespace may have any name.
+        members = {"roles": body.roles, "namespaces": body.namespaces}
+        caller.note({name: json.encode(each).decode() for name, each in members.items()})
         issued = await self._keys.create(
             NewKey(
                 name=body.name,
@@ -55,7 +59,7 @@ class KeysV1:
                 max_concurrent=None if body.max_concurrent is UNSET else body.max_concurrent,
             )
         )
-        caller_of(scope).target = issued.key.id
+        caller.target = issued.key.id
         return _issued_answer(issued)
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
