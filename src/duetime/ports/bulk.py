@@ -1,6 +1,6 @@
 """The store of bulk operations."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from duetime.domain.bulk import BulkOperation
@@ -17,8 +17,12 @@ class BulkStore(Protocol):
 
     async def operation(self, operation_id: str) -> BulkOperation | None: ...
 
-    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
-        """The newest operations, by creation: all of them, or the running ones only."""
+    async def operations(
+        self, *, running: bool, limit: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[BulkOperation]:
+        """The newest operations, by creation: all of them, or the running ones only. With
+        `namespaces` only operations on timers of these, each of which costs a page; the number of
+        others does not matter."""
         ...
 
     async def replace_operation(self, operation: BulkOperation) -> bool:

@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from duetime.domain.bulk import BulkOperation
 from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
+from duetime.stores.operation_rows import operation_text
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, Row, connected
+from duetime.testing.store_contract.redriving import operation
 from duetime.testing.store_contract.steps import (
     at,
     claim,
@@ -139,6 +142,34 @@ async def test_timers_of_the_previous_release_survive_an_upgrade(
     assert await upgraded.settle([completion(claimed) for claimed in claims]) == [True, True]
     assert (await stored(store, timers[0].key)).status is TimerStatus.COMPLETED
     await upgraded.close()
+
+
+async def test_operations_of_a_node_of_an_earlier_release_are_found_by_their_namespace(
+    options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One was added before the migration, the other one by a node that does not know of it."""
+    insert = """
+        INSERT INTO operations (id, created_at, updated_at, version, is_running, document)
+        VALUES ($1, $2, $3, $4, $5, $6)
+    """
+    scripts = [each for each in schema.migrations() if each[0] < 8]
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "migrations", lambda: scripts)
+        await schema.migrate(options)
+    old, later = (operation(number, namespace='odd "name" é') for number in range(2))
+    async with connected(options, ANY_PLAN) as database:
+        await database.execute(insert, *_row_of(old))
+        store = PostgresStore(options)
+        await store.open()
+        await database.execute(insert, *_row_of(later))
+    found = await store.operations(running=False, limit=9, namespaces=[old.namespace])
+    await store.close()
+    assert list(found) == [later, old]
+
+
+def _row_of(kept: BulkOperation) -> tuple[Any, ...]:
+    instants = (kept.created_at, kept.updated_at)
+    return kept.id, *instants, kept.version, kept.is_running, operation_text(kept)
 
 
 async def test_a_migration_gives_way_to_nodes_at_work(

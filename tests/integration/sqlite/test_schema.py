@@ -10,11 +10,13 @@ from duetime.domain.errors import SchemaRefused, StoreUnavailable
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
 from duetime.stores.migrations import Migration
+from duetime.stores.operation_rows import operation_text
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.connections import connect
 from duetime.stores.sqlite.disk import opening
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.stores.sqlite.schema import migrate, migrations, schema_version
+from duetime.testing.store_contract.redriving import operation
 from duetime.testing.store_contract.steps import at, brought_to, own_shards
 from duetime.testing.timers import make_timer
 
@@ -94,6 +96,22 @@ async def test_a_file_of_the_previous_schema_is_upgraded_with_its_timers(path: P
     assert colors == ["red", "red", "red", "red", "blue"]
     assert [row[:-1] for row in content_of(path)[:5]] == before[:5]
     assert content_of(path)[5:] == before[5:]
+
+
+async def test_operations_from_before_their_namespaces_were_searched_for_are_found(
+    path: Path,
+) -> None:
+    migrate_file(path, [each for each in migrations() if each[0] < 5])
+    old = operation(namespace='odd "name" é')
+    connection = apsw.Connection(str(path))
+    row = (old.id, old.created_at, old.updated_at, old.version, old.is_running, operation_text(old))
+    connection.execute("INSERT INTO operations VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+    store = SqliteStore(path)
+    await store.open()
+    found = await store.operations(running=False, limit=9, namespaces=[old.namespace])
+    await store.close()
+    assert list(found) == [old]
 
 
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:

@@ -66,13 +66,8 @@ class OperationsV1:
     async def page(self, scope: Scope, receive: Receive) -> Answer:
         given = parameters(scope["query_string"], frozenset({LIST_LIMIT.name}))
         limit = number("limit", given.get("limit"), DEFAULT_PAGE_TIMERS, 1, MAX_V1_PAGE_TIMERS)
-        access = caller_of(scope).access
-        # Some of them may be out of sight.
-        most = limit if access.namespaces is None else MAX_V1_PAGE_TIMERS
-        newest = [
-            each for each in await self._operations.newest(most) if access.sees(each.namespace)
-        ]
-        return ok(OperationListAnswer([operation_answer(each) for each in newest[:limit]]))
+        newest = await self._operations.newest(limit, caller_of(scope).access.namespaces)
+        return ok(OperationListAnswer([operation_answer(each) for each in newest]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         return ok(operation_answer(await self._visible(scope)))

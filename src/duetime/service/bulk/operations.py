@@ -1,7 +1,7 @@
 """Bulk operations: start, look at and abort them. The runner does their work."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -126,8 +126,11 @@ class BulkOperations:
             raise OperationNotFound
         return operation
 
-    async def newest(self, limit: int) -> Sequence[BulkOperation]:
-        return await self._operations.operations(running=False, limit=limit)
+    async def newest(
+        self, limit: int, namespaces: Collection[str] | None
+    ) -> Sequence[BulkOperation]:
+        """The newest operations, on timers of these namespaces if some are given."""
+        return await self._operations.operations(running=False, limit=limit, namespaces=namespaces)
 
     async def abort(self, operation_id: str) -> BulkOperation:
         """Stop a running operation; timers that were changed stay changed. Raises

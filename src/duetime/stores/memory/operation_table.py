@@ -1,6 +1,6 @@
 """The bulk operations of the process."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import nlargest
 
 from duetime.domain.bulk import BulkOperation
@@ -19,8 +19,15 @@ class OperationTable:
     async def operation(self, operation_id: str) -> BulkOperation | None:
         return self._operations.get(operation_id)
 
-    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
-        found = [each for each in self._operations.values() if each.is_running or not running]
+    async def operations(
+        self, *, running: bool, limit: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[BulkOperation]:
+        found = [
+            each
+            for each in self._operations.values()
+            if (each.is_running or not running)
+            and (namespaces is None or each.namespace in namespaces)
+        ]
         return nlargest(limit, found, key=lambda each: (each.created_at, each.id))
 
     async def replace_operation(self, operation: BulkOperation) -> bool:

@@ -95,6 +95,17 @@ _RUNNING_OPERATIONS = """
     SELECT document FROM operations WHERE is_running ORDER BY created_at DESC, id DESC LIMIT $1
 """
 
+# Each namespace has a range of the index: at most a page of each is read, whatever others do.
+OPERATIONS_OF = """
+    SELECT found.document FROM unnest($2::text[]) AS wanted (namespace)
+    CROSS JOIN LATERAL (
+        SELECT created_at, id, document FROM operations
+        WHERE operations.namespace = wanted.namespace AND (is_running OR NOT $3)
+        ORDER BY created_at DESC, id DESC LIMIT $1
+    ) AS found
+    ORDER BY found.created_at DESC, found.id DESC LIMIT $1
+"""
+
 _REPLACE_OPERATION = """
     UPDATE operations SET updated_at = $2, version = $3, is_running = $4, document = $5
     WHERE id = $1 AND version = $3 - 1 RETURNING true
@@ -183,9 +194,13 @@ async def get_operation(connections: Connections, operation_id: str) -> BulkOper
 
 
 async def read_operations(
-    connections: Connections, running: bool, limit: int
+    connections: Connections, running: bool, limit: int, namespaces: Collection[str] | None
 ) -> Sequence[BulkOperation]:
-    rows = await connections.fetch(_RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS, limit)
+    if namespaces is not None:
+        rows = await connections.fetch(OPERATIONS_OF, limit, list(set(namespaces)), running)
+    else:
+        statement = _RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS
+        rows = await connections.fetch(statement, limit)
     return [operation_of(text) for (text,) in rows]
 
 

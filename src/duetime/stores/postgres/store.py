@@ -46,6 +46,7 @@ from duetime.stores.postgres.connections import (
     PatientConnections,
 )
 from duetime.stores.postgres.creating import Creating
+from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.options import PostgresOptions
 from duetime.stores.postgres.security.store import PostgresSecurityStore
 
@@ -224,8 +225,10 @@ class PostgresStore:
     async def operation(self, operation_id: str) -> BulkOperation | None:
         return await namespaces.get_operation(self._pools.reads, operation_id)
 
-    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
-        return await namespaces.read_operations(self._pools.reads, running, limit)
+    async def operations(
+        self, *, running: bool, limit: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[BulkOperation]:
+        return await read_operations(self._pools.reads, running, limit, namespaces)
 
     async def replace_operation(self, operation: BulkOperation) -> bool:
         return await namespaces.replace_operation(self._pools.reads, operation)

@@ -1,6 +1,8 @@
 """Namespaces, the shards that come with them, and bulk operations on their timers."""
 
 from collections.abc import Collection
+from heapq import merge
+from itertools import islice
 
 from duetime.domain.bulk import BulkOperation
 from duetime.domain.instants import Instant
@@ -63,6 +65,12 @@ _NEWEST_OPERATIONS = "SELECT document FROM operations ORDER BY created_at DESC, 
 
 _RUNNING_OPERATIONS = """
     SELECT document FROM operations WHERE is_running ORDER BY created_at DESC, id DESC LIMIT ?1
+"""
+
+_OPERATIONS_OF = """
+    SELECT created_at, id, document FROM operations INDEXED BY operations_namespace
+    WHERE namespace = ?2 AND (is_running OR NOT ?3)
+    ORDER BY created_at DESC, id DESC LIMIT ?1
 """
 
 _REPLACE_OPERATION = """
@@ -139,9 +147,16 @@ def get_operation(statements: Statements, operation_id: str) -> BulkOperation | 
     return None if row is None else operation_of(row[0])
 
 
-def read_operations(statements: Statements, running: bool, limit: int) -> list[BulkOperation]:
-    rows = statements.execute(_RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS, limit)
-    return [operation_of(text) for (text,) in rows]
+def read_operations(
+    statements: Statements, running: bool, limit: int, namespaces: Collection[str] | None
+) -> list[BulkOperation]:
+    if namespaces is None:
+        rows = statements.execute(_RUNNING_OPERATIONS if running else _NEWEST_OPERATIONS, limit)
+        return [operation_of(text) for (text,) in rows]
+    # Each namespace has a range of the index, and the ranges are merged: nothing is read of others.
+    ranges = [statements.execute(_OPERATIONS_OF, limit, each, running) for each in set(namespaces)]
+    newest_first = merge(*ranges, key=lambda row: row[:2], reverse=True)
+    return [operation_of(text) for *_, text in islice(newest_first, limit)]
 
 
 def replace_operation(transaction: Transaction, operation: BulkOperation) -> bool:

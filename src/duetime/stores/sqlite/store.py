@@ -45,6 +45,7 @@ from duetime.stores.sqlite.creating import (
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile, open_file
 from duetime.stores.sqlite.disk.space import DiskStatus
+from duetime.stores.sqlite.namespaces import read_operations
 from duetime.stores.sqlite.restoring import restore_timers
 from duetime.stores.sqlite.security.store import SqliteSecurityStore
 from duetime.stores.sqlite.settling import settle
@@ -278,10 +279,11 @@ class SqliteStore:
     async def operation(self, operation_id: str) -> BulkOperation | None:
         return await self._quick.run(partial(namespaces.get_operation, operation_id=operation_id))
 
-    async def operations(self, *, running: bool, limit: int) -> Sequence[BulkOperation]:
-        return await self._quick.run(
-            partial(namespaces.read_operations, running=running, limit=limit)
-        )
+    async def operations(
+        self, *, running: bool, limit: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[BulkOperation]:
+        read = partial(read_operations, running=running, limit=limit, namespaces=namespaces)
+        return await self._quick.run(read)
 
     async def replace_operation(self, operation: BulkOperation) -> bool:
         return await self._writer.submit(partial(namespaces.replace_operation, operation=operation))

@@ -261,6 +261,31 @@ class OperationsContract:
         assert list(newest) == [operation(2), ended]
         assert list(await store.operations(running=True, limit=9)) == [operation(2), operation(0)]
 
+    async def test_the_operations_of_other_namespaces_are_left_out(
+        self, store: Store, reopen: Reopen
+    ) -> None:
+        """However many there are, and without any trace of them."""
+        odd = 'it\'s "quoted" \\ é 😀'
+        theirs = [operation(n, namespace="busy") for n in range(10, 30)]
+        own = operation(3, namespace="a", status=BulkStatus.COMPLETED)
+        others = [operation(1, namespace="a"), operation(2, namespace=odd), own]
+        for each in (*others, *theirs):
+            await store.add_operation(each)
+        assert await store.replace_operation(replace(own, version=1, changed=5))
+        own = replace(own, version=1, changed=5)
+        if store.capabilities.durable:
+            store = await reopen()
+
+        async def found(*namespaces: str, running: bool = False, limit: int = 9) -> object:
+            return list(await store.operations(running=running, limit=limit, namespaces=namespaces))
+
+        assert await found("a", odd, "none") == [own, operation(2, namespace=odd), others[0]]
+        assert await found("a", odd, "a", limit=2) == [own, operation(2, namespace=odd)]
+        assert await found("a", running=True) == [others[0]]
+        assert await found("busy", "a", limit=20) == theirs[::-1]
+        assert await found("none") == []
+        assert await found() == []
+
     async def test_progress_is_written_on_top_of_the_progress_that_was_read(
         self, store: Store
     ) -> None:

@@ -1,4 +1,5 @@
-"""Searches of the audit log and reads of keys go by an index, whatever the planner believes."""
+"""Searches of the audit log, and reads of keys and of a team's operations, go by an index, whatever
+the planner believes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import product
@@ -16,6 +17,7 @@ from duetime.stores.postgres.connections import (
     Connection,
     connected,
 )
+from duetime.stores.postgres.namespaces import OPERATIONS_OF
 from duetime.stores.postgres.security.audit_log import FORGET, search_statement
 from duetime.stores.postgres.security.credentials import CHANGED, NOTE_USES
 from duetime.stores.security_rows import search_of
@@ -50,7 +52,13 @@ _FILL_LOG = """
 _FILL_CREDENTIALS = """
     INSERT INTO credentials (id, document) SELECT 'k' || n, '{}' FROM generate_series(1, 2000) AS n
 """
-_ANALYSE = "VACUUM ANALYZE audit_log, credentials, credentials_version"
+_FILL_OPERATIONS = """
+    INSERT INTO operations (id, created_at, updated_at, version, is_running, document)
+    SELECT n::text, n, n, 0, false,
+           json_build_object('namespace', CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'usual' END)
+    FROM generate_series(1, 5000) AS n
+"""
+_ANALYSE = "VACUUM ANALYZE audit_log, credentials, credentials_version, operations"
 
 
 async def never_analysed(database: Connection) -> None:
@@ -70,6 +78,7 @@ async def analysed(database: Connection) -> None:
 async def _fill(database: Connection) -> None:
     await database.execute(_FILL_LOG, at(0), ENTRIES)
     await database.execute(_FILL_CREDENTIALS)
+    await database.execute(_FILL_OPERATIONS)
 
 
 State = Callable[[Connection], Awaitable[None]]
@@ -141,21 +150,34 @@ async def test_no_key_is_read_if_none_changed(options: PostgresOptions) -> None:
     async with connected(options, PLANS_BY_INDEX) as connection:
         version = await connection.fetchval("SELECT version FROM credentials_version")
         plan = await run_explained(connection, CHANGED, version)
-        assert _rows_of_credentials(plan) == 0
+        assert _rows_of("credentials", plan) == 0
         plan = await run_explained(connection, CHANGED, version + 1)
-        assert _rows_of_credentials(plan) == 2_000
+        assert _rows_of("credentials", plan) == 2_000
 
 
 async def test_uses_are_noted_by_the_ids(options: PostgresOptions) -> None:
     async with connected(options, PLANS_BY_INDEX) as connection:
         plan = await run_explained(connection, NOTE_USES, ["k7", "k8", "unknown"], [at(1)] * 3)
-    assert _rows_of_credentials(plan) <= 2 * 3
+    assert _rows_of("credentials", plan) <= 2 * 3
 
 
-def _rows_of_credentials(plan: Node) -> int:
-    """The number of rows read from the table of keys and secrets."""
+@pytest.mark.parametrize(
+    ("namespaces", "rows"),
+    [(["rare"], 5), (["rare", "none"], 5), (["rare", "usual"], 5 + LIMIT), ([], 0)],
+)
+async def test_operations_of_other_namespaces_are_not_read(
+    options: PostgresOptions, namespaces: list[str], rows: int
+) -> None:
+    async with connected(options, PLANS_BY_INDEX) as connection:
+        plan = await run_explained(connection, OPERATIONS_OF, LIMIT, namespaces, False)
+    # The plan has a rounded average for each namespace.
+    assert _rows_of("operations", plan) <= rows + len(namespaces)
+
+
+def _rows_of(table: str, plan: Node) -> int:
+    """The number of rows read from the table."""
     own = 0
-    if plan.get("Relation Name") == "credentials" and plan["Node Type"] != "ModifyTable":
+    if plan.get("Relation Name") == table and plan["Node Type"] != "ModifyTable":
         rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
         own = round(plan["Actual Loops"] * rows)
-    return own + sum(map(_rows_of_credentials, plan.get("Plans", ())))
+    return own + sum(_rows_of(table, each) for each in plan.get("Plans", ()))

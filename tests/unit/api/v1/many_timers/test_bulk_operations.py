@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from duetime.domain.bulk import BulkOperation, BulkStatus, TimerFilter
 from duetime.domain.errors import StorageFull, StoreUnavailable
-from duetime.domain.instants import Instant
+from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
 from duetime.domain.timer import Timer
 from duetime.domain.transitions import Redrive
@@ -170,6 +170,24 @@ async def test_progress_of_an_aborted_operation_is_not_written(bench: V1Bench) -
     progress = replace(running, version=1, status=BulkStatus.COMPLETED)
     assert not await bench.store.replace_operation(progress)
     assert (await operation(bench, started))["status"] == "aborted"
+
+
+async def test_a_team_sees_its_operations_however_many_others_there_are(bench: V1Bench) -> None:
+    body = {"namespace": "small", "action": "cancel", "all": True}
+    own = (await bench.request("POST", OPERATIONS, body)).json["id"]
+    operation = await bench.store.operation(own)
+    assert operation is not None
+    for number in range(1_000):
+        theirs = replace(
+            operation,
+            id=str(number),
+            namespace="default",
+            created_at=plus_ms(operation.created_at, 1 + number),
+        )
+        await bench.store.add_operation(theirs)
+    key = await bench.issue_key("read", namespaces=["small", "to come"])
+    listed = (await bench.request("GET", OPERATIONS, key=key)).json["operations"]
+    assert [each["id"] for each in listed] == [own]
 
 
 async def test_operations_are_listed_newest_first(bench: V1Bench) -> None:
