@@ -22,10 +22,9 @@ LookUpNamespace = Callable[[str], Awaitable[None]]
 
 
 class CallbackRoutes:
-    """Most namespaces share one route. A namespace that narrows the list of networks or has a client
-    certificate shares another one with namespaces of the same list and certificate. It changes its
-    route when its list changes: connections that were allowed by an earlier list are not used any
-    more."""
+    """Most namespaces share one route. A namespace with a list of its own or a client certificate
+    shares another one with namespaces of the same list and certificate. It changes its route when
+    its list changes: connections that were allowed by an earlier list are not used any more."""
 
     def __init__(
         self,

@@ -104,8 +104,9 @@ class _SealingStore:
     async def _answers(
         self, asked: Sequence[Timer], results: list[CreateResult]
     ) -> list[CreateResult]:
-        if any(each.existence is Existence.EXISTING for each in results):
-            return await self._turns.map(self._answered, asked, results)
+        for existence, timer in ((each.existence, each.timer) for each in results):
+            if existence is Existence.EXISTING and timer.callback.sealed is not None:
+                return await self._turns.map(self._answered, asked, results)
         # Nothing has to be unsealed, and new timers are announced without delay.
         return list(map(self._answered, asked, results))
 

@@ -25,7 +25,8 @@ DUE_AT = Instant(START_AT + 3_600_000_000)
 def node(store: MemoryStore, *keys: SealingKey) -> Scheduling:
     """The bus of a node that has these keys."""
     clock, wakeups = VirtualClock(), RecordingWakeUps()
-    sealed = with_sealed_contents(store, CallbackSealer(Sealer(keys)))
+    turns = Turns(clock)
+    sealed = with_sealed_contents(store, CallbackSealer(Sealer(keys)), turns)
     return Scheduling(
         sealed,
         clock,
@@ -34,7 +35,7 @@ def node(store: MemoryStore, *keys: SealingKey) -> Scheduling:
         Namespaces(store),
         timer_rules(min_delay_ms=0, past_is_due=True),
         creates=CreateBatcher(sealed, wakeups),
-        turns=Turns(clock),
+        turns=turns,
     )
 
 

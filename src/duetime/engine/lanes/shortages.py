@@ -74,8 +74,7 @@ class Shortages:
         return returning_at(plus_ms(now, deferral_ms * jitter))
 
     def _shortage_of(self, resource: str, now_seconds: float) -> "_Shortage":
-        # A resource may have details in parentheses.
-        name = resource.partition(" (")[0]
+        name = _name_of(resource)
         shortage = self._of.get(name)
         if shortage is None:
             if len(self._of) >= MAX_RESOURCES:
@@ -84,7 +83,7 @@ class Shortages:
                 }
             if len(self._of) >= MAX_RESOURCES:
                 name = _OTHERS
-            shortage = self._of.setdefault(name, _Shortage(name))
+            shortage = self._of.setdefault(name, _Shortage())
         return shortage
 
 
@@ -92,10 +91,7 @@ class _Shortage:
     """Deferrals grow with each round for as long as the shortage lasts: all claims handed back
     before the first of them returns stay away about equally long."""
 
-    def __init__(self, name: str) -> None:
-        self._advice = _ADVICE.get(name, _OTHER_ADVICE)
-        if name.startswith(_KEY):
-            self._advice = _KEY_ADVICE
+    def __init__(self) -> None:
         self._deferral_ms = FIRST_DEFERRAL_MS
         self._round_ends_seconds = 0.0
         self._next_return_seconds = 0.0
@@ -130,7 +126,16 @@ class _Shortage:
             "engine.short",
             resource=resource,
             attempts_postponed=self._unlogged,
-            advice=self._advice,
+            advice=_advice_for(_name_of(resource)),
         )
         self._unlogged = 0
         self._remind_seconds = now_seconds + REMIND_SECONDS
+
+
+def _name_of(resource: str) -> str:
+    # A resource may have details in parentheses.
+    return resource.partition(" (")[0]
+
+
+def _advice_for(name: str) -> str:
+    return _KEY_ADVICE if name.startswith(_KEY) else _ADVICE.get(name, _OTHER_ADVICE)
