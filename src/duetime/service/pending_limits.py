@@ -78,14 +78,18 @@ class PendingLimits:
         requests: Sequence[CreateRequest],
     ) -> None:
         count = await self._recent_count(namespace)
+        new = indexes
         if not self._has_room(namespace, count, len(indexes)):
-            indexes = await self._without_existing(indexes, requests)
+            new = await self._without_existing(indexes, requests)
         # From here on nothing waits, so nobody else takes the room meanwhile.
         limit = self.limit_of(namespace)
-        room = len(indexes) if limit is None else max(0, limit - count.used)
-        for index in indexes[room:]:
-            admission.refused[index] = TooManyTimers(namespace, limit or 0)
-        admission.take(namespace, count, min(room, len(indexes)))
+        room = len(new) if limit is None else max(0, limit - count.used)
+        # A repeat of a refused request would create what that one may not.
+        refused_keys = {requests[index].timer.key for index in new[room:]}
+        for index in indexes if refused_keys else ():
+            if requests[index].timer.key in refused_keys:
+                admission.refused[index] = TooManyTimers(namespace, limit or 0)
+        admission.take(namespace, count, min(room, len(new)))
 
     def _has_room(self, namespace: str, count: "_Count", timers: int) -> bool:
         limit = self.limit_of(namespace)

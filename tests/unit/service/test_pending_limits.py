@@ -121,6 +121,24 @@ async def test_a_batch_is_created_as_far_as_there_is_room(bench: ServiceBench) -
     assert await unfinished(bench) == 3
 
 
+async def test_a_refused_timer_is_refused_as_often_as_a_batch_has_it(bench: ServiceBench) -> None:
+    await limit(bench, 2)
+    ids = [id for id in ("a", "b", "c", "d") for _ in range(3)]
+    answers = await bench.service.create_many([*map(new_timer, ids)])
+    admitted = [Existence.CREATED, Existence.EXISTING, Existence.EXISTING]
+    assert kinds([*answers]) == [*admitted, *admitted, *[TooManyTimers] * 6]
+    assert await unfinished(bench) == 2
+
+
+async def test_a_refused_timer_is_not_restored_by_its_repeat(bench: ServiceBench) -> None:
+    await limit(bench, 1)
+    first = (await bench.service.create(new_timer("one"))).timer
+    two = replace(first, key=TimerKey("team", "two"), timer_uuid=b"two".ljust(16))
+    outcomes = await bench.restoring.restore([two, two])
+    assert kinds([*outcomes]) == [TooManyTimers, TooManyTimers]
+    assert await unfinished(bench) == 1
+
+
 async def test_room_that_repeats_did_not_need_is_free_at_once(bench: ServiceBench) -> None:
     await limit(bench, 3)
     await bench.service.create_many([new_timer("a"), new_timer("b")])
