@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from duetime.api.http.answers import Answer
 from duetime.api.http.body import ClientGone
-from duetime.api.http.caller import Caller, caller_if_known
+from duetime.api.http.caller import Caller, caller_if_known, caller_of
 from duetime.api.http.operation import Operation
 from duetime.domain.errors import TooManyRequests
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
@@ -20,6 +20,9 @@ from duetime.service.timer_service import new_uuid7
 
 CREATE_TIMER = "timer.create"
 """The action whose rate is so high that only a sample of it is recorded, or nothing."""
+
+REPLACE_TIMER = "timer.replace"
+"""The action of a create that replaced a timer. It is always recorded."""
 
 OK = "ok"
 CLIENT_GONE = "CLIENT_GONE"
@@ -51,13 +54,18 @@ class Auditing:
         """Whether this request for the operation is to be recorded, or may have to be: a read with
         parameters may turn out to ask for secrets."""
         if operation.audit == CREATE_TIMER:
-            return self.creates is not None and self.creates.picks()
+            return operation.replaces or self._picks_create()
         return operation.audit is not None or bool(scope["query_string"])
 
     async def recorded(
         self, operation: Operation[Any], scope: Scope, handling: Coroutine[Any, Any, Answer]
     ) -> Answer:
         """The answer of the handling, which is recorded. Raises what the handling raises."""
+        if operation.replaces and not self._picks_create():
+            answer = await handling
+            if caller_of(scope).replaced:
+                await self._log.append(self._entries(operation, scope, OK))
+            return answer
         try:
             answer = await handling
         except asyncio.CancelledError:
@@ -73,12 +81,15 @@ class Auditing:
         await self._log.append(self._entries(operation, scope, OK))
         return answer
 
+    def _picks_create(self) -> bool:
+        return self.creates is not None and self.creates.picks()
+
     def _entries(self, operation: Operation[Any], scope: Scope, result: str) -> list[AuditEntry]:
         """The entry, or nothing if the caller is not known or has only read what is no secret."""
         caller = caller_if_known(scope)
         if caller is None:
             return []
-        action = operation.audit or caller.action
+        action = REPLACE_TIMER if caller.replaced else operation.audit or caller.action
         if action is None:
             return []
         namespace, target = _reached(caller, scope.get("path_params", {}))

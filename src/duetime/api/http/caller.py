@@ -34,7 +34,8 @@ class Caller:
     before anything else is done with them. So a namespace that the caller may not see is refused
     in the same way, and as fast, as one that does not exist.
 
-    `action` is the word in the audit log for a request whose operation has none.
+    `action` is the word in the audit log for a request whose operation has none. `replaced` says
+    that a create has replaced a timer.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Caller:
         "address",
         "details",
         "namespace",
+        "replaced",
         "target",
     )
 
@@ -59,6 +61,7 @@ class Caller:
         self.namespace: str | None = None
         self.target: str | None = None
         self.details: str | None = None
+        self.replaced = False
 
     def enter(self) -> None:
         """Begin the request; `leave` ends it. Raises `TooManyRequests`."""

@@ -94,7 +94,8 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     Without a `tag` the OpenAPI document and the docs page leave the operation out. Without a `role`
     a GET needs `read`, and everything else needs `write`. An operation `for_all_namespaces` is not
     for keys that see some of them only. `audit` is the word for it in the audit log, such as
-    `timer.cancel`; operations that only read have none, and are recorded if they show secrets.
+    `timer.cancel`; operations that only read have none, and are recorded if they show secrets. One
+    that `replaces` may do so with a timer that exists, and is then recorded in any case.
     """
 
     id: str
@@ -105,6 +106,7 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     role: Role | None = None
     for_all_namespaces: bool = False
     audit: str | None = None
+    replaces: bool = False
     tag: Tag | None = None
     summary: str = ""
     description: str = ""

@@ -22,7 +22,7 @@ from duetime.api.v1.bulk_types import (
 )
 from duetime.api.v1.requests import namespace_of, path_text
 from duetime.domain.bulk import BulkAction, BulkOperation, TimerFilter, status_to_change
-from duetime.domain.errors import InvalidInput, NamespaceNotFound, OperationNotFound
+from duetime.domain.errors import InvalidInput, OperationNotFound
 from duetime.domain.instants import Instant, format_duration, format_instant, parse_duration_ms
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from duetime.service.bulk.operations import BulkOperations, NewOperation
@@ -82,10 +82,11 @@ class OperationsV1:
         """The operation of the path. Raises `OperationNotFound`, also if its namespace is out of
         the caller's sight."""
         operation = await self._operations.get(_id_in_path(scope))
-        try:
-            caller_of(scope).reach(operation.namespace, operation.id)
-        except NamespaceNotFound:
-            raise OperationNotFound from None
+        caller = caller_of(scope)
+        if not caller.access.sees(operation.namespace):
+            # Before `reach`: the audit log has the same entry as for an id that does not exist.
+            raise OperationNotFound
+        caller.reach(operation.namespace, operation.id)
         return operation
 
 

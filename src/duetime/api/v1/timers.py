@@ -230,6 +230,7 @@ class TimersV1:
         result = await self._service.create(new, may_move_secrets=caller.access.is_admin)
         if result.existence is not Existence.CREATED:
             caller.note({result.existence.value: True})
+            caller.replaced = result.existence is Existence.REPLACED
         return self._answer(result.timer, _CREATE_HEADERS[result.existence])
 
     async def _change(self, scope: Scope, key: TimerKey, body: ChangeMembers) -> Answer:

@@ -268,6 +268,21 @@ async def test_an_attempt_on_the_namespace_of_others_is_recorded_there(
     assert entry.result == "NAMESPACE_NOT_FOUND"
 
 
+async def test_a_refused_abort_does_not_tell_whether_the_operation_exists(
+    bench: AuditBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"namespace": "notifications", "action": "cancel", "all": True}
+    theirs = (await bench.request("POST", "/api/v1/operations", body)).json["id"]
+    act_as(monkeypatch, Access(name="team-a", namespaces=frozenset({"small"})))
+    shown = {}
+    for id in (theirs, UUID):
+        reply = await bench.request("DELETE", f"/api/v1/operations/{id}")
+        assert (reply.status, reply.json["error"]) == (404, "OPERATION_NOT_FOUND")
+        (entry,) = await bench.entries(target=id, action="operation.abort")
+        shown[id] = (entry.actor, entry.namespace, entry.result, entry.details)
+    assert shown[theirs] == shown[UUID] == ("team-a", "small", "OPERATION_NOT_FOUND", None)
+
+
 async def test_requests_without_a_valid_key_cannot_fill_the_log(bench: AuditBench) -> None:
     for headers in ([], [(b"x-api-key", b"wrong")]):
         reply = await call(bench.app, "DELETE", "/api/v1/timers/default/one", headers=headers)
@@ -318,13 +333,27 @@ async def test_creates_say_whether_the_timer_was_there() -> None:
     await bench.create_v1("one")
     await bench.post("/create", create_body("one", executeAt="2030-01-03T00:00:00Z"))
     await bench.post("", create_body("one"))
-    shown = [(entry.result, entry.details) for entry in reversed(await bench.entries())]
+    shown = [(e.action, e.result, e.details) for e in reversed(await bench.entries())]
     assert shown == [
-        ("ok", None),
-        ("ok", "existing"),
-        ("ok", "replaced"),
-        ("TIMER_CONFLICT", None),
+        ("timer.create", "ok", None),
+        ("timer.create", "ok", "existing"),
+        ("timer.replace", "ok", "replaced"),
+        ("timer.create", "TIMER_CONFLICT", None),
     ]
+
+
+@pytest.mark.parametrize("share", [None, 1e-9, 1.0])
+async def test_a_replaced_timer_is_always_recorded(share: float | None) -> None:
+    bench = AuditBench(audited_creates=None if share is None else Sampling(share))
+    await bench.open()
+    body = create_body("one", executeAt="2030-01-03T00:00:00Z")
+    assert (await bench.post("/create", create_body("one"))).status == 200
+    assert (await bench.post("/create", body)).status == 200
+    assert (await bench.post("/create", {**body, "callbackUrl": 7})).status == 400
+    (entry,) = [entry for entry in await bench.entries() if entry.action == "timer.replace"]
+    assert (entry.actor, entry.namespace, entry.target) == ("API_KEY", "default", "one")
+    assert (entry.result, entry.details) == ("ok", "replaced")
+    assert len(await bench.entries()) == (3 if share == 1 else 1)
 
 
 async def test_no_secret_gets_into_an_entry() -> None:

@@ -232,6 +232,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         method="POST",
         path="/api/v1/timers/create",
         audit="timer.create",
+        replaces=True,
         handler=TimersV1.upsert,
         tag=TIMERS_NAMED_IN_THE_BODY,
         summary="Create a timer, or replace a pending one",
