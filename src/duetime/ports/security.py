@@ -23,9 +23,11 @@ class AuditQuery(Struct, frozen=True, kw_only=True):
     the instant and the id of an entry.
 
     Conditions on the instants and one other condition cost what the answer has. With several other
-    conditions, one of them leads, in the order of `target`, `actor`, `namespaces`, `action`: the
+    conditions, one of them leads, in the order of `namespaces`, `target`, `actor`, `action`: the
     store reads the entries that it selects, newest first, and leaves out those that differ in the
-    others, until the page is full. `namespaces` cost a page each."""
+    others, until the page is full. So a search in namespaces never reads an entry about another
+    one, which its time would tell; but one for a rare target or actor may read all entries about
+    these namespaces, unless instants limit it. `namespaces` cost a page each."""
 
     actor: str | None = None
     action: str | None = None

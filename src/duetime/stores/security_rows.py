@@ -26,8 +26,9 @@ from duetime.stores.unreadable_rows import (
 AUDIT_COLUMNS = AuditEntry.__struct_fields__
 """Columns of an entry, in the order that `entry_of` reads them."""
 
-_LEADING_COLUMNS = ("target", "actor", "namespace", "action")
-"""Columns with an index, those first whose values usually have the fewest entries."""
+_LEADING_COLUMNS = ("namespace", "target", "actor", "action")
+"""Columns with an index. The namespaces come first: the time of a search must not depend on entries
+about others. Then come those whose values usually have the fewest entries."""
 
 _MAX_CHARACTERS = {"id": 64, "details": MAX_DETAILS_CHARACTERS}
 """Length at which a text is cut, where it is not the usual one."""

@@ -171,7 +171,7 @@ def test_searches_of_the_audit_log_read_an_index_in_order(database: apsw.Connect
         )
         steps = steps_of(database, partial(audit_log.read_entries, query=query))
         searches = [step for step in steps if step.startswith("SEARCH audit_log ")]
-        expected = "target" if target else "actor" if actor else "namespace" if names else None
+        expected = "namespace" if names else "target" if target else "actor" if actor else None
         column = expected or ("action" if action else None)
         index = f"USING INDEX audit_log_{column or 'at'} "
         condition = f"({column}=? AND " if column else "("

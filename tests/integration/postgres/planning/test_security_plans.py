@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from duetime.ports.security import AuditQuery
 from duetime.stores.postgres import PostgresOptions, PostgresStore
@@ -137,6 +138,19 @@ async def test_searches_of_the_audit_log_read_what_they_answer(options: Postgres
             if faults or not is_right_index or (not has_others and rows_read(plan) > LIMIT * pages):
                 wrong[str(query)] = (faults, indexes, rows_read(plan))
     assert wrong == {}
+
+
+async def test_a_search_in_namespaces_reads_no_entry_about_others(
+    options: PostgresOptions,
+) -> None:
+    """However many entries an actor, an action or a target has there: the time would tell."""
+    in_namespace = ENTRIES // 500
+    async with connected(options, LISTS_BY_INDEX) as connection:
+        for condition, value in product(("actor", "action", "target"), ("usual", "rare", "none")):
+            query = AuditQuery(namespaces=["rare"], limit=LIMIT)
+            query = replace(query, **{condition: value})
+            plan = await run_explained(connection, *search_statement(search_of(query)))
+            assert rows_read(plan) <= in_namespace, query
 
 
 async def test_old_entries_are_forgotten_by_the_index(options: PostgresOptions) -> None:

@@ -139,6 +139,16 @@ class World:
         reply = await self.api.request(*request, key=self.keys[key])
         return reply, list(self.store.calls)
 
+    async def audited(self, key: str) -> list[tuple[object, ...]]:
+        """The audit log as far as the key sees it, but for ids that the service makes. None for
+        keys that may not read it."""
+        reply, _ = await self.send(Request("GET", "/api/v1/audit-log?limit=100"), key)
+        members = ("at", "actor", "action", "namespace", "target", "result", "details")
+        return sorted(
+            tuple(_UUID.sub(b"some-id", str(each[name]).encode()) for name in members)
+            for each in reply.json.get("entries", ())
+        )
+
     async def everything_of_b(self, theirs: Subject) -> list[bytes]:
         """All that team B has, as the key of the settings sees it."""
         paths = [
@@ -182,6 +192,7 @@ async def test_another_teams_things_are_like_things_that_do_not_exist(
         assert seen(answer) == seen(expected), request
         assert calls == expected_calls, (request, "the time of the answer would tell")
         assert b"b.example" not in answer.content
+    assert await shared.audited(key) == await alone.audited(key), "the own log would tell"
     assert await shared.everything_of_b(theirs) == before
 
 
