@@ -220,6 +220,11 @@ class FaultyStore:
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._call(lambda: self._truth.counts(namespace))
 
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
+        return await self._call(
+            lambda: self._truth.count_unfinished(namespace, exact_up_to=exact_up_to)
+        )
+
     async def shards(self) -> Sequence[ShardState]:
         return await self._call(self._truth.shards)
 

@@ -1,5 +1,6 @@
 """The timer, its attempts, and the claim that the engine gets of it."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from msgspec import Raw, Struct, field
@@ -40,6 +41,11 @@ class TimerStatus(IntEnum):
     @property
     def is_finished(self) -> bool:
         return self >= TimerStatus.COMPLETED
+
+
+def unfinished_of(counts: Mapping[TimerStatus, int]) -> int:
+    """The number of timers that are pending or executing."""
+    return counts[TimerStatus.PENDING] + counts[TimerStatus.EXECUTING]
 
 
 _OUTCOMES: dict[str | None, AttemptOutcome] = {outcome.value: outcome for outcome in AttemptOutcome}

@@ -390,3 +390,8 @@ class TimerStore(PruningStore, Protocol):
 
         A store may estimate large numbers, as in `Page.total`."""
         ...
+
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
+        """The number of pending and executing timers. A store may estimate a number that is larger
+        than `exact_up_to`; it is then still larger. Lists do not delay it."""
+        ...

@@ -1,13 +1,14 @@
 """The limit to a namespace's unfinished timers, `max_pending`, and what is left of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from duetime.domain.errors import DuetimeError, TimerUnreadable, TooManyTimers
 from duetime.domain.keys import TimerKey
-from duetime.domain.timer import TimerStatus
 from duetime.ports.clock import Clock
 from duetime.ports.store import CreateRequest, CreateResult, Existence, TimerStore
 from duetime.ports.wakeups import WakeUps
@@ -18,6 +19,21 @@ OutcomeT = TypeVar("OutcomeT")
 
 COUNT_SECONDS = 1.0
 """Age of a count at which the timers of a namespace are counted again."""
+
+COUNTED_EXACTLY = 10_000
+"""Timers of a namespace up to which every count is exact."""
+
+MOST_COUNTED = 1_000_000
+"""Timers that are counted exactly before a create is refused. For larger limits the store's
+estimate decides."""
+
+EXACT_COUNTS_AT_ONCE = 2
+"""Exact counts of large namespaces that are under way together: they use connections that creates
+and changes wait for."""
+
+PAUSE_FACTOR = 10
+"""Time that a count is used for, in multiples of the time that it took, if that is more than
+COUNT_SECONDS. So counting a namespace keeps the store busy for a tenth of the time at most."""
 
 LOOKED_UP_AT_ONCE = 32
 """Timers that are looked up side by side, to tell repeats from new ones."""
@@ -31,9 +47,10 @@ class PendingLimits:
 
     Room is the limit, less the timers that the store had pending or executing when they were last
     counted, less those created here since or under way. So the creates of one node never exceed the
-    limit, as far as the store counts exactly; room that becomes free shows with the next count. A
-    create that repeats or replaces an existing timer needs no room. Creates in namespaces without a
-    limit cost nothing.
+    limit, as far as the store counts exactly; room that becomes free shows with the next count.
+    Where the store estimates, a create is refused only after an exact count, up to `MOST_COUNTED`;
+    an estimate that is too low admits too many. A create that repeats or replaces an existing timer
+    needs no room. Creates in namespaces without a limit cost nothing.
     """
 
     def __init__(self, store: TimerStore, clock: Clock, namespaces: Namespaces) -> None:
@@ -41,6 +58,7 @@ class PendingLimits:
         self._clock = clock
         self._namespaces = namespaces
         self._counts: dict[str, _Count] = {}
+        self._exact_counts = asyncio.Semaphore(EXACT_COUNTS_AT_ONCE)
 
     def limit_of(self, namespace: str) -> int | None:
         known = self._namespaces.known(namespace)
@@ -77,7 +95,7 @@ class PendingLimits:
         indexes: list[int],
         requests: Sequence[CreateRequest],
     ) -> None:
-        count = await self._recent_count(namespace)
+        count = await self._recent_count(namespace, len(indexes))
         new = indexes
         if not self._has_room(namespace, count, len(indexes)):
             new = await self._without_existing(indexes, requests)
@@ -95,30 +113,36 @@ class PendingLimits:
         limit = self.limit_of(namespace)
         return limit is None or count.used + timers <= limit
 
-    async def _recent_count(self, namespace: str) -> "_Count":
+    async def _recent_count(self, namespace: str, timers: int) -> "_Count":
+        """A count that is exact enough to refuse some of so many new timers."""
         count = self._counts.get(namespace)
         if count is None:
             if len(self._counts) >= MOST_COUNTS:
                 self._counts = {name: each for name, each in self._counts.items() if each.in_use}
             count = self._counts[namespace] = _Count()
-        if self._is_old(count):
-            async with count.reading:
-                if self._is_old(count):
-                    await self._read(namespace, count)
+        if self._clock.monotonic() >= count.old_at_seconds:
+            await count.read_once(partial(self._read, namespace, count, COUNTED_EXACTLY))
+        while not self._has_room(namespace, count, timers):
+            # The limit may change meanwhile.
+            exact_up_to = min(self.limit_of(namespace) or 0, MOST_COUNTED)
+            if count.is_exact_up_to(exact_up_to):
+                break
+            await count.read_once(partial(self._read_exactly, namespace, count, exact_up_to))
         return count
 
-    def _is_old(self, count: "_Count") -> bool:
-        read_seconds = count.read_seconds
-        return read_seconds is None or self._clock.monotonic() >= read_seconds + COUNT_SECONDS
+    async def _read_exactly(self, namespace: str, count: "_Count", exact_up_to: int) -> None:
+        async with self._exact_counts:
+            await self._read(namespace, count, exact_up_to)
 
-    async def _read(self, namespace: str, count: "_Count") -> None:
-        read_seconds, created = self._clock.monotonic(), count.created
-        counts = await self._store.counts(namespace)
-        count.stored = counts[TimerStatus.PENDING] + counts[TimerStatus.EXECUTING]
+    async def _read(self, namespace: str, count: "_Count", exact_up_to: int) -> None:
+        start_seconds, created = self._clock.monotonic(), count.created
+        count.stored = await self._store.count_unfinished(namespace, exact_up_to=exact_up_to)
+        count.exact_up_to = exact_up_to
         # The store has counted these. It may have counted some of those under way as well: until
         # the next count they are taken for more.
         count.created -= created
-        count.read_seconds = read_seconds
+        took_seconds = self._clock.monotonic() - start_seconds
+        count.old_at_seconds = start_seconds + max(COUNT_SECONDS, PAUSE_FACTOR * took_seconds)
 
     async def _without_existing(
         self, indexes: Iterable[int], requests: Sequence[CreateRequest]
@@ -218,12 +242,13 @@ class LimitedCreates:
 
 class _Count:
     """The unfinished timers of a namespace: `stored` when they were last counted, `created` here
-    since, and those of requests `under_way`."""
+    since, and those of requests `under_way`. A larger number than `exact_up_to` is estimated."""
 
     def __init__(self) -> None:
-        self.reading = asyncio.Lock()
-        self.read_seconds: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.old_at_seconds = -math.inf
         self.stored = 0
+        self.exact_up_to = 0
         self.created = 0
         self.under_way = 0
 
@@ -233,4 +258,18 @@ class _Count:
 
     @property
     def in_use(self) -> bool:
-        return bool(self.under_way or self.reading.locked())
+        return bool(self.under_way or self._reading)
+
+    def is_exact_up_to(self, timers: int) -> bool:
+        return self.stored <= self.exact_up_to or self.exact_up_to >= timers
+
+    async def read_once(self, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Read, or wait for the read that is under way, whichever it is. If it fails, it fails for
+        all that wait. Whoever gives up waiting leaves it to the others."""
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(read())
+            self._reading.add_done_callback(self._end_reading)
+        await asyncio.shield(self._reading)
+
+    def _end_reading(self, _: asyncio.Task[None]) -> None:
+        self._reading = None

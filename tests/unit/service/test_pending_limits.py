@@ -10,28 +10,53 @@ from duetime.domain.errors import InvalidInput, StoreUnavailable, TooManyTimers
 from duetime.domain.instants import plus_ms
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.event_loop import next_turn
 from duetime.ports.store import CreateResult, Existence, OnExisting
 from duetime.service.create_requests import NewTimer
-from duetime.service.pending_limits import COUNT_SECONDS
+from duetime.service.pending_limits import (
+    COUNT_SECONDS,
+    COUNTED_EXACTLY,
+    MOST_COUNTED,
+    PAUSE_FACTOR,
+)
 from duetime.service.redriving import Redriving
 from duetime.stores.memory import MemoryStore
-from duetime.testing.virtual_clock import START_AT
+from duetime.testing.virtual_clock import START_AT, VirtualClock
 from tests.unit.service.service_bench import GatedStore, ServiceBench
 
 CALLBACK = HttpCallback(url="https://example.com/due")
 
 
 class CountingStore(MemoryStore):
-    """A store that remembers how often it was asked for counts and for single timers."""
+    """A store that remembers how often it was asked for counts and for single timers.
 
-    def __init__(self) -> None:
+    Large numbers are estimated as `estimate`, if it is given. Each count takes `count_seconds`, and
+    fails with `failure`.
+    """
+
+    def __init__(self, clock: VirtualClock | None = None) -> None:
         super().__init__()
         self.counted = 0
         self.looked_up = 0
+        self.exact_counts: list[int] = []
+        self.estimate: int | None = None
+        self.count_seconds = 0.0
+        self.failure: StoreUnavailable | None = None
+        self._clock = clock
 
-    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
         self.counted += 1
-        return await super().counts(namespace)
+        if exact_up_to != COUNTED_EXACTLY:
+            self.exact_counts.append(exact_up_to)
+        await next_turn()
+        if self._clock is not None:
+            self._clock.advance(self.count_seconds)
+        if self.failure is not None:
+            raise self.failure
+        stored = await super().count_unfinished(namespace, exact_up_to=exact_up_to)
+        if self.estimate is not None and exact_up_to == COUNTED_EXACTLY:
+            return self.estimate
+        return stored
 
     async def get(self, key: TimerKey) -> Timer | None:
         self.looked_up += 1
@@ -222,6 +247,64 @@ async def test_refused_creates_cost_one_count_per_second() -> None:
     bench.clock.advance(COUNT_SECONDS)
     await create_together(bench, 100)
     assert (store.counted, store.looked_up) == (2, 0)
+
+
+async def test_creates_that_wait_for_a_failing_count_fail_together() -> None:
+    store = CountingStore()
+    bench = await ServiceBench(store).open()
+    await limit(bench, 100)
+    store.failure = StoreUnavailable("the count timed out")
+    outcomes = await create_together(bench, 50)
+    assert {type(each) for each in outcomes} == {StoreUnavailable}
+    assert store.counted == 1
+    store.failure = None
+    outcomes = await create_together(bench, 50)
+    assert all(isinstance(each, CreateResult) for each in outcomes)
+
+
+async def test_an_estimate_that_is_too_high_refuses_nobody() -> None:
+    store = CountingStore()
+    bench = await ServiceBench(store).open()
+    await limit(bench, 20_000)
+    store.estimate = 30_000
+    outcomes = await create_together(bench, 100)
+    assert all(isinstance(each, CreateResult) for each in outcomes)
+    assert store.exact_counts == [20_000]
+    bench.clock.advance(COUNT_SECONDS)
+    answers = await bench.service.create_many([new_timer(), new_timer()])
+    assert kinds([*answers]) == [Existence.CREATED] * 2
+    assert store.exact_counts == [20_000] * 2
+
+
+async def test_an_estimate_below_the_limit_costs_no_exact_count() -> None:
+    store = CountingStore()
+    bench = await ServiceBench(store).open()
+    await limit(bench, 20_000)
+    store.estimate = 15_000
+    await create_together(bench, 100)
+    assert (store.counted, store.exact_counts) == (1, [])
+
+
+async def test_no_more_than_a_million_timers_are_counted_exactly() -> None:
+    store = CountingStore()
+    bench = await ServiceBench(store).open()
+    await limit(bench, 5 * MOST_COUNTED)
+    store.estimate = 6 * MOST_COUNTED
+    await bench.service.create(new_timer())
+    assert store.exact_counts == [MOST_COUNTED]
+
+
+async def test_exact_counts_take_a_tenth_of_the_time_at_most() -> None:
+    clock = VirtualClock()
+    store = CountingStore(clock)
+    bench = await ServiceBench(store, clock=clock).open()
+    await limit(bench, 20_000)
+    store.estimate, store.count_seconds = 30_000, 2.0
+    end_seconds = clock.monotonic() + 200
+    while clock.monotonic() < end_seconds:
+        await bench.service.create(new_timer(execute_at=plus_ms(START_AT, 3_600_000)))
+        clock.advance(0.5)
+    assert 5 <= len(store.exact_counts) <= 200 / (2.0 * PAUSE_FACTOR) + 1
 
 
 async def test_creates_without_a_limit_count_nothing() -> None:

@@ -31,7 +31,7 @@ from duetime.domain.limits import (
     MAX_RUNNING_OPERATIONS,
 )
 from duetime.domain.namespace import DEFAULT_NAMESPACE
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import unfinished_of
 from duetime.ports.bulk import BulkStore
 from duetime.ports.clock import Clock
 from duetime.ports.leases import OwnedShards
@@ -112,7 +112,7 @@ class BulkOperations:
 
     async def _count_all(self, name: str, *, force: bool) -> Matched:
         counts = await self._store.counts(name)
-        live = counts[TimerStatus.PENDING] + counts[TimerStatus.EXECUTING]
+        live = unfinished_of(counts)
         if live and not force:
             raise NamespaceNotEmpty(name, live)
         return Matched(sum(counts.values()), is_minimum=False)

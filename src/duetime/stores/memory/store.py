@@ -10,7 +10,7 @@ from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.timer import Claim, Timer, TimerStatus, unfinished_of
 from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
@@ -286,6 +286,9 @@ class MemoryStore(OperationTable):
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return self._timers.counts(namespace)
+
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
+        return unfinished_of(self._timers.counts(namespace))
 
     async def shards(self) -> Sequence[ShardState]:
         numbers = [ShardNumber(number) for number in range(self._num_shards)]

@@ -167,8 +167,8 @@ def _range(query: ScanQuery) -> tuple[tuple[int, bytes], tuple[int, bytes]]:
     )
 
 
-def _count_up_to(source: str) -> str:
-    return f"(SELECT count(*) FROM (SELECT FROM {source} LIMIT {COUNTED_EXACTLY + 1}) AS counted)"
+def _count_up_to(source: str, most: int | str = COUNTED_EXACTLY) -> str:
+    return f"(SELECT count(*) FROM (SELECT FROM {source} LIMIT {most} + 1) AS counted)"
 
 
 def _in_one_namespace(status: TimerStatus) -> str:
@@ -206,6 +206,25 @@ def count_statement(statuses: Iterable[TimerStatus], *, in_all_namespaces: bool)
     """A column for each status. $1 is the namespace, unless all are counted."""
     counted = _in_all_namespaces if in_all_namespaces else _in_one_namespace
     return "SELECT " + ", ".join(_count_up_to(counted(status)) for status in statuses)
+
+
+async def count_unfinished(connections: Connections, namespace: str, exact_up_to: int) -> int:
+    async with connections.borrow() as connection:
+        row = await connection.fetchrow(count_unfinished_statement(), namespace, exact_up_to)
+        assert row is not None
+        counted = sum(row)
+        if row[0] > exact_up_to:
+            counted = max(counted, await _estimate(connection, namespace, TimerStatus.PENDING))
+    return counted
+
+
+@cache
+def count_unfinished_statement() -> str:
+    """A column for each status. $1 is the namespace, $2 the number up to which each is counted."""
+    statuses = (TimerStatus.PENDING, TimerStatus.EXECUTING)
+    return "SELECT " + ", ".join(
+        _count_up_to(_in_one_namespace(status), "$2::bigint") for status in statuses
+    )
 
 
 class _Plan(msgspec.Struct):

@@ -193,6 +193,9 @@ class PostgresStore:
             counts = await lists.count(connection, namespace, list(TimerStatus))
         return {status: counted.timers for status, counted in counts.items()}
 
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
+        return await lists.count_unfinished(self._pools.reads, namespace, exact_up_to)
+
     async def shards(self) -> Sequence[ShardState]:
         return await cluster.read_shards(self._pools.engine)
 

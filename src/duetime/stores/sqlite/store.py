@@ -14,7 +14,7 @@ from duetime.domain.errors import StorageFull, StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.domain.timer import Claim, Timer, TimerStatus
+from duetime.domain.timer import Claim, Timer, TimerStatus, unfinished_of
 from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
@@ -261,6 +261,9 @@ class SqliteStore:
 
     async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
         return await self._quick.run(partial(lists.read_counts, namespace=namespace))
+
+    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
+        return unfinished_of(await self.counts(namespace))
 
     async def shards(self) -> Sequence[ShardState]:
         return await self._quick.run(leasing.read_shards)

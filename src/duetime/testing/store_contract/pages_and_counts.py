@@ -113,6 +113,7 @@ class CountingContract:
         assert await store.counts() == tally()
         assert await store.counts("default") == tally()
         assert await store.counts("nowhere") == tally()
+        assert await store.count_unfinished("nowhere", exact_up_to=5) == 0
 
     async def test_counts_are_right_after_each_kind_of_write(self, store: Store) -> None:
         leases = await own_shards(store)
@@ -159,6 +160,10 @@ class CountingContract:
         assert await store.counts("other") == tally(executing=1)
         assert await store.counts("default") == tally(pending=2)
         assert await store.counts() == tally(pending=2, executing=1)
+        for namespace, unfinished in (("other", 1), ("default", 2)):
+            assert await store.count_unfinished(namespace, exact_up_to=9) == unfinished
+            assert await store.count_unfinished(namespace, exact_up_to=0) > 0
         await store.settle([completion(claimed)])
         assert await store.counts("other") == tally(completed=1)
+        assert await store.count_unfinished("other", exact_up_to=0) == 0
         assert await store.counts() == tally(pending=2, completed=1)

@@ -47,6 +47,7 @@ from duetime.stores.postgres.history import DELETE_FROM_PARTITION
 from duetime.stores.postgres.lists import (
     count_scan_statement,
     count_statement,
+    count_unfinished_statement,
     page_statement,
     scan_statement,
     scan_values,
@@ -119,6 +120,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     "first due": (FIRST_DUE, (SHARDS, at(1))),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
     "settle": (SETTLE, settlements(100)),
+    "count of unfinished timers": (count_unfinished_statement(), ("default", LIMIT)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT, [])),
     "redrive": (REDRIVE, (["default"], ["t1"], ["d"], at(1), 1)),
     "restore pending": (SET_STATE, state_values([make_timer("t1")])),
@@ -267,6 +269,16 @@ async def test_a_page_reads_its_limit_and_offset(
     statement = page_statement(query.status, query.sort, query.descending)
     plan = await run_explained(list_planner, statement, query.namespace, query.limit, query.offset)
     assert rows_read(plan) <= 150 * (2 + 3 * PARTITIONS) + 50
+
+
+@in_states(*FULL)
+async def test_a_count_of_unfinished_timers_reads_what_it_counts(
+    store: PostgresStore, database: Connection, planner: Connection
+) -> None:
+    """On a connection for quick reads, which may sort."""
+    plan = await run_explained(planner, count_unfinished_statement(), "default", LIMIT)
+    executing = await database.fetchval("SELECT count(*) FROM executing_timers")
+    assert rows_read(plan) <= LIMIT + 1 + executing
 
 
 @in_states(*ALL)
