@@ -10,6 +10,7 @@ import typer.main
 from duetime.api.http.auditing import CLIENT_GONE
 from duetime.api.v1.errors import STATUS_AND_ERROR
 from duetime.cli.main import command_line
+from duetime.service.security.audit_log import LEFT_OUT
 from duetime.settings.definitions import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ TEST_VARIABLES = {
 }
 STREAM_NAMES = {"TIMER_COMMANDS", "TIMER_EVENTS", "TIMER_REJECTED"}
 ERROR_CODES = {
-    *("METHOD_NOT_ALLOWED", "NOT_FOUND", CLIENT_GONE),
+    *("METHOD_NOT_ALLOWED", "NOT_FOUND", CLIENT_GONE, LEFT_OUT),
     *(code for _, code in STATUS_AND_ERROR.values()),
 }
 

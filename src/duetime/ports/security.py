@@ -41,11 +41,17 @@ class AuditQuery(Struct, frozen=True, kw_only=True):
 
 class SecurityStore(Protocol):
     """Every method is atomic and durable, and raises `StoreUnavailable`, as those of the timer
-    store. A store that is short of room still takes all of this: it is little.
+    store. A store that is short of room still takes all of this, as far as it is little: entries
+    about requests that changed nothing are kept from a store that `is_short`.
 
     A credential that the store cannot read, perhaps one of a later release, is logged once and left
     out of the answers. It can be replaced and removed.
     """
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the store has so little room that it refuses new timers. Never raises."""
+        ...
 
     async def credentials(self, known_version: int | None) -> Credentials | None:
         """All keys and secrets; None if nothing changed since the known version. Cheap then:

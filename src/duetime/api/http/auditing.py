@@ -12,7 +12,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.body import ClientGone
 from duetime.api.http.caller import Caller, caller_if_known, caller_of
 from duetime.api.http.operation import Operation
-from duetime.domain.errors import TooManyRequests
+from duetime.domain.errors import DuetimeError, ErrorKind, TooManyRequests
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
 from duetime.ports.clock import Clock
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -28,8 +28,14 @@ OK = "ok"
 CLIENT_GONE = "CLIENT_GONE"
 UNFINISHED = "UNFINISHED"
 
+_DETAILS_CHARACTERS = 512
+"""Length at which the details of a request are cut."""
+
 _NAMESPACES_IN_PATHS = ("namespace", "name")
 _KEYS = frozenset({"namespace", "groupId", "timerId"})
+
+# The answer of the store may be lost, and a timer may turn out to be unreadable after its change.
+_MAY_BE_DONE = frozenset({ErrorKind.UNAVAILABLE, ErrorKind.UNREADABLE})
 
 CodeOf = Callable[[Exception], str]
 
@@ -76,7 +82,11 @@ class Auditing:
             raise
         except Exception as error:
             code = CLIENT_GONE if isinstance(error, ClientGone) else self._code_of(error)
-            await self._log.append(self._entries(operation, scope, code))
+            entries = self._entries(operation, scope, code)
+            if _changed_nothing(error, scope):
+                await self._log.append_refused(entries)
+            else:
+                await self._log.append(entries)
             raise
         await self._log.append(self._entries(operation, scope, OK))
         return answer
@@ -104,9 +114,19 @@ class Auditing:
                 namespace=_cut(namespace),
                 target=_cut(target),
                 result=result,
-                details=_cut(caller.details),
+                details=_cut(caller.details, _DETAILS_CHARACTERS),
             )
         ]
+
+
+def _changed_nothing(error: Exception, scope: Scope) -> bool:
+    """Whether the request was refused, or went away, before anything was done."""
+    caller = caller_if_known(scope)
+    if caller is None or caller.has_begun:
+        return False
+    if isinstance(error, DuetimeError):
+        return error.kind not in _MAY_BE_DONE
+    return isinstance(error, ClientGone)
 
 
 def given_members(body: Struct, *shown: str) -> dict[str, object]:
@@ -143,8 +163,8 @@ def _text(value: bytes | str) -> str:
     return unquote_to_bytes(value).decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _cut(text: str | None) -> str | None:
+def _cut(text: str | None, most: int = MAX_TEXT_CHARACTERS) -> str | None:
     """A text from outside may be as long as a body, and the entry may have to wait in memory."""
-    if text is None or len(text) <= MAX_TEXT_CHARACTERS:
+    if text is None or len(text) <= most:
         return text
-    return text[: MAX_TEXT_CHARACTERS - 1] + "…"
+    return text[: most - 1] + "…"

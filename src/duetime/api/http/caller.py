@@ -34,8 +34,9 @@ class Caller:
     before anything else is done with them. So a namespace that the caller may not see is refused
     in the same way, and as fast, as one that does not exist.
 
-    `action` is the word in the audit log for a request whose operation has none. `replaced` says
-    that a create has replaced a timer.
+    For the audit log, `action` is the word for a request whose operation has none, `replaced` says
+    that a create replaced a timer, and `has_begun` that the request may have changed something even
+    if it fails.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Caller:
         "action",
         "address",
         "details",
+        "has_begun",
         "namespace",
         "replaced",
         "target",
@@ -62,6 +64,7 @@ class Caller:
         self.target: str | None = None
         self.details: str | None = None
         self.replaced = False
+        self.has_begun = False
 
     def enter(self) -> None:
         """Begin the request; `leave` ends it. Raises `TooManyRequests`."""

@@ -171,6 +171,7 @@ class TimersV1:
             self._max_body_bytes,
             give_back=share_of(scope).give_back,
         )
+        caller.has_begun = True
         try:
             return ok(await imported.run(_chunks(receive)))
         except ExceptionGroup as several:

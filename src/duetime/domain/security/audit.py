@@ -4,8 +4,9 @@ from msgspec import Struct
 
 from duetime.domain.instants import Instant
 
-MAX_TEXT_CHARACTERS = 512
-"""Length at which a text of an entry is cut. PostgreSQL's indexes hold no text of any length."""
+MAX_TEXT_CHARACTERS = 255
+"""Length at which a text of an entry is cut: that of the longest name or id. PostgreSQL's indexes
+hold no text of any length, and SQLite would need a page for an entry of a kilobyte."""
 
 MAX_DETAILS_CHARACTERS = 4_096
 """Length at which the details of an entry are cut."""

@@ -14,6 +14,8 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.clock import Clock
 from duetime.ports.security import AuditQuery, SecurityStore
+from duetime.service.security.refusals import RefusalThrottle
+from duetime.service.timer_service import new_uuid7
 
 _log = structlog.get_logger()
 
@@ -24,6 +26,14 @@ MAX_BACKLOG = 10_000
 
 WAIT_SECONDS = 2.0
 """Time that a request waits for its entry to be durable; its work is done by then."""
+
+SUMMARY_SECONDS = 10.0
+"""Time after which entries that were left out are counted in the log."""
+
+REFUSALS = "request.refuse"
+"""The action of an entry that counts refused requests without one."""
+
+LEFT_OUT = "LEFT_OUT"
 
 CLOSE_SECONDS = 3.0
 """Time that a stop waits for the entries in memory to be written."""
@@ -41,6 +51,9 @@ class AuditLog:
     it within `WAIT_SECONDS`, the request is answered all the same: its entry is logged, kept in a
     bounded memory, and written when the store is back. Until then no other request waits either. An
     entry that finds no room is logged and counted in `dropped`.
+
+    Entries of refused requests are written at a limited rate for each key, and not while the store
+    is short of room: nobody may fill the store by requests that are refused.
     """
 
     def __init__(self, store: SecurityStore, clock: Clock) -> None:
@@ -49,6 +62,8 @@ class AuditLog:
         self._backlog: deque[tuple[AuditEntry, Durable]] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._is_late = False
+        self._throttle = RefusalThrottle(clock)
+        self._summary: asyncio.Task[None] | None = None
         self.dropped = 0
 
     async def entries(self, query: AuditQuery) -> Sequence[AuditEntry]:
@@ -72,6 +87,19 @@ class AuditLog:
         if durable.cancelled():
             self._log_unwritten(entries)
 
+    async def append_refused(self, entries: Sequence[AuditEntry]) -> None:
+        """As `append`, for requests that changed nothing. The entries of a key that are too many
+        are left out and counted in one entry; while the store is short of room, entries are only
+        logged."""
+        admitted = [entry for entry in entries if self._throttle.admits(entry)]
+        if len(admitted) < len(entries) and self._summary is None:
+            summary = asyncio.get_running_loop().create_task(self._summarise_later())
+            self._summary = summary
+        if self._store.is_short:
+            self._log_unwritten(admitted)
+        else:
+            await self.append(admitted)
+
     def submit(self, entries: Sequence[AuditEntry]) -> Durable | None:
         """Begin to write the entries. The result is set when the last one is durable; None if there
         was no room for it."""
@@ -90,6 +118,9 @@ class AuditLog:
 
     async def close(self) -> None:
         """Write what is left, unless that takes too long. The store is still open."""
+        if self._summary is not None:
+            self._summary.cancel()
+            self._summarise()
         if self._writer is not None:
             await asyncio.wait({self._writer}, timeout=CLOSE_SECONDS)
         if self._writer is not None:
@@ -97,6 +128,29 @@ class AuditLog:
             await asyncio.wait({self._writer})
         if self._backlog:
             _log.error("audit.backlog_lost", entries=len(self._backlog))
+
+    async def _summarise_later(self) -> None:
+        await self._clock.sleep(SUMMARY_SECONDS)
+        self._summarise()
+
+    def _summarise(self) -> None:
+        """Count what was left out, in one entry for each key. Requests of a key may have been about
+        several namespaces, so the entry has none."""
+        self._summary = None
+        for left_out in self._throttle.take_left_out():
+            entry = AuditEntry(
+                id=new_uuid7(),
+                at=self._clock.now(),
+                actor=left_out.last.actor,
+                key_id=left_out.last.key_id,
+                address=left_out.last.address,
+                action=REFUSALS,
+                result=LEFT_OUT,
+                details=f"requests={left_out.requests}",
+            )
+            _log.warning("audit.refusals_left_out", **_fields(entry))
+            if not self._store.is_short:
+                self.submit([entry])
 
     async def _write_until_empty(self) -> None:
         pause_seconds = FIRST_PAUSE_SECONDS

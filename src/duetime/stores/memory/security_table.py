@@ -18,6 +18,8 @@ from duetime.stores.security_rows import (
 class SecurityTable:
     """Implements `SecurityStore`."""
 
+    is_short = False
+
     def __init__(self) -> None:
         self._version = 0
         self._credentials: dict[str, Credential] = {}

@@ -14,7 +14,7 @@ from duetime.domain.security.access import Access, Role
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS
 from duetime.event_loop import next_turn
 from duetime.service.security.audit_log import Sampling
-from tests.unit.api.asgi_client import API_KEY, call
+from tests.unit.api.asgi_client import call
 from tests.unit.api.asgi_client import create_body as platform_body
 from tests.unit.api.audit.audit_bench import AuditBench, act_as
 from tests.unit.api.v1.v1_bench import create_body
@@ -318,32 +318,13 @@ async def test_long_texts_are_cut(bench: AuditBench) -> None:
 
 
 async def test_an_import_that_breaks_off_is_recorded_with_what_it_did(bench: AuditBench) -> None:
-    sent = []
     line = b'{"id": "i1", "executeIn": "1h", "callbackUrl": "https://example.com"}\n'
-    messages = iter([{"type": "http.request", "body": line, "more_body": True}])
 
-    async def receive() -> Any:
-        for message in messages:
-            return message
+    async def is_created() -> None:
         while not any((await bench.timers_stored()).values()):
             await next_turn()
-        return {"type": "http.disconnect"}
 
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    path = "/api/v1/timers/import"
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(b"x-api-key", API_KEY.encode())],
-        "client": ("192.0.2.7", 1234),
-    }
-    await bench.app(scope, receive, send)
-    assert sent == []
+    await bench.break_off("/api/v1/timers/import", line, is_created)
     entry = await bench.only_entry()
     assert (entry.result, entry.address) == ("CLIENT_GONE", "192.0.2.7")
     assert entry.details is not None

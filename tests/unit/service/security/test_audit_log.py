@@ -1,23 +1,33 @@
 """Entries are durable before the answer, in few writes, and a store in trouble delays nobody."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.security import AuditQuery
 from duetime.service.security import audit_log
-from duetime.service.security.audit_log import MAX_BACKLOG, WAIT_SECONDS, AuditLog, Sampling
+from duetime.service.security.audit_log import (
+    MAX_BACKLOG,
+    SUMMARY_SECONDS,
+    WAIT_SECONDS,
+    AuditLog,
+    Sampling,
+)
+from duetime.service.security.refusals import REFUSED_ENTRIES
 from duetime.stores.memory.security_table import SecurityTable
 from duetime.testing import LoopClock, on_virtual_time
 from duetime.testing.virtual_clock import START_AT
 
 
-def entry(id: int) -> AuditEntry:
-    return AuditEntry(
+def entry(id: int, **fields: Any) -> AuditEntry:
+    made = AuditEntry(
         id=f"{id:08}-0000-7000-8000-000000000000",
         at=START_AT,
         actor="a",
@@ -25,23 +35,25 @@ def entry(id: int) -> AuditEntry:
         result="ok",
         target=str(id),
     )
+    return replace(made, **fields)
 
 
 class TroubledTable(SecurityTable):
-    """Takes a tenth of a second for each write; fails, hangs or stumbles when the test says so."""
+    """Takes some time for each write; fails, hangs or stumbles when the test says so."""
 
-    def __init__(self, clock: LoopClock) -> None:
+    def __init__(self, clock: LoopClock, write_seconds: float) -> None:
         super().__init__()
+        self._write_seconds = write_seconds
         self.writes: list[int] = []
         self.failure: Exception | None = None
         self.hangs = asyncio.Event()
         self.hangs.set()
-        self.stumbles_over: str | None = None
+        self.stumbles_over = ""
         self._clock = clock
 
     async def append_audit(self, entries: Sequence[AuditEntry]) -> None:
         await self.hangs.wait()
-        await self._clock.sleep(0.1)
+        await self._clock.sleep(self._write_seconds)
         if self.failure is not None:
             raise self.failure
         if any(each.target == self.stumbles_over for each in entries):
@@ -55,10 +67,22 @@ class TroubledTable(SecurityTable):
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, write_seconds: float = 0.1) -> None:
         self.clock = LoopClock()
-        self.table = TroubledTable(self.clock)
+        self.table = TroubledTable(self.clock, write_seconds)
         self.log = AuditLog(self.table, self.clock)
+        self.refused = 0
+
+    async def refuse(self, count: int, **fields: Any) -> None:
+        for _ in range(count):
+            self.refused += 1
+            refused = entry(1_000_000 + self.refused, result="FORBIDDEN", **fields)
+            await self.log.append_refused([refused])
+
+    async def results(self, **conditions: Any) -> Counter[str]:
+        """The number of entries with each result."""
+        found = await self.table.audit_entries(AuditQuery(limit=100_000, **conditions))
+        return Counter(each.result for each in found)
 
     async def append(self, *ids: int) -> float:
         """The seconds that it took."""
@@ -163,6 +187,78 @@ async def test_a_stop_does_not_wait_for_a_hanging_store() -> None:
         await bench.log.close()
     assert bench.clock.monotonic() - start == pytest.approx(audit_log.CLOSE_SECONDS)
     assert logs == [{"event": "audit.backlog_lost", "entries": 1, "log_level": "error"}]
+
+
+@on_virtual_time
+async def test_refused_requests_of_a_key_leave_some_entries_and_their_number() -> None:
+    bench = Bench(write_seconds=0)
+    await bench.append(*range(200))
+    await bench.refuse(1_000, actor="noisy", key_id="k1")
+    await bench.refuse(50, actor="quiet", key_id="k2")
+    await bench.append(*range(200, 400))
+    burst = REFUSED_ENTRIES.burst
+    assert await bench.results(actor="noisy") == {"FORBIDDEN": burst}
+    assert await bench.results(actor="quiet") == {"FORBIDDEN": 50}
+    assert await bench.results(actor="a") == {"ok": 400}, "what was done is never left out"
+    with capture_logs() as logs:
+        await bench.clock.sleep(SUMMARY_SECONDS + 1)
+    (summary,) = await bench.table.audit_entries(AuditQuery(action="request.refuse"))
+    assert (summary.actor, summary.key_id, summary.result) == ("noisy", "k1", "LEFT_OUT")
+    assert summary.details == f"requests={1_000 - burst}"
+    assert (summary.namespace, summary.target) == (None, None)
+    (line,) = [line for line in logs if line["event"] == "audit.refusals_left_out"]
+    assert line["details"] == summary.details
+
+
+@on_virtual_time
+async def test_refused_requests_that_go_on_leave_entries_at_a_limited_rate() -> None:
+    bench = Bench(write_seconds=0)
+    for _ in range(600):
+        await bench.refuse(50, key_id="k1")
+        await bench.clock.sleep(0.1)
+    await bench.clock.sleep(SUMMARY_SECONDS + 1)
+    results = await bench.results()
+    most = REFUSED_ENTRIES.burst + 60 * REFUSED_ENTRIES.per_second
+    assert most - 20 <= results["FORBIDDEN"] <= most
+    assert results["LEFT_OUT"] <= 60 / SUMMARY_SECONDS + 1
+    summaries = await bench.table.audit_entries(AuditQuery(action="request.refuse"))
+    left_out = sum(int(str(each.details).removeprefix("requests=")) for each in summaries)
+    assert left_out + results["FORBIDDEN"] == 600 * 50
+
+
+@on_virtual_time
+async def test_without_a_key_refused_requests_are_limited_by_their_address() -> None:
+    bench = Bench(write_seconds=0)
+    addresses = ("192.0.2.1", "192.0.2.2", "2001:db8::1")
+    for address in (*addresses, "2001:db8::2"):
+        await bench.refuse(500, actor="anonymous", address=address)
+    results = await bench.results()
+    assert results["FORBIDDEN"] == len(addresses) * REFUSED_ENTRIES.burst
+    await bench.log.close()
+
+
+@on_virtual_time
+async def test_refused_requests_take_no_room_from_a_store_that_is_short_of_it() -> None:
+    bench = Bench(write_seconds=0)
+    bench.table.is_short = True
+    with capture_logs() as logs:
+        await bench.refuse(500, key_id="k1")
+        await bench.append(1)
+        await bench.log.close()
+    assert await bench.results() == {"ok": 1}
+    events = Counter(line["event"] for line in logs)
+    assert events == {
+        "audit.entry_unwritten": REFUSED_ENTRIES.burst,
+        "audit.refusals_left_out": 1,
+    }
+
+
+@on_virtual_time
+async def test_a_stop_writes_the_number_of_refused_requests() -> None:
+    bench = Bench(write_seconds=0)
+    await bench.refuse(101, key_id="k1")
+    await bench.log.close()
+    assert await bench.results() == {"FORBIDDEN": 100, "LEFT_OUT": 1}
 
 
 def test_a_sample_has_about_its_share() -> None:

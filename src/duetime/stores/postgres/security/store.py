@@ -20,7 +20,9 @@ class Pools(Protocol):
 
 
 class PostgresSecurityStore:
-    """Implements the security port on the database of a store."""
+    """Implements the security port on the database of a store, whose disk it does not know."""
+
+    is_short = False
 
     def __init__(self, pools: Callable[[], Pools]) -> None:
         """`pools` raises `StoreUnavailable` while the store is closed."""

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.security.audit import AuditEntry
 from duetime.domain.security.credentials import Credential
 from duetime.ports.security import AuditQuery, Credentials
 from duetime.stores.security_rows import CredentialRows, credential_text
 from duetime.stores.sqlite.connections import Reader
+from duetime.stores.sqlite.disk.space import DiskSpace
 from duetime.stores.sqlite.security import audit_log, credentials
 from duetime.stores.sqlite.writer import BatchOperation, Writer
 
@@ -23,6 +25,9 @@ class OpenedFile(Protocol):
     quick_reader: Reader
     list_reader: Reader
 
+    @property
+    def space(self) -> DiskSpace: ...
+
 
 class SqliteSecurityStore:
     """Implements the security port on the file of a store. Nothing is refused for the reserve of
@@ -32,6 +37,13 @@ class SqliteSecurityStore:
         """`opened` raises `StoreUnavailable` while the store is closed."""
         self._opened = opened
         self._rows = CredentialRows()
+
+    @property
+    def is_short(self) -> bool:
+        try:
+            return self._opened().space.is_short
+        except StoreUnavailable:
+            return False
 
     async def credentials(self, known_version: int | None) -> Credentials | None:
         read = partial(credentials.read_credentials, known_version=known_version, rows=self._rows)
