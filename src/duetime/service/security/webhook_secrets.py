@@ -156,15 +156,15 @@ class WebhookSecrets:
         given up. A secret that cannot be unsealed is left as it is.
 
         Several nodes may do so at once, and again after a crash: each record is replaced as a
-        whole, and means the same before and after. One that is gone by now stays away. An expiry
-        that another node sets between the read and the write, milliseconds later, is lost.
+        whole, and means the same before and after. One that another node has changed or removed
+        meanwhile is left to the next start.
         """
         async with self._changing:
             await self._watch.refresh()
             for secret in self._known.all_stored():
                 sealed = self._seal(secret)
                 if sealed is not secret:
-                    await self._store.replace_credential(sealed)
+                    await self._store.replace_credential(sealed, expected=secret)
             await self._watch.refresh()
 
     def public_keys(self, namespace: str) -> dict[str, bytes]:
