@@ -1,13 +1,11 @@
 """The entries of refused requests: as many as a key may leave in the audit log."""
 
-from collections import OrderedDict
-
 from msgspec import Struct
 
 from duetime.domain.security.audit import AuditEntry
 from duetime.domain.security.credentials import RateLimit
 from duetime.ports.clock import Clock
-from duetime.service.security.token_bucket import TokenBucket
+from duetime.service.security.token_bucket import TokenBuckets
 from duetime.service.security.wrong_keys import source_of
 
 REFUSED_ENTRIES = RateLimit(per_second=10, burst=100)
@@ -29,19 +27,12 @@ class RefusalThrottle:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets = TokenBuckets(REFUSED_ENTRIES, MAX_SOURCES)
         self._left_out: dict[str, LeftOut] = {}
 
     def admits(self, entry: AuditEntry) -> bool:
         source = entry.key_id or f"{entry.actor} {source_of(entry.address)}"
-        now_seconds = self._clock.monotonic()
-        bucket = self._buckets.get(source)
-        if bucket is None:
-            if len(self._buckets) >= MAX_SOURCES:
-                self._buckets.popitem(last=False)
-            bucket = self._buckets[source] = TokenBucket(REFUSED_ENTRIES, now_seconds)
-        self._buckets.move_to_end(source)
-        if not bucket.take(now_seconds):
+        if not self._buckets.take(source, self._clock.monotonic()):
             return True
         left_out = self._left_out.setdefault(source, LeftOut(entry))
         left_out.last = entry

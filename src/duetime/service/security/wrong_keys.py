@@ -1,6 +1,6 @@
 """The throttle of wrong keys: nobody may try keys by the thousand, nor without a trace."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 
@@ -9,7 +9,7 @@ import structlog
 from duetime.domain.errors import TooManyRequests
 from duetime.domain.security.credentials import RateLimit
 from duetime.ports.clock import Clock
-from duetime.service.security.token_bucket import TokenBucket
+from duetime.service.security.token_bucket import TokenBuckets
 
 _log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class WrongKeys:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets = TokenBuckets(WRONG_KEYS, MAX_ADDRESSES)
         self._refused = 0
         self._throttled = 0
         self._tries: Counter[str] = Counter()
@@ -38,14 +38,7 @@ class WrongKeys:
     def count(self, address: str | None) -> None:
         """Count one key that is probably wrong. Raises `TooManyRequests`."""
         source = source_of(address)
-        now_seconds = self._clock.monotonic()
-        bucket = self._buckets.get(source)
-        if bucket is None:
-            if len(self._buckets) >= MAX_ADDRESSES:
-                self._buckets.popitem(last=False)
-            bucket = self._buckets[source] = TokenBucket(WRONG_KEYS, now_seconds)
-        self._buckets.move_to_end(source)
-        wait_seconds = bucket.take(now_seconds)
+        wait_seconds = self._buckets.take(source, self._clock.monotonic())
         if wait_seconds:
             self._throttled += 1
             self._note_try(source)
