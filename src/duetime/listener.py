@@ -8,6 +8,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from duetime.domain.errors import DuetimeError, ErrorKind
 from duetime.domain.limits import MAX_PORT
 
+# Addresses for documentation, which no machine has.
+_FOREIGN = {4: ip_address("192.0.2.1"), 6: ip_address("2001:db8::1")}
+
 
 class AddressUnavailable(DuetimeError):
     """The address cannot be listened on; `in_use` if another process listens on it."""
@@ -35,7 +38,10 @@ class OwnAddresses:
     def __init__(self, listening: Iterable[tuple[str, int]] = ()) -> None:
         self._hosts_of_port: dict[int, list[IPv4Address | IPv6Address]] = {}
         for host, port in listening:
-            self._hosts_of_port.setdefault(port, []).append(ip_address(host))
+            address = ip_address(host)
+            if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+                address = address.ipv4_mapped
+            self._hosts_of_port.setdefault(port, []).append(address)
 
     def use_port(self, port: int) -> bool:
         """Whether this process listens on the port of some address."""
@@ -44,7 +50,8 @@ class OwnAddresses:
     def include(self, address: IPv4Address | IPv6Address, port: int) -> bool:
         """Whether a connection to (address, port) would reach this process. A listener on the
         unspecified address is reached by every address of this machine. Connections to the
-        unspecified address go to the loopback address."""
+        unspecified address go to the loopback address. Raises OSError if this process lacks a
+        descriptor to tell."""
         hosts = self._hosts_of_port.get(port, ())
         if address.is_unspecified:
             return any(each.is_unspecified or each.is_loopback for each in hosts)
@@ -120,24 +127,38 @@ def url_of(listener: socket.socket) -> str:
 
 
 def _is_ours(address: IPv4Address | IPv6Address) -> bool:
-    """Whether this machine has the address. Sends nothing."""
+    """Whether this machine has the address. Sends nothing. Raises OSError if this process lacks a
+    descriptor to tell."""
     if address.is_loopback:
-        # All of 127.0.0.0/8 leads here, though connections to it come from 127.0.0.1.
         return True
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    text = str(address)
-    try:
-        with (
-            socket.socket(family, socket.SOCK_DGRAM) as bound,
-            socket.socket(family, socket.SOCK_DGRAM) as towards_it,
-        ):
-            bound.bind((text, 0))
-            # Some machines may bind addresses that they do not have (ip_nonlocal_bind). But only
-            # connections to an own address also come from it.
-            towards_it.connect((text, bound.getsockname()[1]))
-            return bool(ip_address(towards_it.getsockname()[0]) == address)
-    except OSError:
+    if not _can_bind(address):
         return False
+    # Some machines may bind addresses that they do not have (ip_nonlocal_bind). But connections to
+    # an own address come from an own address, most often from the same.
+    foreign = _FOREIGN[address.version]
+    return not _can_bind(foreign) or _comes_from_itself(address)
+
+
+def _can_bind(address: IPv4Address | IPv6Address) -> bool:
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as bound:
+        try:
+            bound.bind((str(address), 0))
+        except OSError:
+            return False
+        return True
+
+
+def _comes_from_itself(address: IPv4Address | IPv6Address) -> bool:
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as towards_it:
+        try:
+            towards_it.connect((str(address), 9))
+        except OSError:
+            return False
+        return bool(ip_address(towards_it.getsockname()[0]) == address)
+
+
+def _family(address: IPv4Address | IPv6Address) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
 def _address(host: str, port: int) -> str:

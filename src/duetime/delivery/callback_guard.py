@@ -51,7 +51,11 @@ class CallbackGuard:
         refusal = self._listed_refusal(host, port)
         if refusal is None and self._own.use_port(port):
             address = literal_address(host)
-            return None if address is None else self._refusal_of_own(port, address)
+            try:
+                return None if address is None else self._refusal_of_own(port, address)
+            except OSError:
+                # There is no descriptor to tell. The connection is judged again.
+                return None
         return refusal
 
     def guarded(self, resolve: Resolve) -> Resolve:
