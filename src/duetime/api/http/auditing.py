@@ -12,7 +12,7 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.body import ClientGone
 from duetime.api.http.caller import Caller, caller_if_known, caller_of
 from duetime.api.http.operation import Operation
-from duetime.domain.errors import DuetimeError, ErrorKind, TooManyRequests
+from duetime.domain.errors import DuetimeError, ErrorKind, TooManyRequests, Unavailable
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
 from duetime.ports.clock import Clock
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -83,7 +83,9 @@ class Auditing:
         except Exception as error:
             code = CLIENT_GONE if isinstance(error, ClientGone) else self._code_of(error)
             entries = self._entries(operation, scope, code)
-            if _changed_nothing(error, scope):
+            if isinstance(error, Unavailable):
+                self._log.append_later(entries)
+            elif _changed_nothing(error, scope):
                 await self._log.append_refused(entries)
             else:
                 await self._log.append(entries)

@@ -87,6 +87,13 @@ class AuditLog:
         if durable.cancelled():
             self._log_unwritten(entries)
 
+    def append_later(self, entries: Sequence[AuditEntry]) -> None:
+        """For requests that failed because the store did: nobody waits for it once more. The
+        entries are logged, and written when the store is back."""
+        if entries:
+            self.submit(entries)
+            self._log_unwritten(entries)
+
     async def append_refused(self, entries: Sequence[AuditEntry]) -> None:
         """As `append`, for requests that changed nothing. The entries of a key that are too many
         are left out and counted in one entry; while the store is short of room, entries are only

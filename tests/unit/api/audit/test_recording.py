@@ -1,5 +1,7 @@
 """Every request that changes something, or tries to, leaves exactly one entry."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,14 +12,15 @@ from duetime.api.http.auditing import CREATE_TIMER
 from duetime.api.http.operation import Operation
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.v1.routes.table import V1
+from duetime.domain.errors import StoreUnavailable
 from duetime.domain.security.access import Access, Role
-from duetime.domain.security.audit import MAX_TEXT_CHARACTERS
+from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
 from duetime.event_loop import next_turn
 from duetime.service.security.audit_log import Sampling
 from tests.unit.api.asgi_client import call
 from tests.unit.api.asgi_client import create_body as platform_body
 from tests.unit.api.audit.audit_bench import AuditBench, act_as
-from tests.unit.api.v1.v1_bench import create_body
+from tests.unit.api.v1.v1_bench import create_body, path_of
 
 ALL: tuple[Operation[Any], ...] = tuple(
     operation for group in (*PLATFORM, *V1, *HEALTH, *DOCUMENTS) for operation in group.operations
@@ -329,3 +332,28 @@ async def test_an_import_that_breaks_off_is_recorded_with_what_it_did(bench: Aud
     assert (entry.result, entry.address) == ("CLIENT_GONE", "192.0.2.7")
     assert entry.details is not None
     assert entry.details.startswith("lines=1, created=1")
+
+
+async def test_a_request_that_failed_for_want_of_the_store_does_not_wait_for_it_again(
+    bench: AuditBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = asyncio.Event()
+    append = bench.store.security.append_audit
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("away")
+
+    async def hanging(entries: Sequence[AuditEntry]) -> None:
+        await back.wait()
+        await append(entries)
+
+    monkeypatch.setattr(bench.store, "cancel_if_pending", away)
+    monkeypatch.setattr(bench.store.security, "append_audit", hanging)
+    path = path_of("default", "one") + "/cancel"
+    monkeypatch.setattr("duetime.service.security.audit_log.WAIT_SECONDS", 3_600)
+    reply = await asyncio.wait_for(bench.request("POST", path), 10)
+    assert reply.status == 503
+    back.set()
+    await bench.audit_log.close()
+    entry = await bench.only_entry()
+    assert (entry.action, entry.result) == ("timer.cancel", "SERVICE_UNAVAILABLE")
