@@ -26,13 +26,13 @@ from duetime.delivery.signing import make_signer
 from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
 from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine, EngineOptions
-from duetime.health_report import health_of
 from duetime.listener import OwnAddresses
 from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
+from duetime.reports.health import health_of
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer

@@ -1,0 +1,1 @@
+"""The state of a service process, gathered from its parts for those who ask."""

@@ -1,0 +1,1 @@
+"""Numbers about the service, recorded cheaply and shown in the format of Prometheus."""

@@ -1,0 +1,1 @@
+"""Every metric that the service has."""

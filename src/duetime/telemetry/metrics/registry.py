@@ -1,0 +1,34 @@
+"""All recorders of a process, and what they show."""
+
+from collections.abc import Iterable, Mapping
+
+from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
+from duetime.telemetry.metrics.exposition import Format, Renderer, exposition
+from duetime.telemetry.metrics.recording import Recorder
+
+
+class Registry:
+    """The recorders of one process. `constant` labels are on every series."""
+
+    def __init__(self, constant: Mapping[str, str] | None = None) -> None:
+        self._recorders: dict[str, Recorder] = {}
+        self._renderer = Renderer(constant)
+
+    def add(self, recorders: Iterable[Recorder]) -> None:
+        """Show these recorders, too. Each metric of the catalogue has one recorder at most."""
+        for recorder in recorders:
+            name = recorder.metric.name
+            assert recorder.metric in ALL_METRICS, f"{name} is not in the catalogue"
+            assert name not in self._recorders, f"{name} has two recorders"
+            self._recorders[name] = recorder
+
+    def samples(self, form: Format) -> dict[str, str]:
+        """The lines of each metric of this process, by name."""
+        return {
+            name: self._renderer.samples(recorder, form)
+            for name, recorder in self._recorders.items()
+        }
+
+    def render(self, form: Format, others: Iterable[Mapping[str, str]] = ()) -> str:
+        """All metrics, with the samples of other processes."""
+        return exposition(ALL_METRICS, [self.samples(form), *others], form)
