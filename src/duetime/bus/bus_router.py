@@ -4,8 +4,9 @@ import structlog
 from msgspec import Struct
 
 from duetime.bus.command_audit import CommandAudit
-from duetime.bus.command_consumer import CommandConsumer
+from duetime.bus.command_consumer import CommandConsumer, CommandCounts
 from duetime.bus.events import EventDestination
+from duetime.bus.lag_watch import LagWatch
 from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Bus
 from duetime.ports.clock import Clock
@@ -41,8 +42,22 @@ class BusRouter:
         audit: CommandAudit | None = None,
     ) -> None:
         self._bus = bus
-        self._events = events
+        self.events = events
         self._commands = CommandConsumer(bus, scheduling, clock, audit)
+        self._lag = LagWatch(bus, clock)
+
+    @property
+    def counts(self) -> CommandCounts:
+        return self._commands.counts
+
+    @property
+    def is_connected(self) -> bool:
+        return self._bus.is_connected
+
+    @property
+    def lag(self) -> int | None:
+        """The number of commands that wait at the broker, as it was last asked; None if unknown."""
+        return self._lag.commands
 
     async def open(self) -> None:
         """Call before the engine starts, so that overdue timers are announced at once."""
@@ -56,9 +71,11 @@ class BusRouter:
     def start(self) -> None:
         """Begin to consume commands."""
         self._commands.start()
+        self._lag.start()
 
     async def stop(self) -> None:
         """Consume no more commands. Events can still be published."""
+        await self._lag.abandon()
         await self._commands.stop()
 
     async def close(self) -> None:
@@ -73,5 +90,5 @@ class BusRouter:
             commands_received=counts.received,
             commands_rejected=counts.rejected,
             commands_ignored=counts.ignored,
-            events_published=self._events.published,
+            events_published=self.events.published,
         )

@@ -35,6 +35,7 @@ class EventDestination:
         self._clock = clock
         self._endpoint = f"bus {bus.name}"
         self.published = 0
+        self.failed = 0
 
     def check(self, callback: Callback) -> None:
         assert isinstance(callback, BusCallback)
@@ -69,6 +70,7 @@ class EventDestination:
         except BusUnavailable as error:
             if error.lacks is not None:
                 raise LocalShortage(error.lacks) from None
+            self.failed += 1
             await self._clock.sleep(PAUSE_SECONDS)
             return Failed(
                 sent_at=sent_at,

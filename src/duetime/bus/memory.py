@@ -234,6 +234,10 @@ class MemoryBus:
         now = asyncio.get_running_loop().time()
         self._broker.take_back(self, commands, now + GIVE_BACK_SECONDS)
 
+    async def count_waiting(self) -> int:
+        self._check()
+        return len(self._broker.messages(Channel.COMMANDS))
+
     async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         self._check()
         if not may_send():

@@ -23,6 +23,7 @@ from duetime.domain.transitions import (
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.lanes.lane import Lane
 from duetime.engine.lanes.shortages import Shortages
+from duetime.engine.meters import EngineMeters
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
@@ -51,12 +52,14 @@ class Deliveries:
         leases: HeldLeases,
         clock: Clock,
         wakeups: LocalWakeUps,
+        meters: EngineMeters,
     ) -> None:
         self._destination = destination
         self._settler = settler
         self._leases = leases
         self._clock = clock
         self._wakeups = wakeups
+        self._meters = meters
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._lateness = Lateness()
         self.shortages = Shortages(clock)
@@ -132,6 +135,9 @@ class Deliveries:
             return None
         settlement = settlement_of(
             claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
+        )
+        self._meters.attempt_made(
+            claim, lane.breaker.endpoint, outcome, recorded[1], settlement.status
         )
         if isinstance(outcome, Failed):
             self._log_failure(lane, claim, outcome, settlement)

@@ -9,6 +9,7 @@ from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.dispatcher import MAX_HELD, Dispatcher
 from duetime.engine.held_leases import HeldLeases
+from duetime.engine.meters import EngineMeters
 from duetime.engine.options import EngineOptions
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
@@ -41,6 +42,7 @@ class DueReader(BackgroundLoop):
         progress: ClaimProgress,
         clock: Clock,
         options: EngineOptions,
+        meters: EngineMeters,
     ) -> None:
         super().__init__(clock, wakeups.woken)
         self._store = store
@@ -49,6 +51,7 @@ class DueReader(BackgroundLoop):
         self._deliveries = deliveries
         self._wakeups = wakeups
         self._progress = progress
+        self._meters = meters
         self._horizon_ms = options.horizon_ms
         self._poll_seconds = options.poll_seconds
         self._batch_size = min(options.batch_size, MAX_HELD)
@@ -93,10 +96,13 @@ class DueReader(BackgroundLoop):
         # Set before the claim: timers announced from now on may be written after its snapshot.
         self._wakeups.claimed_until = until
         self._claims_may_be_lost = True
+        began_seconds = self._clock.monotonic()
         batch = await self._store.claim_due(
             leases, now=now, until_inclusive=until, limit=limit, start=start
         )
         self._claims_may_be_lost = False
+        self._meters.read_duration.observe(self._clock.monotonic() - began_seconds)
+        self._meters.read_at_seconds = now / MICROSECONDS_PER_SECOND
         self._dispatcher.accept(batch.claims)
         self._progress.claimed(leases, until, batch)
         return batch

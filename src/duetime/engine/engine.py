@@ -21,10 +21,11 @@ from duetime.engine.cluster.shard_owner import ShardOwner
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.dispatcher import Dispatcher
 from duetime.engine.due_reader import DueReader
-from duetime.engine.held_leases import HeldLeases
+from duetime.engine.held_leases import Handovers, HeldLeases
 from duetime.engine.lanes.lanes import Lanes
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
+from duetime.engine.meters import EngineMeters
 from duetime.engine.options import EngineOptions
 from duetime.engine.pruner import Pruner
 from duetime.engine.settler import Settler
@@ -61,7 +62,9 @@ class Engine:
         cluster: Cluster | None = None,
         namespaces: NamespaceView | None = None,
         audit: SecurityStore | None = None,
+        meters: EngineMeters | None = None,
     ) -> None:
+        self.meters = meters = meters or EngineMeters()
         self._clock = clock
         self._is_clustered = cluster is not None
         self._held = held = HeldLeases(clock)
@@ -72,9 +75,9 @@ class Engine:
         self._wakeups: WakeUps = announcer or local
         self._state = state = ClusterState(options.owner)
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
-        self._settler = Settler(store, self._wakeups, local, clock)
-        self._deliveries = Deliveries(destination, self._settler, held, clock, local)
-        slots = Slots(options.concurrency, options.concurrency_per_endpoint)
+        self._settler = Settler(store, self._wakeups, local, clock, meters)
+        self._deliveries = Deliveries(destination, self._settler, held, clock, local, meters)
+        self._slots = slots = Slots(options.concurrency, options.concurrency_per_endpoint)
         known = NoNamespaces() if namespaces is None else namespaces
         quotas = Quotas(known, lambda: len(state.view.members) or 1)
         self._lanes = Lanes(slots, quotas, self._settler, clock, local, self._deliveries.start)
@@ -83,7 +86,7 @@ class Engine:
         )
         progress = ClaimProgress()
         self._due_reader = DueReader(
-            store, held, self._dispatcher, self._deliveries, local, progress, clock, options
+            store, held, self._dispatcher, self._deliveries, local, progress, clock, options, meters
         )
         self._finder = StragglerFinder(store, held, progress, local, clock, options)
         self._replanner = Replanner(store, held, self._wakeups, clock, self.clock_watch)
@@ -201,6 +204,20 @@ class Engine:
         return len(self._state.view.shards) if self._is_clustered else len(self._held)
 
     @property
+    def handovers(self) -> Handovers:
+        return self._held.handovers
+
+    @property
+    def highest_epoch(self) -> int:
+        """The highest epoch of the shards that are owned; 0 without any."""
+        return max(self._held.all.values(), default=0)
+
+    @property
+    def slots(self) -> int:
+        """The number of attempts that may be under way at once."""
+        return self._slots.total
+
+    @property
     def in_flight(self) -> int:
         return self._dispatcher.in_flight
 
@@ -209,6 +226,16 @@ class Engine:
         """Attempts that could not be made because this process lacked a resource, since the start.
         They do not count as attempts."""
         return self._deliveries.shortages.count
+
+    @property
+    def unwritten(self) -> int:
+        """The number of outcomes that the store has not written yet."""
+        return self._settler.unwritten
+
+    @property
+    def waiting(self) -> int:
+        """The number of claims that are due and wait for a slot or for their endpoint."""
+        return self._lanes.waiting
 
     def endpoints(self) -> list[EndpointStatus]:
         """The endpoints that this node calls, or that failed here lately; the open ones first."""

@@ -3,10 +3,21 @@
 import math
 from collections.abc import Collection, Iterable
 
+from msgspec import Struct
+
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
 from duetime.ports.store import Leases
+
+
+class Handovers(Struct):
+    """Shards whose owner changed, since the start of this process: those it took, those it released
+    and those that others took from it."""
+
+    taken: int = 0
+    released: int = 0
+    lost: int = 0
 
 
 class HeldLeases:
@@ -24,6 +35,7 @@ class HeldLeases:
         self._leaving: set[ShardNumber] = set()
         self._unfinished: set[tuple[ShardNumber, Epoch]] = set()
         self.valid_until_seconds = math.inf
+        self.handovers = Handovers()
 
     def __len__(self) -> int:
         return len(self._epochs)
@@ -58,18 +70,29 @@ class HeldLeases:
 
     def take(self, leases: Leases) -> None:
         self._epochs |= leases
+        self.handovers.taken += len(leases)
         self._update()
 
-    def drop(self, shards: Iterable[ShardNumber]) -> None:
+    def release(self, shards: Iterable[ShardNumber]) -> None:
+        """Hold these shards no more, of this process's own will."""
+        self.handovers.released += self._drop(shards)
+
+    def lose(self, shards: Iterable[ShardNumber]) -> None:
+        """Hold these shards no more: another node has taken them."""
+        self.handovers.lost += self._drop(shards)
+
+    def _drop(self, shards: Iterable[ShardNumber]) -> int:
+        held = len(self._epochs)
         for shard in list(shards):
             self._epochs.pop(shard, None)
             self._leaving.discard(shard)
         self._update()
+        return held - len(self._epochs)
 
     def hand_over(self, leases: Leases, *, unfinished: Iterable[ShardNumber]) -> None:
-        """Drop these leases; some of them are unfinished from now on."""
+        """Release these leases; some of them are unfinished from now on."""
         self._unfinished |= {(shard, leases[shard]) for shard in unfinished}
-        self.drop(leases)
+        self.release(leases)
 
     def finish(self, leases: Iterable[tuple[ShardNumber, Epoch]]) -> None:
         self._unfinished.difference_update(leases)

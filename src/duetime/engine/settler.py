@@ -7,6 +7,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import ClaimId, Settlement, claim_id_of
+from duetime.engine.meters import EngineMeters
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -32,12 +33,18 @@ class Settler(BackgroundLoop):
     name = "settler"
 
     def __init__(
-        self, store: TimerStore, wakeups: WakeUps, local_wakeups: LocalWakeUps, clock: Clock
+        self,
+        store: TimerStore,
+        wakeups: WakeUps,
+        local_wakeups: LocalWakeUps,
+        clock: Clock,
+        meters: EngineMeters,
     ) -> None:
         super().__init__(clock)
         self._store = store
         self._wakeups = wakeups
         self._local_wakeups = local_wakeups
+        self._meters = meters
         self._gathered: list[tuple[ShardNumber, Settlement]] = []
         self._added = 0
         self._batch_size = MAX_BATCH
@@ -111,6 +118,7 @@ class Settler(BackgroundLoop):
         del self._gathered[: len(batch)]
         for (shard, settlement), was_applied in zip(batch, applied, strict=True):
             if not was_applied:
+                self._meters.refused_outcomes.add()
                 _log.warning(
                     "timer.settlement_refused", namespace=settlement.namespace, id=settlement.id
                 )

@@ -110,6 +110,11 @@ class Bus(Protocol):
         Not at once: a command that cannot be done now would be tried over and over."""
         ...
 
+    async def count_waiting(self) -> int:
+        """The number of commands that are not acknowledged yet, whether or not a node has received
+        them."""
+        ...
+
     async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         """Put a message on its channel. On return the broker has stored it, or has an earlier
         message of the same id. May be called many times at once; takes at most a few seconds.

@@ -16,9 +16,12 @@ from duetime.domain.outcome import Completed, NotSent, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.held_leases import HeldLeases
+from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import Lane
+from duetime.engine.meters import EngineMeters
 from duetime.engine.settler import Settler
 from duetime.engine.wakeups import LocalWakeUps
+from duetime.pauses import Pauses
 from duetime.stores.memory import MemoryStore
 from duetime.testing.virtual_clock import VirtualClock
 from tests.integration.delivery.http_client.servers import OK, answer_each_with, post, serve
@@ -43,6 +46,7 @@ class FreeLane:
     def __init__(self) -> None:
         self.outcome: Outcome | None = None
         self.is_free = asyncio.Event()
+        self.breaker = Breaker("https://api.example.test", VirtualClock(), Pauses())
 
     def answered(
         self, claim: Claim, outcome: Outcome | None, began_seconds: float, now_seconds: float
@@ -60,8 +64,8 @@ async def test_nothing_is_sent_under_a_lease_that_ran_out_while_connecting(
     leases.take({ShardNumber(0): Epoch(1)})
     leases.valid_until_seconds = 5.0
     destination = HttpDestination(HttpClient(resolve=names.resolve), clock, 30_000)
-    settler = Settler(MemoryStore(), wakeups, wakeups, clock)
-    deliveries = Deliveries(destination, settler, leases, clock, wakeups)
+    settler = Settler(MemoryStore(), wakeups, wakeups, clock, EngineMeters())
+    deliveries = Deliveries(destination, settler, leases, clock, wakeups, EngineMeters())
     lane = FreeLane()
     async with serve(answer_each_with(OK)) as server:
         callback = HttpCallback(url=server.url(host="api.example.test"))

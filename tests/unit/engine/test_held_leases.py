@@ -88,7 +88,7 @@ def test_a_shard_that_was_dropped_and_taken_again_has_only_its_new_lease() -> No
     held = HeldLeases(VirtualClock())
     held.take(leases_of(one=3, two=1))
     held.leave([ONE])
-    held.drop([ONE])
+    held.lose([ONE])
     assert held.all == leases_of(two=1)
     held.take(leases_of(one=5))
     assert held.claimable == leases_of(one=5, two=1)

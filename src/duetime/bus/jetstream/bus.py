@@ -9,7 +9,7 @@ import structlog
 
 from duetime.bus.jetstream.api import API_SECONDS
 from duetime.bus.jetstream.commands import CommandPull
-from duetime.bus.jetstream.setup import NANOSECONDS, CommandSource, set_up, stream_of
+from duetime.bus.jetstream.setup import NANOSECONDS, CommandSource, count_waiting, set_up, stream_of
 from duetime.bus.jetstream.watch import History, Watch
 from duetime.domain.errors import BusUnavailable
 from duetime.domain.outcome import NotSent
@@ -98,6 +98,11 @@ class JetStreamBus:
 
     async def give_back(self, commands: Sequence[ReceivedCommand]) -> None:
         await self._answer(commands, _GIVE_BACK_LATER)
+
+    async def count_waiting(self) -> int:
+        if self._pull is None:
+            raise BusUnavailable(f"not connected to {self.name}")
+        return await count_waiting(self._connection, self._pull.stream)
 
     async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         if not may_send():

@@ -61,6 +61,8 @@ class _StreamAnswer(Struct, frozen=True):
 class _ConsumerAnswer(Struct, frozen=True):
     error: ApiError | None = None
     config: ConsumerSettings | None = None
+    num_pending: int = 0
+    num_ack_pending: int = 0
 
 
 async def set_up(connection: NatsConnection, redeliver_after_seconds: float) -> CommandSource:
@@ -150,3 +152,11 @@ async def _consumer_settings(connection: NatsConnection, stream: str) -> Consume
     if answer.error is not None and answer.error.err_code == _CONSUMER_MISSING:
         return None
     raise refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)
+
+
+async def count_waiting(connection: NatsConnection, stream: str) -> int:
+    """The number of commands that are not acknowledged. Raises `BusUnavailable`."""
+    answer = await call(connection, f"CONSUMER.INFO.{stream}.{CONSUMER}", None, _ConsumerAnswer)
+    if answer.config is None:
+        raise refused(connection, f"look for the consumer {CONSUMER} of {stream}", answer.error)
+    return answer.num_pending + answer.num_ack_pending

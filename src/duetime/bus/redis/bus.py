@@ -136,6 +136,10 @@ class RedisBus:
         if commands:
             await self._return(_ids_of(commands), GIVE_BACK_SECONDS)
 
+    async def count_waiting(self) -> int:
+        # Acknowledged commands are deleted.
+        return int(await self._connection.ask("XLEN", _COMMANDS))
+
     async def publish(self, message: OutgoingMessage, may_send: MaySend = always) -> None:
         await self._publisher.publish(message, may_send)
 

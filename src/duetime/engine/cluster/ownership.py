@@ -59,7 +59,7 @@ class SoleOwner:
     async def end(self) -> None:
         async with self._taking_shards:
             await self._leases.release_shards(self._held.all)
-            self._held.drop(self._held.all)
+            self._held.release(self._held.all)
 
     async def close(self) -> None: ...
 

@@ -126,7 +126,7 @@ class ShardOwner(BackgroundLoop):
         """Release the shards still held, and leave the members. Abandons attempts under way."""
         await self.stop()
         await self._leases.release_shards(self._held.all)
-        self._held.drop(list(self._held.all))
+        self._held.release(list(self._held.all))
         await self._members.leave(self._state.node)
         try:
             async with asyncio.timeout(SHORTEST_TIMEOUT_SECONDS):
@@ -214,7 +214,7 @@ class ShardOwner(BackgroundLoop):
         ]
         if lost:
             _log.warning("shards.lost", node=self._state.node, shards=sorted(lost))
-            self._held.drop(lost)
+            self._held.lose(lost)
             self._stop_leaving(lost)
         if not self._is_member:
             self._held.finish(list(self._held.unfinished))

@@ -186,6 +186,10 @@ class Lanes:
         due_at = max(deferred_to, not_before(claim))
         self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
+    @property
+    def waiting(self) -> int:
+        return sum(lane.waiting for lane in self._lanes.values()) + len(self._crowd)
+
     def waiting_claims(self) -> Iterator[Claim]:
         for lane in self._lanes.values():
             yield from lane.waiting_claims()

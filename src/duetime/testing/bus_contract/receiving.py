@@ -52,6 +52,18 @@ class ReceivingContract:
         rest = await take(bus, 5 - len(received))
         assert contents([*received, *rest]) == ["0", "1", "2", "3", "4"]
 
+    async def test_commands_wait_until_they_are_acknowledged(self, bus: Bus) -> None:
+        assert await bus.count_waiting() == 0
+        await publish(bus, "first", "second", "third")
+        assert await bus.count_waiting() == 3
+        received = await take(bus, 2)
+        assert await bus.count_waiting() == 3
+        await bus.acknowledge(received)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            # A broker need not confirm acknowledgements.
+            while await bus.count_waiting() != 1:
+                await bus.receive(1, SHORT_SECONDS)
+
     async def test_nothing_is_received_from_an_empty_channel(self, bus: Bus) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert list(await bus.receive(10, SHORT_SECONDS)) == []

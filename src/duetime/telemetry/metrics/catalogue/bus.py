@@ -3,26 +3,32 @@
 from duetime.telemetry.metrics.metric import counter, gauge
 
 RECEIVED = counter(
-    "duetime_bus_received_total", "Commands that came over the bus, by type.", "type"
+    "duetime_bus_received_total",
+    "Commands that came over the bus and were acknowledged, by result: scheduled, canceled, "
+    "unchanged, ignored (too late, or for an unknown timer) or rejected.",
+    "result",
 )
-REJECTED = counter(
-    "duetime_bus_rejected_total", "Commands that were rejected, by the code of the error.", "code"
-)
-PUBLISHED = counter("duetime_bus_published_total", "Messages that were published, by type.", "type")
+REJECTED = counter("duetime_bus_rejected_total", "Commands that were rejected.")
+PUBLISHED = counter("duetime_bus_published_total", "Events that the broker has stored.")
 PUBLISH_FAILED = counter(
-    "duetime_bus_publish_failures_total", "Messages that the broker did not take."
+    "duetime_bus_publish_failures_total",
+    "Attempts to publish an event that failed. Events are tried again.",
 )
-LAG = gauge("duetime_bus_lag", "Commands that wait in the broker and were not received yet.")
+LAG = gauge(
+    "duetime_bus_lag",
+    "Commands that wait at the broker: those that no node has received, and those that are not "
+    "acknowledged yet.",
+)
 CONNECTED = gauge(
     "duetime_broker_connected",
     "1 while the connection works, by broker: bus or nats.",
     "broker",
 )
 COMMANDS_RECEIVED = counter(
-    "timer_commands_received_total", "The same as duetime_bus_received_total, of all types."
+    "timer_commands_received_total", "The sum of duetime_bus_received_total."
 )
 SCHEDULES_PROCESSED = counter(
-    "timer_schedules_processed_total", "Timers that were fired: attempts of all outcomes."
+    "timer_schedules_processed_total", "The sum of duetime_attempts_total."
 )
 
 BUS_METRICS = (

@@ -20,12 +20,14 @@ REFUSED_OUTCOMES = counter(
 )
 LANES = gauge(
     "duetime_lanes",
-    "Endpoints that have claims, by state: flowing, waiting (for a turn) or held (by a breaker).",
+    "Endpoints with claims, by state: flowing, waiting (claims wait for their turn) or held (by an "
+    "open breaker).",
     "state",
 )
 BREAKERS = gauge(
     "duetime_breakers",
-    "Endpoints by the state of their breaker: closed, open or probing.",
+    "Endpoints that are called, or failed lately, by the state of their breaker: closed, open or "
+    "half_open.",
     "state",
 )
 SHORTAGES = counter(

@@ -1,0 +1,129 @@
+"""The numbers that the engine records about timers and attempts."""
+
+from collections.abc import Iterator, Sequence
+
+from duetime.domain.callback import Callback
+from duetime.domain.outcome import AttemptOutcome, Outcome
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.telemetry.metrics.catalogue import engine, timers
+from duetime.telemetry.metrics.recording import (
+    Counter,
+    Gauge,
+    Histogram,
+    LabelValues,
+    Recorder,
+    Samples,
+    Series,
+)
+
+MAX_NAMESPACES = 1_000
+"""Namespaces that are told apart, unless the settings say otherwise."""
+
+_SECONDS = 1e-6
+"""Seconds in a microsecond."""
+
+_TYPES: dict[type[Callback], str] = {}
+
+
+def type_of(callback: Callback) -> str:
+    """The type of a callback as its label: http, nats or bus."""
+    kind = type(callback)
+    label = _TYPES.get(kind)
+    if label is None:
+        label = _TYPES[kind] = str(kind.__struct_config__.tag)
+    return label
+
+
+class Firings:
+    """The attempts of one namespace with one type of callback."""
+
+    __slots__ = ("completed", "duration", "failed", "lateness", "outcomes")
+
+    def __init__(self, lateness: Series, duration: Series) -> None:
+        self.lateness = lateness
+        self.duration = duration
+        self.outcomes = dict.fromkeys(AttemptOutcome, 0)
+        self.completed = 0
+        self.failed = 0
+
+
+class EngineMeters:
+    """Recording an attempt takes about a microsecond: it looks up its namespace once.
+
+    `endpoints` is the number of endpoints that are told apart; usually none is.
+    """
+
+    def __init__(self, namespaces: LabelValues | None = None, endpoints: int = 0) -> None:
+        self._namespaces = namespaces or LabelValues(MAX_NAMESPACES)
+        self._firings: dict[tuple[str, type[Callback]], Firings] = {}
+        self._labelled: dict[tuple[str, str], Firings] = {}
+        self._lateness = Histogram(timers.LATENESS)
+        self._duration = Histogram(timers.ATTEMPT_DURATION)
+        self._endpoint_names = LabelValues(endpoints) if endpoints else None
+        self._endpoint_attempts = Counter(engine.ENDPOINT_ATTEMPTS)
+        self.refused_outcomes = Counter(engine.REFUSED_OUTCOMES)
+        self._read_duration = Histogram(engine.READ_DURATION)
+        self.read_duration = self._read_duration.of()
+        self.read_at_seconds = 0.0
+        """Instant of the last successful read of due timers, in seconds since 1970."""
+
+    def attempt_made(
+        self, claim: Claim, endpoint: str, outcome: Outcome, late: int, status: TimerStatus
+    ) -> None:
+        """Record an attempt that was sent `late` microseconds after it was due, and the status that
+        it leaves the timer in."""
+        firings = self._firings.get((claim.namespace, type(claim.callback)))
+        if firings is None:
+            firings = self._new_firings(claim)
+        firings.lateness.observe(late * _SECONDS if late > 0 else 0.0)
+        firings.duration.observe((outcome.answered_at - outcome.sent_at) * _SECONDS)
+        firings.outcomes[outcome.kind] += 1
+        if status is TimerStatus.COMPLETED:
+            firings.completed += 1
+        elif status is TimerStatus.FAILED:
+            firings.failed += 1
+        if self._endpoint_names is not None:
+            self._endpoint_attempts.add(self._endpoint_names.of(endpoint), outcome.kind.value)
+
+    def endpoint_label(self, endpoint: str) -> str | None:
+        """None if the endpoint is not told apart from others."""
+        if self._endpoint_names is None:
+            return None
+        label = self._endpoint_names.of(endpoint)
+        return None if label == LabelValues.OTHER else label
+
+    def attempts(self) -> int:
+        return sum(sum(each.outcomes.values()) for each in self._labelled.values())
+
+    def recorders(self) -> Sequence[Recorder]:
+        return (
+            Gauge(timers.ATTEMPTS, self._attempts),
+            Gauge(timers.FINISHED, self._finished),
+            self._lateness,
+            self._duration,
+            self._endpoint_attempts,
+            self.refused_outcomes,
+            self._read_duration,
+        )
+
+    def _attempts(self) -> Samples:
+        for labels, firings in list(self._labelled.items()):
+            for outcome, count in firings.outcomes.items():
+                yield (*labels, outcome.value), count
+
+    def _finished(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        for labels, firings in list(self._labelled.items()):
+            yield (*labels, TimerStatus.COMPLETED.label), firings.completed
+            yield (*labels, TimerStatus.FAILED.label), firings.failed
+
+    def _new_firings(self, claim: Claim) -> Firings:
+        labels = (self._namespaces.of(claim.namespace), type_of(claim.callback))
+        firings = self._labelled.get(labels)
+        if firings is None:
+            firings = self._labelled[labels] = Firings(
+                self._lateness.of(*labels), self._duration.of(*labels)
+            )
+        # Names without end lead to the same labels, but must not be remembered.
+        if labels[0] == claim.namespace:
+            self._firings[claim.namespace, type(claim.callback)] = firings
+        return firings

@@ -1,0 +1,126 @@
+"""The metrics of the engine, the cluster and the bus, which are read when they are asked for."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from duetime.bus.bus_router import BusRouter
+from duetime.delivery.http import HttpDestination
+from duetime.engine import Engine
+from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.telemetry.metrics.catalogue import bus as of_bus
+from duetime.telemetry.metrics.catalogue import cluster as of_cluster
+from duetime.telemetry.metrics.catalogue import engine as of_engine
+from duetime.telemetry.metrics.metric import Metric
+from duetime.telemetry.metrics.recording import Gauge, Recorder, Samples
+
+if TYPE_CHECKING:
+    from duetime.nats.connection import NatsConnection
+
+
+def engine_metrics(engine: Engine, http: HttpDestination) -> Sequence[Recorder]:
+    meters = engine.meters
+    return (
+        *meters.recorders(),
+        _one(of_engine.RUNNING, lambda: int(engine.is_running)),
+        _one(of_engine.SLOTS, lambda: engine.slots),
+        _one(of_engine.SLOTS_IN_USE, lambda: engine.in_flight),
+        _one(of_engine.CLAIMS_WAITING, lambda: engine.waiting),
+        _one(of_engine.UNWRITTEN, lambda: engine.unwritten),
+        _one(of_engine.SHORTAGES, lambda: engine.local_shortages),
+        _one(of_engine.CALLBACKS_REFUSED, lambda: http.refused),
+        _one(of_engine.READ_AT, lambda: meters.read_at_seconds),
+        Gauge(of_engine.LANES, lambda: _lanes(engine.endpoints())),
+        Gauge(of_engine.BREAKERS, lambda: _breakers(engine.endpoints())),
+        Gauge(of_engine.ENDPOINT_OPEN, lambda: _open_endpoints(engine)),
+        _one(of_bus.SCHEDULES_PROCESSED, meters.attempts),
+    )
+
+
+def cluster_metrics(engine: Engine) -> Sequence[Recorder]:
+    return (
+        _one(of_cluster.MEMBERS, lambda: engine.members or 1),
+        _one(of_cluster.SHARDS, lambda: engine.shards),
+        _one(of_cluster.SHARDS_OWNED, lambda: engine.shards_owned),
+        _one(of_cluster.HIGHEST_EPOCH, lambda: engine.highest_epoch),
+        Gauge(of_cluster.HANDOVERS, lambda: _handovers(engine)),
+        _one(of_cluster.CLOCK_OFFSET, lambda: _seconds(engine.clock_watch.offset_ms)),
+        _one(of_cluster.CLOCK_SKEWED, lambda: int(engine.clock_watch.is_skewed)),
+    )
+
+
+def bus_metrics(router: BusRouter | None, nats: "NatsConnection | None") -> Sequence[Recorder]:
+    def connected() -> Samples:
+        if router is not None:
+            yield ("bus",), int(router.is_connected)
+        if nats is not None:
+            yield ("nats",), int(nats.is_connected)
+
+    brokers = Gauge(of_bus.CONNECTED, connected)
+    if router is None:
+        return (brokers,)
+    counts, events = router.counts, router.events
+    return (
+        brokers,
+        Gauge(
+            of_bus.RECEIVED,
+            lambda: [
+                (("scheduled",), counts.scheduled),
+                (("canceled",), counts.canceled),
+                (("unchanged",), counts.unchanged),
+                (("ignored",), counts.ignored),
+                (("rejected",), counts.rejected),
+            ],
+        ),
+        _one(of_bus.REJECTED, lambda: counts.rejected),
+        _one(of_bus.PUBLISHED, lambda: events.published),
+        _one(of_bus.PUBLISH_FAILED, lambda: events.failed),
+        _one(of_bus.LAG, lambda: router.lag),
+        _one(of_bus.COMMANDS_RECEIVED, lambda: counts.received),
+    )
+
+
+def _one(metric: Metric, read: Callable[[], float | None]) -> Gauge:
+    """A metric without labels. It has no sample while its value is unknown."""
+
+    def samples() -> Samples:
+        value = read()
+        return () if value is None else (((), value),)
+
+    return Gauge(metric, samples)
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1_000
+
+
+def _lanes(endpoints: Iterable[EndpointStatus]) -> Samples:
+    states = Counter(_lane_state(each) for each in endpoints if each.in_flight or each.waiting)
+    return [((state,), states[state]) for state in ("flowing", "waiting", "held")]
+
+
+def _lane_state(endpoint: EndpointStatus) -> str:
+    if endpoint.state is not EndpointState.CLOSED:
+        return "held"
+    return "waiting" if endpoint.waiting else "flowing"
+
+
+def _breakers(endpoints: Iterable[EndpointStatus]) -> Samples:
+    states = Counter(each.state for each in endpoints)
+    return [((state.value,), states[state]) for state in EndpointState]
+
+
+def _open_endpoints(engine: Engine) -> Samples:
+    for endpoint in engine.endpoints():
+        label = engine.meters.endpoint_label(endpoint.endpoint)
+        if label is not None:
+            yield (label,), int(endpoint.state is not EndpointState.CLOSED)
+
+
+def _handovers(engine: Engine) -> Samples:
+    handovers = engine.handovers
+    return [
+        (("taken",), handovers.taken),
+        (("released",), handovers.released),
+        (("lost",), handovers.lost),
+    ]
