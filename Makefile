@@ -22,7 +22,7 @@ TYPED := $(wildcard src tests bench requirements/audit.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime run test test-quick campaign lint format check bench bench-postgres lock clean
+.PHONY: help install runtime tools run test test-quick campaign lint format check bench bench-postgres lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ help: ## List the targets
 install: $(DEV) ## Install everything for development into .venv
 
 runtime: $(RUNTIME) ## Install only what the service needs into .venv
+
+tools: ## Install helm, kubeconform, promtool and prometheus for tests of deploy/ into .tools
+	@.ci/tools
 
 run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)
 	@$(BIN)/duetime dev $(ARGS)
