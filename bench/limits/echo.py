@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.harness.child import Child, answer_parent
 from duetime.listener import bind
-from duetime.logs import configure_logs
 from duetime.server.server import serve_until
 from duetime.settings.values import LogFormat
+from duetime.telemetry.logs import configure_logs
 
 
 class Listening(msgspec.Struct, frozen=True):

@@ -138,8 +138,8 @@ class _Dev:
     async def run(self) -> None:
         # Imported here so that `duetime --help` starts quickly.
         from duetime.composition import assemble
-        from duetime.logs import configure_logs
         from duetime.server.server import serve_until
+        from duetime.telemetry.logs import configure_logs
 
         settings = self._settings
         configure_logs(settings.log_level, settings.log_format)

@@ -149,7 +149,7 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
 def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:
     import structlog
 
-    from duetime.logs import configure_logs
+    from duetime.telemetry.logs import configure_logs
 
     configure_logs(settings.log_level, settings.log_format)
     if not warns:

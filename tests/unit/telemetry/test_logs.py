@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from duetime.logs import configure_logs
+from duetime.telemetry.logs import configure_logs
 
 
 @pytest.fixture(autouse=True)

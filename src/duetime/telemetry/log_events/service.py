@@ -1,0 +1,149 @@
+"""Log events of the service process, its supervisor and its settings."""
+
+from duetime.telemetry.log_events.event import REPORT, Area, LogEvent
+
+SERVICE = Area(
+    "Start and stop",
+    (
+        LogEvent(
+            "service.waiting",
+            "info",
+            ("url",),
+            "The start takes longer than a second. Until its end, connections are accepted at "
+            "`url`: `/livez` answers 200, `/readyz` 503, `/healthz` 500, and operations that need "
+            "a key 503, or 401 without it. Documents can be read. A worker beside others accepts "
+            "no connection until it has started.",
+            "If it lasts, look for `store.waiting`.",
+        ),
+        LogEvent(
+            "service.started",
+            "info",
+            ("url", "version", "workers"),
+            "The service is ready. With several workers the supervisor logs this line, with their "
+            "number.",
+        ),
+        LogEvent(
+            "service.draining",
+            "info",
+            ("seconds",),
+            "The service was told to stop, and serves on for `DRAIN_SECONDS` while `/readyz` "
+            "answers 503.",
+        ),
+        LogEvent(
+            "service.stopping",
+            "info",
+            (),
+            "The service stops. Each worker logs its own stop; the supervisor's lines have no "
+            "`worker`.",
+        ),
+        LogEvent("service.stopped", "info", (), "The process ends."),
+        LogEvent(
+            "service.rolling",
+            "info",
+            ("workers",),
+            "After SIGHUP the supervisor replaces its workers, one after the other.",
+        ),
+        LogEvent("service.rolled", "info", ("workers",), "All workers have been replaced."),
+        LogEvent(
+            "service.roll_abandoned",
+            "error",
+            ("advice",),
+            "A new worker could not start, so the workers that are not replaced yet stay.",
+            "Correct the problem that `worker.not_replaced` names, then send SIGHUP again.",
+        ),
+        LogEvent(
+            "service.descriptors_limited",
+            "warning",
+            ("setting", "configured", "used", "open_files", "advice"),
+            "The limit of open files (`open_files`) is too low for a `setting`; `used` applies "
+            "instead of `configured`.",
+            "Raise the limit (`LimitNOFILE` of systemd, `ulimit -Hn`), or lower the setting.",
+        ),
+        LogEvent(
+            "settings.misspelt",
+            "warning",
+            ("advice",),
+            "A variable of the environment has a name close to a setting that is not given.",
+            "Correct the name.",
+        ),
+        LogEvent(
+            "auth.open",
+            "warning",
+            ("advice",),
+            "`AUTH=none`: everyone who can reach the API can use it.",
+            "Set `API_KEY`, unless a gateway checks every request.",
+        ),
+        LogEvent(
+            "callbacks.allowed",
+            "info",
+            ("networks", "proxy"),
+            "The networks where callbacks may go (`CALLBACK_NETWORKS`; null if the proxy alone "
+            "decides), and the proxy.",
+        ),
+        LogEvent(
+            "callbacks.unguarded",
+            "warning",
+            ("networks_ignored", "advice"),
+            "`CALLBACK_PROXY` is set without `CALLBACK_PROXY_GUARD=on`: the proxy alone decides "
+            "where callbacks go, and neither `CALLBACK_NETWORKS` nor the lists of namespaces "
+            "apply. Logged at the start.",
+            "Make sure that the proxy refuses internal addresses, or set the guard.",
+        ),
+        LogEvent(
+            "loop.step_failed",
+            "error",
+            ("loop", "exception"),
+            "A fault in Duetime: a step of a background `loop` failed. The loop goes on.",
+            REPORT,
+        ),
+    ),
+)
+
+WORKERS = Area(
+    "Workers",
+    (
+        LogEvent(
+            "worker.started",
+            "info",
+            ("worker", "pid", "replaces"),
+            "A worker serves; `replaces` is the process that it replaced.",
+        ),
+        LogEvent(
+            "worker.died",
+            "error",
+            (
+                "worker",
+                "pid",
+                "status",
+                "signal",
+                "error",
+                "ran_seconds",
+                "restart_in_seconds",
+            ),
+            "A worker ended unasked, with `status` or by `signal`; `error` if it gave a reason. "
+            "The supervisor starts another one.",
+            "Look at the worker's last lines. SIGKILL often means that memory ran out.",
+        ),
+        LogEvent(
+            "worker.not_replaced",
+            "error",
+            ("worker", "pid", "status", "signal", "error"),
+            "A new worker could not start, so the old one stays.",
+            "Correct what `error` says.",
+        ),
+        LogEvent(
+            "worker.killed",
+            "error",
+            ("worker", "pid", "reason"),
+            "A replaced worker did not stop in time.",
+            "If it happens again, report it.",
+        ),
+        LogEvent(
+            "supervisor.lost",
+            "warning",
+            (),
+            "The supervisor of this worker is gone, so the worker stops.",
+            "Find out what ended the supervisor, and start the service again.",
+        ),
+    ),
+)
