@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import NamedTuple
 
 from msgspec import Raw, Struct, field
 
@@ -51,13 +52,26 @@ def unfinished_of(counts: Mapping[TimerStatus, int]) -> int:
 _OUTCOMES: dict[str | None, AttemptOutcome] = {outcome.value: outcome for outcome in AttemptOutcome}
 
 
+class Wait(NamedTuple):
+    """A part of an attempt's lateness. The cause is a word of `WaitCause`, or one that a later
+    release knows."""
+
+    cause: str
+    microseconds: int
+
+
+Waits = tuple[Wait, ...]
+"""Waits one after the other, from the instant since which the attempt was late until it was sent.
+`domain.lateness` has the rules."""
+
+
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One try to deliver. `error` is absent when it was completed or rescheduled. `answer` is the
     beginning of an answer that was a failure.
 
     An attempt whose service ended before the answer was recorded has neither `sent_at` nor
     `answered_at`. `outcome` is derived from the error if `recorded_outcome` is absent or a word of
-    a later release.
+    a later release. `waits` is absent where the instants tell as much.
     """
 
     number: int
@@ -68,6 +82,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_outcome: str | None = field(default=None, name="outcome")
     error: str | None = None
     answer: str | None = None
+    waits: Waits = ()
 
     @property
     def outcome(self) -> AttemptOutcome:

@@ -23,7 +23,7 @@ from duetime.domain.outcome import (
     Rescheduled,
 )
 from duetime.domain.retry import UNTIL_DELIVERED, RetryPolicy
-from duetime.domain.timer import Attempt, Claim, Timer, TimerStatus
+from duetime.domain.timer import Attempt, Claim, Timer, TimerStatus, Waits
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -90,10 +90,16 @@ class Redrive(Struct, frozen=True, kw_only=True):
 
 
 def settlement_of(
-    claim: Claim, outcome: Outcome, *, chance: float, new_delivery_id: Callable[[], str]
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    chance: float,
+    new_delivery_id: Callable[[], str],
+    waits: Waits = (),
 ) -> Settlement:
-    """The settlement of an attempt that was made. `chance` determines the jitter of a retry."""
-    attempts = _remembered((*claim.attempts, _attempt(claim, outcome)))
+    """The settlement of an attempt that was made, after the `waits`. `chance` determines the jitter
+    of a retry."""
+    attempts = _remembered((*claim.attempts, _attempt(claim, outcome, waits)))
     now = outcome.answered_at
     match outcome:
         case Completed():
@@ -283,7 +289,7 @@ def redriven(timer: Timer, redrive: Redrive, now: Instant) -> Timer:
     )
 
 
-def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
+def _attempt(claim: Claim, outcome: Outcome, waits: Waits) -> Attempt:
     return Attempt(
         number=claim.attempt,
         due_at=was_due_at(claim),
@@ -293,6 +299,7 @@ def _attempt(claim: Claim, outcome: Outcome) -> Attempt:
         recorded_outcome=outcome.kind,
         error=outcome.error if isinstance(outcome, Failed | Interrupted) else None,
         answer=outcome.answer if isinstance(outcome, Failed) else None,
+        waits=waits,
     )
 
 

@@ -11,8 +11,9 @@ import uuid_utils
 
 from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
+from duetime.domain.lateness.waits import SHORTEST_WAIT, WaitCause
 from duetime.domain.outcome import Failed, NotSent, Outcome
-from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.timer import Claim, TimerStatus, Waits
 from duetime.domain.transitions import (
     Settlement,
     hand_back,
@@ -25,6 +26,7 @@ from duetime.engine.lanes.lane import Lane
 from duetime.engine.lanes.shortages import Shortages
 from duetime.engine.meters import EngineMeters
 from duetime.engine.settler import Settler
+from duetime.engine.wait_log import Waited, WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
@@ -53,7 +55,9 @@ class Deliveries:
         clock: Clock,
         wakeups: LocalWakeUps,
         meters: EngineMeters,
+        wait_log: WaitLog,
     ) -> None:
+        self._wait_log = wait_log
         self._destination = destination
         self._settler = settler
         self._leases = leases
@@ -76,8 +80,8 @@ class Deliveries:
         """None when nothing was sent within the last minute."""
         return self._lateness.percentile_ms(percent, self._clock.monotonic())
 
-    def start(self, lane: Lane, claim: Claim) -> None:
-        task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim))
+    def start(self, lane: Lane, claim: Claim, waited: Waited | None) -> None:
+        task = asyncio.get_running_loop().create_task(self._occupy_slot(lane, claim, waited))
         self._tasks[task] = claim
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
@@ -97,10 +101,10 @@ class Deliveries:
             _log.warning("engine.deliveries_abandoned", count=len(abandoned))
             await asyncio.wait(abandoned)
 
-    async def _occupy_slot(self, lane: Lane, claim: Claim) -> None:
+    async def _occupy_slot(self, lane: Lane, claim: Claim, waited: Waited | None) -> None:
         outcome, began_seconds = None, self._clock.monotonic()
         try:
-            outcome = await self._deliver(lane, claim)
+            outcome = await self._deliver(lane, claim, waited)
         except asyncio.CancelledError:
             # The engine stops, so nothing takes the free slot.
             lane.abandoned(claim)
@@ -111,7 +115,7 @@ class Deliveries:
         lane.answered(claim, outcome, began_seconds, self._clock.monotonic())
         self._wakeups.check_room()
 
-    async def _deliver(self, lane: Lane, claim: Claim) -> Outcome | None:
+    async def _deliver(self, lane: Lane, claim: Claim, waited: Waited | None) -> Outcome | None:
         """The outcome; None when it says nothing about the endpoint."""
         if not self._leases.holds(claim):
             self._drop_current()
@@ -124,6 +128,9 @@ class Deliveries:
             self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
             return None
         recorded = self._lateness.record(claim, now, self._clock.monotonic())
+        waits: Waits = ()
+        if recorded[1] >= SHORTEST_WAIT or claim in self._wait_log:
+            waits = self._wait_log.take_waits(claim, now, waited)
         try:
             outcome, is_of_endpoint = await self._outcome_of(claim)
         except NotSent:
@@ -131,10 +138,14 @@ class Deliveries:
             return None
         except LocalShortage as shortage:
             self._lateness.forget(recorded)
-            self._hand_back_short(claim, shortage)
+            self._hand_back_short(claim, shortage, waits, now)
             return None
         settlement = settlement_of(
-            claim, outcome, chance=random.random(), new_delivery_id=_new_delivery_id
+            claim,
+            outcome,
+            chance=random.random(),
+            new_delivery_id=_new_delivery_id,
+            waits=waits,
         )
         self._meters.attempt_made(
             claim, lane.breaker.endpoint, outcome, recorded[1], settlement.status
@@ -145,10 +156,15 @@ class Deliveries:
         self._settler.add(claim.shard, settlement)
         return outcome if is_of_endpoint else None
 
-    def _hand_back_short(self, claim: Claim, shortage: LocalShortage) -> None:
+    def _hand_back_short(
+        self, claim: Claim, shortage: LocalShortage, waits: Waits, tried_at: Instant
+    ) -> None:
         now = self._clock.now()
         deferred_to = self.shortages.deferred_to(shortage.resource, now)
         due_at = max(deferred_to, not_before(claim))
+        self._wait_log.handed_back(
+            claim, WaitCause.SHORTAGE, now=now, due_at=due_at, tried=(waits, tried_at)
+        )
         self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
     def _drop_current(self) -> None:

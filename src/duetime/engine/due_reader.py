@@ -11,6 +11,7 @@ from duetime.engine.dispatcher import MAX_HELD, Dispatcher
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.meters import EngineMeters
 from duetime.engine.options import EngineOptions
+from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.store import ClaimBatch, Leases, TimerStore
@@ -43,8 +44,10 @@ class DueReader(BackgroundLoop):
         clock: Clock,
         options: EngineOptions,
         meters: EngineMeters,
+        wait_log: WaitLog,
     ) -> None:
         super().__init__(clock, wakeups.woken)
+        self._wait_log = wait_log
         self._store = store
         self._leases = leases
         self._dispatcher = dispatcher
@@ -91,6 +94,7 @@ class DueReader(BackgroundLoop):
         # search is for a claim under these leases.
         leases = self._leases.claimable
         now = self._clock.now()
+        self._wait_log.asks_for_claims(now, self._clock.monotonic())
         until = plus_ms(now, self._horizon_ms)
         start = self._progress.start(leases, until, self._wakeups.take_announced())
         # Set before the claim: timers announced from now on may be written after its snapshot.
@@ -103,6 +107,7 @@ class DueReader(BackgroundLoop):
         self._claims_may_be_lost = False
         self._meters.read_duration.observe(self._clock.monotonic() - began_seconds)
         self._meters.read_at_seconds = now / MICROSECONDS_PER_SECOND
+        self._wait_log.got_claims(self._clock.now())
         self._dispatcher.accept(batch.claims)
         self._progress.claimed(leases, until, batch)
         return batch

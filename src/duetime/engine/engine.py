@@ -30,6 +30,7 @@ from duetime.engine.options import EngineOptions
 from duetime.engine.pruner import Pruner
 from duetime.engine.settler import Settler
 from duetime.engine.straggler_finder import StragglerFinder
+from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
@@ -76,17 +77,32 @@ class Engine:
         self._state = state = ClusterState(options.owner)
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
         self._settler = Settler(store, self._wakeups, local, clock, meters)
-        self._deliveries = Deliveries(destination, self._settler, held, clock, local, meters)
+        self._wait_log = wait_log = WaitLog()
+        self._deliveries = Deliveries(
+            destination, self._settler, held, clock, local, meters, wait_log
+        )
         self._slots = slots = Slots(options.concurrency, options.concurrency_per_endpoint)
         known = NoNamespaces() if namespaces is None else namespaces
         quotas = Quotas(known, lambda: len(state.view.members) or 1)
-        self._lanes = Lanes(slots, quotas, self._settler, clock, local, self._deliveries.start)
+        self._quotas = quotas
+        self._lanes = Lanes(
+            slots, quotas, self._settler, clock, local, self._deliveries.start, wait_log
+        )
         self._dispatcher = Dispatcher(
             destination, self._deliveries, self._lanes, self._settler, slots, clock, local, options
         )
         progress = ClaimProgress()
         self._due_reader = DueReader(
-            store, held, self._dispatcher, self._deliveries, local, progress, clock, options, meters
+            store,
+            held,
+            self._dispatcher,
+            self._deliveries,
+            local,
+            progress,
+            clock,
+            options,
+            meters,
+            wait_log,
         )
         self._finder = StragglerFinder(store, held, progress, local, clock, options)
         self._replanner = Replanner(store, held, self._wakeups, clock, self.clock_watch)
@@ -97,7 +113,7 @@ class Engine:
             self._audit_pruner = AuditPruner(store, audit, clock, seconds)
         handover = ShardHandover(held, self._due_reader, self._dispatcher, self._settler)
         self._ownership: SoleOwner | SharedOwner = SoleOwner(
-            store, leases, held, handover, node=options.owner
+            store, leases, held, handover, wait_log, clock, node=options.owner
         )
         if cluster is not None and announcer is not None:
             facts = partial(_facts, options, self._dispatcher, self._deliveries, self.clock_watch)
@@ -113,6 +129,7 @@ class Engine:
                 facts,
                 self.clock_watch,
                 options,
+                wait_log,
             )
             self._ownership = SharedOwner(cluster.signals, owner, announcer)
 

@@ -20,6 +20,7 @@ from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import Lane
 from duetime.engine.meters import EngineMeters
 from duetime.engine.settler import Settler
+from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.pauses import Pauses
 from duetime.stores.memory import MemoryStore
@@ -65,11 +66,13 @@ async def test_nothing_is_sent_under_a_lease_that_ran_out_while_connecting(
     leases.valid_until_seconds = 5.0
     destination = HttpDestination(HttpClient(resolve=names.resolve), clock, 30_000)
     settler = Settler(MemoryStore(), wakeups, wakeups, clock, EngineMeters())
-    deliveries = Deliveries(destination, settler, leases, clock, wakeups, EngineMeters())
+    deliveries = Deliveries(
+        destination, settler, leases, clock, wakeups, EngineMeters(), WaitLog()
+    )
     lane = FreeLane()
     async with serve(answer_each_with(OK)) as server:
         callback = HttpCallback(url=server.url(host="api.example.test"))
-        deliveries.start(cast(Lane, lane), claim_of(callback))
+        deliveries.start(cast(Lane, lane), claim_of(callback), None)
         await names.asked.wait()
         clock.advance(5.0 if lease_runs_out else 4.9)
         names.found.set()

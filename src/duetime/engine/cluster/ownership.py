@@ -5,10 +5,13 @@ import asyncio
 import structlog
 
 from duetime.domain.errors import StoreUnavailable
+from duetime.domain.lateness.waits import WaitCause
 from duetime.engine.announcer import Announcer
 from duetime.engine.cluster.handover import ShardHandover
 from duetime.engine.cluster.shard_owner import ShardOwner
 from duetime.engine.held_leases import HeldLeases
+from duetime.engine.wait_log import WaitLog
+from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore
 from duetime.ports.signals import NodeSignals, SignalReceiver
 from duetime.ports.store import Leases, TimerStore
@@ -27,9 +30,13 @@ class SoleOwner:
         leases: LeaseStore,
         held: HeldLeases,
         handover: ShardHandover,
+        wait_log: WaitLog,
+        clock: Clock,
         *,
         node: str,
     ) -> None:
+        self._wait_log = wait_log
+        self._clock = clock
         self._store = store
         self._leases = leases
         self._held = held
@@ -40,7 +47,9 @@ class SoleOwner:
 
     async def begin(self, receiver: SignalReceiver) -> None:
         async with self._taking_shards:
-            self._held.take(await take_all_shards(self._store, self._leases, self._node))
+            taken = await take_all_shards(self._store, self._leases, self._node)
+            self._wait_log.shards_taken(taken, self._clock.now(), WaitCause.NODE_DOWN)
+            self._held.take(taken)
             self._takes_shards = True
 
     async def take_new_shards(self) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from duetime.background import BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.lateness.waits import WaitCause
 from duetime.engine.announcer import Announcer
 from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.engine.cluster.handover import ShardHandover
@@ -21,6 +22,7 @@ from duetime.engine.cluster.shard_assignment import assign_shards
 from duetime.engine.cluster.unfinished_leases import RECOVER_AT_ONCE, UnfinishedLeases
 from duetime.engine.held_leases import HeldLeases
 from duetime.engine.options import EngineOptions
+from duetime.engine.wait_log import WaitLog
 from duetime.ports.clock import Clock
 from duetime.ports.leases import LeaseStore, ShardState
 from duetime.ports.membership import (
@@ -67,8 +69,13 @@ class ShardOwner(BackgroundLoop):
         facts: Callable[[], NodeFacts],
         clock_watch: ClockWatch,
         options: EngineOptions,
+        wait_log: WaitLog,
     ) -> None:
         super().__init__(clock)
+        self._wait_log = wait_log
+        self._without_owner: dict[ShardNumber, WaitCause] = {}
+        """Why shards that are being taken had no owner."""
+        self._has_owned = False
         self._store = store
         self._leases = leases
         self._members = cluster.members
@@ -267,6 +274,9 @@ class ShardOwner(BackgroundLoop):
             and (state.owner is None or state.owner not in present or self._lost_track_of(state))
         }
         if free:
+            for state in view.shards:
+                if state.shard in free:
+                    self._without_owner[state.shard] = self._why_free(state, present)
             await self._take(free)
         # Taken or released before, but the call or its answer was lost: no other node may take
         # them.
@@ -277,6 +287,11 @@ class ShardOwner(BackgroundLoop):
         }
         if stray:
             await self._release(stray)
+
+    def _why_free(self, state: ShardState, present: Collection[str]) -> WaitCause:
+        if not self._has_owned and len(present) <= 1:
+            return WaitCause.NODE_DOWN
+        return WaitCause.HANDOVER if state.owner is None else WaitCause.FAILOVER
 
     def _lost_track_of(self, state: ShardState) -> bool:
         """The shard is this node's, but it does not know. A shard with an unfinished lease is on
@@ -307,6 +322,10 @@ class ShardOwner(BackgroundLoop):
             return
         for shard in leases:
             del self._recovering[shard]
+        self._has_owned, now = True, self._clock.now()
+        for shard in leases:
+            cause = self._without_owner.pop(shard, WaitCause.HANDOVER)
+            self._wait_log.shards_taken([shard], now, cause)
         self._held.take(leases)
         self._handover.shards_taken()
         _log.info(

@@ -10,8 +10,8 @@ from duetime.engine.lanes.slots import MAX_WAITING, MAX_WAITING_BYTES, Slots, si
 from duetime.engine.lanes.standing import Standing
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, MEASURED_SECONDS
 
-Waiting = tuple[str, Claim]
-"""A claim and its endpoint."""
+Waiting = tuple[str, Claim, float]
+"""An endpoint, a claim for it, and the time since which the claim waits."""
 
 
 class Line:
@@ -35,7 +35,7 @@ class Line:
         return len(self._waiting)
 
     def __iter__(self) -> Iterator[Claim]:
-        return (claim for _, claim in self._waiting)
+        return (claim for _, claim, _ in self._waiting)
 
     def add(self, endpoint: str, claim: Claim, now_seconds: float) -> bool:
         """False when the claim must be handed back."""
@@ -47,7 +47,7 @@ class Line:
         if not self._waiting:
             self._progress_seconds = self._measured_since_seconds = now_seconds
             self._freed = 0.0
-        self._waiting.append((endpoint, claim))
+        self._waiting.append((endpoint, claim, now_seconds))
         self._bytes += size
         return True
 
@@ -57,7 +57,7 @@ class Line:
         return waiting
 
     def take(self, is_taken: Callable[[Claim], bool]) -> list[Claim]:
-        taken = [claim for _, claim in self._waiting if is_taken(claim)]
+        taken = [claim for _, claim, _ in self._waiting if is_taken(claim)]
         if taken:
             self._waiting = deque(each for each in self._waiting if not is_taken(each[1]))
             self._bytes -= sum(map(size_of, taken))

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
 from duetime.domain.keys import ShardNumber
+from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.breaker import PROBES, TROUBLE_SECONDS, Breaker
@@ -13,6 +14,7 @@ from duetime.engine.lanes.quota import Quota, Quotas
 from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
 from duetime.engine.lanes.standing import HELD_UP_SECONDS, Standing
 from duetime.engine.lanes.waiting_claims import GIVE_UP_AFTER_SECONDS, WaitingClaims
+from duetime.engine.wait_log import Waited
 from duetime.pauses import SHORTEST_PAUSE_SECONDS, Pauses
 
 FIRST_WINDOW = 64
@@ -44,7 +46,7 @@ class Lane:
         quotas: Quotas,
         breaker: Breaker,
         pauses: Pauses,
-        start: Callable[["Lane", Claim], None],
+        start: Callable[["Lane", Claim, Waited | None], None],
         on_idle: Callable[["Lane", float], None],
         on_free: Callable[[float], None],
         now_seconds: float,
@@ -97,19 +99,22 @@ class Lane:
         for waiting in self._by_namespace.values():
             yield from waiting
 
-    def accept(self, claim: Claim, now_seconds: float) -> bool:
-        """Start the claim or let it wait; False when it must be handed back."""
+    def accept(self, claim: Claim, now_seconds: float, waited: Waited | None = None) -> bool:
+        """Start the claim, which may have waited elsewhere, or let it wait; False when it must be
+        handed back."""
         if now_seconds - self._silent_since_seconds >= TROUBLE_SECONDS:
             self._notice_silence(now_seconds)
         quota = self._quotas.of(claim.namespace)
         if not self._turns and self._may_start() and quota.may_start():
             quota.in_flight += 1
-            self._begin(claim, now_seconds)
+            self._begin(claim, now_seconds, waited)
             return True
         if self.is_crowded_out:
             return False
         waiting = self._waiting_of(claim.namespace, quota)
-        if self._gave_up or not waiting.add(claim, now_seconds):
+        if self._gave_up:
+            return False
+        if not waiting.add(claim, now_seconds, self.hindrance(claim.namespace)):
             return False
         if not waiting.is_in_line:
             self._line_up(waiting, now_seconds)
@@ -206,7 +211,7 @@ class Lane:
     def _resume(self, waiting: WaitingClaims, now_seconds: float) -> None:
         """The namespace has room for one more attempt."""
         if self._may_start():
-            self._begin(waiting.start_first(), now_seconds)
+            self._begin_first(waiting, now_seconds)
             if waiting:
                 self._line_up(waiting, now_seconds)
             return
@@ -241,7 +246,7 @@ class Lane:
                 turns.popleft()
                 waiting.quota.block(waiting)
                 continue
-            self._begin(waiting.start_first(), now_seconds)
+            self._begin_first(waiting, now_seconds)
             if waiting:
                 turns.rotate(-1)
             else:
@@ -349,7 +354,21 @@ class Lane:
             self._bytes_in_flight == 0 or self._bytes_in_flight < self._slots.byte_limit()
         )
 
-    def _begin(self, claim: Claim, now_seconds: float) -> None:
+    def hindrance(self, namespace: str) -> WaitCause:
+        """Why a claim of the namespace that cannot start has to wait now."""
+        if self.breaker.is_open and self.in_flight >= PROBES:
+            return WaitCause.BREAKER
+        if self._quotas.of(namespace).is_full:
+            return WaitCause.QUOTA
+        if self.in_flight < self._window and self.in_flight >= self._slots.limit(self.standing):
+            return WaitCause.SLOTS
+        return WaitCause.BREAKER if self.breaker.is_open else WaitCause.LANE
+
+    def _begin_first(self, waiting: WaitingClaims, now_seconds: float) -> None:
+        claim, waited = waiting.start_first(now_seconds)
+        self._begin(claim, now_seconds, waited)
+
+    def _begin(self, claim: Claim, now_seconds: float, waited: Waited | None) -> None:
         size = size_of(claim)
         if self.in_flight == 0:
             # Nothing was under way, so the absence of answers means nothing.
@@ -361,4 +380,4 @@ class Lane:
         self._slots.used_bytes += size
         if self._silent_since_seconds == math.inf:
             self._silent_since_seconds = now_seconds
-        self._start(self, claim)
+        self._start(self, claim, waited)

@@ -6,6 +6,7 @@ from itertools import islice
 
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
+from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import hand_back, not_before
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
@@ -16,6 +17,7 @@ from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.lanes.standing import Standing
 from duetime.engine.settler import Settler
+from duetime.engine.wait_log import Waited, WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.pauses import PULSE_SECONDS, Pauses
 from duetime.ports.clock import Clock
@@ -40,8 +42,10 @@ class Lanes:
         settler: Settler,
         clock: Clock,
         wakeups: LocalWakeUps,
-        start: Callable[[Lane, Claim], None],
+        start: Callable[[Lane, Claim, Waited | None], None],
+        wait_log: WaitLog,
     ) -> None:
+        self._wait_log = wait_log
         self._slots = slots
         self._quotas = quotas
         self._settler = settler
@@ -57,8 +61,16 @@ class Lanes:
         self._pulse: asyncio.TimerHandle | None = None
         self._stopping = False
 
-    def accept(self, endpoint: str, claim: Claim, now: Instant, now_seconds: float) -> None:
-        """Start the claim, let it wait for its turn, or defer it."""
+    def accept(
+        self,
+        endpoint: str,
+        claim: Claim,
+        now: Instant,
+        now_seconds: float,
+        waited: Waited | None = None,
+    ) -> None:
+        """Start the claim, which may have waited in the crowd, let it wait for its turn, or defer
+        it."""
         lane = self._lanes.get(endpoint)
         if lane is None:
             breaker = self._idle.take(endpoint)
@@ -76,7 +88,7 @@ class Lanes:
             if self._pulse is None:
                 self._pauses.begin(now_seconds)
                 self._set_pulse()
-        if not lane.accept(claim, now_seconds):
+        if not lane.accept(claim, now_seconds, waited):
             if lane.is_crowded_out:
                 self._wait_in_crowd(lane, claim, now, now_seconds)
             else:
@@ -122,7 +134,9 @@ class Lanes:
             return
         now = self._clock.now()
         while (waiting := self._crowd.take_next()) is not None:
-            self.accept(*waiting, now, now_seconds)
+            endpoint, claim, since_seconds = waiting
+            waited = WaitCause.SLOTS, now_seconds - since_seconds
+            self.accept(endpoint, claim, now, now_seconds, waited)
 
     def _wait_in_crowd(self, lane: Lane, claim: Claim, now: Instant, now_seconds: float) -> None:
         """Let the claim wait for a slot outside its lane, which may be forgotten meanwhile: there
@@ -131,7 +145,8 @@ class Lanes:
         if self._crowd.add(standing, endpoint, claim, now_seconds):
             self._set_caretaker()
         else:
-            self._hand_back(claim, self._crowd.next_deferral_ms(standing, now_seconds), now)
+            deferral_ms = self._crowd.next_deferral_ms(standing, now_seconds)
+            self._hand_back(claim, deferral_ms, now, WaitCause.SLOTS)
         self._forget(lane, now_seconds)
 
     def _forget(self, lane: Lane, now_seconds: float) -> bool:
@@ -167,7 +182,8 @@ class Lanes:
             else:
                 lane.is_in_care = False
         for standing, claim in self._crowd.take_beyond_reach(now_seconds):
-            self._hand_back(claim, self._crowd.next_deferral_ms(standing, now_seconds), now)
+            deferral_ms = self._crowd.next_deferral_ms(standing, now_seconds)
+            self._hand_back(claim, deferral_ms, now, WaitCause.SLOTS)
         if self._in_care or self._crowd:
             self._set_caretaker()
         self._wakeups.check_room()
@@ -178,12 +194,13 @@ class Lanes:
             # A bound for all that wait for the same slots, beside the one for each endpoint.
             crowd_ms = self._crowd.next_deferral_ms(lane.standing, now_seconds)
             deferral_ms = max(deferral_ms, crowd_ms)
-        self._hand_back(claim, deferral_ms, now)
+        self._hand_back(claim, deferral_ms, now, lane.hindrance(claim.namespace))
 
-    def _hand_back(self, claim: Claim, deferral_ms: float, now: Instant) -> None:
+    def _hand_back(self, claim: Claim, deferral_ms: float, now: Instant, cause: WaitCause) -> None:
         deferred_to = returning_at(plus_ms(now, deferral_ms))
         # Never sooner than it was due, even if the wall clock was set back since.
         due_at = max(deferred_to, not_before(claim))
+        self._wait_log.handed_back(claim, cause, now=now, due_at=due_at)
         self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
     @property

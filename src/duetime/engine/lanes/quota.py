@@ -41,6 +41,15 @@ class Quota:
         return self._limit_of(self._namespace) is not None
 
     @property
+    def limit(self) -> int | None:
+        return self._limit_of(self._namespace)
+
+    @property
+    def is_full(self) -> bool:
+        limit = self._limit_of(self._namespace)
+        return limit is not None and self.in_flight >= limit
+
+    @property
     def is_waited_for(self) -> bool:
         return bool(self._blocked)
 

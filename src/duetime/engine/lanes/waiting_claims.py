@@ -5,10 +5,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
 from duetime.domain.keys import ShardNumber
+from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.deferrals import LONGEST_DEFERRAL_MS, Deferrals
 from duetime.engine.lanes.quota import Quota
 from duetime.engine.lanes.slots import Slots, WaitingRoom, size_of
+from duetime.engine.wait_log import Waited
 
 GIVE_UP_AFTER_SECONDS = 0.25
 """Time without an answer after which a lane that cannot grow hands back its waiting claims. Where
@@ -36,8 +38,8 @@ class WaitingClaims:
         self._slots = slots
         self._room = room
         self._resume = resume
-        self._claims: deque[tuple[Claim, float, int]] = deque()
-        """Each claim with the time it was added at, and its size."""
+        self._claims: deque[tuple[Claim, float, int, WaitCause]] = deque()
+        """Each claim with the time it was added at, its size, and why it waits."""
         self._started = 0.0
         self._measured_since_seconds = 0.0
         self._deferrals = Deferrals()
@@ -53,34 +55,35 @@ class WaitingClaims:
         return len(self._claims)
 
     def __iter__(self) -> Iterator[Claim]:
-        return (claim for claim, _, _ in self._claims)
+        return (entry[0] for entry in self._claims)
 
-    def add(self, claim: Claim, now_seconds: float) -> bool:
+    def add(self, claim: Claim, now_seconds: float, cause: WaitCause) -> bool:
         """False when there is no room."""
         size = size_of(claim)
         if not self._room.has_room(size, len(self._claims)):
             return False
         if not self._claims:
             self._started, self._measured_since_seconds = 0.0, now_seconds
-        self._claims.append((claim, now_seconds, size))
+        self._claims.append((claim, now_seconds, size, cause))
         self._room.enter(size)
         self._slots.waiting += self.flow
         self.quota.waiting += 1
         return True
 
-    def start_first(self) -> Claim:
-        """Take out the first claim; its attempt begins now and counts in the quota."""
+    def start_first(self, now_seconds: float) -> tuple[Claim, Waited]:
+        """Take out the first claim, with its wait; its attempt begins now and counts in the
+        quota."""
         if self.has_reservation:
             self.has_reservation = False
         else:
             self.quota.in_flight += 1
-        claim, _, size = self._claims.popleft()
+        claim, since_seconds, size, cause = self._claims.popleft()
         self._slots.waiting -= self.flow
         self.quota.waiting -= 1
         self._room.leave(size)
         self._started += 1
         self._deferrals.moved()
-        return claim
+        return claim, (cause, now_seconds - since_seconds)
 
     def reserve(self) -> None:
         """Keep room in the quota until the lane has a turn. Otherwise the two might never come
@@ -155,9 +158,9 @@ class WaitingClaims:
         taken.reverse()
         self._slots.waiting -= count * self.flow
         self.quota.waiting -= count
-        for _, _, size in taken:
-            self._room.leave(size)
+        for entry in taken:
+            self._room.leave(entry[2])
         if self.has_reservation and not self._claims:
             self.has_reservation = False
             self.quota.in_flight -= 1
-        return [claim for claim, _, _ in taken]
+        return [entry[0] for entry in taken]

@@ -11,6 +11,7 @@ from duetime.engine.lanes.breaker import Breaker
 from duetime.engine.lanes.lane import Lane
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
+from duetime.engine.wait_log import Waited
 from duetime.pauses import Pauses
 from duetime.ports.namespaces import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
@@ -59,7 +60,7 @@ class LaneBench:
         self.pauses.begin(now_seconds)
         lane.answered(self.claim(), FAILED, now_seconds - 30, now_seconds)
 
-    def _note(self, lane: Lane, claim: Claim) -> None:
+    def _note(self, lane: Lane, claim: Claim, waited: Waited | None) -> None:
         self.started.append(claim.id)
 
 

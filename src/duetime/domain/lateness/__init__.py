@@ -1,0 +1,1 @@
+"""Lateness, taken apart: the causes for which a timer waited, and for how long each."""

@@ -1,0 +1,156 @@
+"""Why claims wait, for as long as they are not sent. The attempt keeps it afterwards."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.keys import ShardNumber
+from duetime.domain.lateness.waits import (
+    SHORTEST_WAIT,
+    Interval,
+    WaitCause,
+    waiting_since,
+    with_time,
+    with_wait,
+)
+from duetime.domain.timer import Claim, Wait, Waits
+
+MAX_REMEMBERED = 10_000
+"""Timers that were handed back and whose waits are remembered. Beyond that, the oldest record goes,
+and its timer shows that time as not recorded."""
+
+REMEMBERED_INTERVALS = 64
+
+SLOW_CLAIM = 100_000
+"""Microseconds. A claim that takes longer shows that the store is slow, or was away."""
+
+CLOCK_JUMP = MICROSECONDS_PER_SECOND
+"""Change of the wall clock against the monotonic one from which it counts as set forward."""
+
+_LONG_AGO = Instant(0)
+
+Waited = tuple[WaitCause, float]
+"""The cause for which a claim waited in this process, and the seconds."""
+
+
+class WaitLog:
+    """Kept in memory: to write it down would cost as much as the attempts. An end of the process
+    loses it, and then the time shows as `not_recorded` or `node_down`, never as a guess.
+
+    A timer that is sent in time costs nothing here.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[list[Wait], Instant]] = {}
+        """By delivery id: the waits of a timer that was handed back, and when they end."""
+        self._intervals: deque[Interval] = deque(maxlen=REMEMBERED_INTERVALS)
+        self._taken: dict[ShardNumber, Interval] = {}
+        self._asked_at: Instant | None = None
+        self._clock_offset: int | None = None
+
+    def __contains__(self, claim: Claim) -> bool:
+        """Whether waits of the timer are remembered."""
+        return claim.delivery_id in self._of
+
+    def shards_taken(self, shards: Iterable[ShardNumber], now: Instant, cause: WaitCause) -> None:
+        """Until now nobody, or another node, looked after these shards."""
+        interval = Interval(_LONG_AGO, now, cause)
+        self._taken.update(dict.fromkeys(shards, interval))
+
+    def asks_for_claims(self, now: Instant, now_seconds: float) -> None:
+        if self._asked_at is None:
+            self._asked_at = now
+        offset = now - round(now_seconds * MICROSECONDS_PER_SECOND)
+        if self._clock_offset is not None and (jump := offset - self._clock_offset) >= CLOCK_JUMP:
+            self._intervals.append(Interval(Instant(now - jump), now, WaitCause.CLOCK))
+        self._clock_offset = offset
+
+    def got_claims(self, now: Instant) -> None:
+        asked_at, self._asked_at = self._asked_at, None
+        if asked_at is not None and now - asked_at >= SLOW_CLAIM:
+            self._intervals.append(Interval(asked_at, now, WaitCause.STORE))
+
+    def take_waits(self, claim: Claim, now: Instant, waited: Waited | None) -> Waits:
+        """The waits of a claim that is sent now, late. None if its instants tell as much."""
+        waited_since = now
+        if waited is not None:
+            waited_since = Instant(now - int(waited[1] * MICROSECONDS_PER_SECOND))
+        remembered = self._of.pop(claim.delivery_id, None)
+        since = waiting_since(claim)
+        if remembered is None and not self._knows_more(claim, since):
+            if waited is None:
+                return ()
+            if waited_since - since < SHORTEST_WAIT:
+                return (Wait(waited[0], now - since),)
+        waits, until = self._begun(claim, since, remembered)
+        waited_since = Instant(max(waited_since, until))
+        with_time(waits, until, waited_since, claim.claimed_at, self._known(claim, until))
+        if waited is not None:
+            with_wait(waits, waited[0], now - waited_since)
+        return tuple(waits)
+
+    def handed_back(
+        self,
+        claim: Claim,
+        cause: WaitCause,
+        *,
+        now: Instant,
+        due_at: Instant,
+        tried: tuple[Waits, Instant] | None = None,
+    ) -> None:
+        """The claim goes back to the store until `due_at`. It waited for the same cause since its
+        turn came, or since it was `tried`: after these waits, at that instant."""
+        since = waiting_since(claim)
+        if due_at <= since:
+            return
+        remembered = self._of.pop(claim.delivery_id, None)
+        if tried is not None and tried[0]:
+            waits, begin = list(tried[0]), tried[1]
+        else:
+            waits, until = self._begun(claim, since, remembered)
+            # Its turn came when it was claimed and due.
+            turn_at = min(now, max(claim.claimed_at, claim.due_at)) if tried is None else tried[1]
+            begin = Instant(max(until, turn_at))
+            with_time(waits, until, begin, claim.claimed_at, self._known(claim, until))
+        with_wait(waits, cause, due_at - begin)
+        self._of[claim.delivery_id] = waits, due_at
+        if len(self._of) > MAX_REMEMBERED:
+            del self._of[next(iter(self._of))]
+
+    def waits_so_far(self, delivery_id: str) -> tuple[Waits, Instant] | None:
+        """The waits of a timer that was handed back, and the instant until which they last."""
+        remembered = self._of.get(delivery_id)
+        return None if remembered is None else (tuple(remembered[0]), remembered[1])
+
+    def _begun(
+        self, claim: Claim, since: Instant, remembered: tuple[list[Wait], Instant] | None
+    ) -> tuple[list[Wait], Instant]:
+        if remembered is not None:
+            waits, until = remembered
+            return waits, until
+        waits = []
+        if _was_handed_back(claim) and claim.due_at > since:
+            with_wait(waits, WaitCause.NOT_RECORDED, claim.due_at - since)
+            return waits, claim.due_at
+        return waits, since
+
+    def _knows_more(self, claim: Claim, since: Instant) -> bool:
+        """Whether the instants of the claim do not tell everything."""
+        taken = self._taken.get(claim.shard)
+        return (
+            (taken is not None and taken.to_at > since)
+            or (bool(self._intervals) and self._intervals[-1].to_at > since)
+            or _was_handed_back(claim)
+        )
+
+    def _known(self, claim: Claim, since: Instant) -> list[Interval]:
+        known = [interval for interval in self._intervals if interval.to_at > since]
+        taken = self._taken.get(claim.shard)
+        if taken is not None and taken.to_at > since:
+            known.append(taken)
+        return known
+
+
+def _was_handed_back(claim: Claim) -> bool:
+    """Whether the timer was claimed more often than attempts of it are remembered."""
+    return claim.claim_number > len(claim.attempts) + 1
