@@ -10,7 +10,6 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.engine.announcer import Announcer
-from duetime.engine.audit_pruner import AuditPruner
 from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.engine.clocks.replanner import Replanner
@@ -27,7 +26,8 @@ from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.meters import EngineMeters
 from duetime.engine.options import EngineOptions
-from duetime.engine.pruner import Pruner
+from duetime.engine.pruning.audit_pruner import AuditPruner
+from duetime.engine.pruning.pruner import Pruner
 from duetime.engine.settler import Settler
 from duetime.engine.straggler_finder import StragglerFinder
 from duetime.engine.wait_log import WaitLog

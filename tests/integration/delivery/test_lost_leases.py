@@ -66,9 +66,7 @@ async def test_nothing_is_sent_under_a_lease_that_ran_out_while_connecting(
     leases.valid_until_seconds = 5.0
     destination = HttpDestination(HttpClient(resolve=names.resolve), clock, 30_000)
     settler = Settler(MemoryStore(), wakeups, wakeups, clock, EngineMeters())
-    deliveries = Deliveries(
-        destination, settler, leases, clock, wakeups, EngineMeters(), WaitLog()
-    )
+    deliveries = Deliveries(destination, settler, leases, clock, wakeups, EngineMeters(), WaitLog())
     lane = FreeLane()
     async with serve(answer_each_with(OK)) as server:
         callback = HttpCallback(url=server.url(host="api.example.test"))

@@ -5,13 +5,13 @@ import pytest
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.security.audit import AuditEntry
-from duetime.engine.audit_pruner import (
+from duetime.engine.clocks.clock_trust import BELIEVED_AFTER_SECONDS
+from duetime.engine.pruning.audit_pruner import (
     BATCH_SIZE,
     PAUSE_BETWEEN_BATCHES_SECONDS,
     PAUSE_BETWEEN_ROUNDS_SECONDS,
     AuditPruner,
 )
-from duetime.engine.clocks.clock_trust import BELIEVED_AFTER_SECONDS
 from duetime.ports.security import AuditQuery
 from duetime.stores.memory import MemoryStore
 from duetime.stores.memory.security_table import SecurityTable

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.engine.retentions import Retention, Retentions
+from duetime.engine.pruning.retentions import Retention, Retentions
 from duetime.stores.memory import MemoryStore
 
 

@@ -8,7 +8,7 @@ from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.engine.clocks.clock_trust import ClockTrust
 from duetime.engine.clocks.clock_watch import ClockWatch
-from duetime.engine.retentions import Retention, Retentions
+from duetime.engine.pruning.retentions import Retention, Retentions
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 

@@ -1,0 +1,1 @@
+"""Forgetting what is old: finished timers and entries of the audit log."""
