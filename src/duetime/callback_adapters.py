@@ -14,7 +14,7 @@ from duetime.delivery.http_client import HttpClient, HttpProxy, Resolver, defaul
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.listener import OwnAddresses
 from duetime.ports.destination import Destination
-from duetime.ports.namespaces import NamespaceView
+from duetime.ports.namespaces.view import NamespaceView
 from duetime.ports.signer import SignerView
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.settings import Settings

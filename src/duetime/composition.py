@@ -1,9 +1,6 @@
 """The one place where the adapters meet the core: a service process is made from settings."""
 
 import gc
-import os
-import secrets
-import socket
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -11,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import structlog
 from msgspec.structs import replace
 
-from duetime import __version__
 from duetime.api.app import ApiRules, App, Services, create_app
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.background import BackgroundLoop
@@ -23,14 +19,14 @@ from duetime.bus.events import EventDestination
 from duetime.callback_adapters import callback_destination, callback_timeout_ms, http_destination
 from duetime.clock import SystemClock
 from duetime.delivery.signing import make_signer
-from duetime.descriptors import DescriptorBudget, descriptor_budget, raise_descriptor_limit
+from duetime.descriptors import descriptor_budget, raise_descriptor_limit
 from duetime.domain.errors import StoreUnreachable, Unavailable
-from duetime.engine import Engine, EngineOptions
+from duetime.engine import Engine
+from duetime.engine.meters import EngineMeters
+from duetime.engine_adapters import engine_options
 from duetime.listener import OwnAddresses
-from duetime.local_process import process_name
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
-from duetime.ports.membership import NodeFacts
 from duetime.ports.store import TimerStore
 from duetime.reports.health import health_of
 from duetime.sealing.callbacks import CallbackSealer
@@ -42,6 +38,8 @@ from duetime.service.bus_scheduling import Scheduling
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
+from duetime.service.reporting.objectives import LAST_WRITE_SECONDS as LAST_COUNT_SECONDS
+from duetime.service.reporting.objectives import Objectives
 from duetime.service.restoring import Restoring
 from duetime.service.sealing_store import with_sealed_contents
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -73,8 +71,6 @@ Python's 700 would make it look hundreds of times a second."""
 STORE_RETRY_SECONDS = 0.5
 """Pause between two tries to reach the store at the start."""
 
-ANY_ADDRESS = ("0.0.0.0", "::")
-
 
 class Duetime:
     """One service process: its parts, started and stopped in order."""
@@ -96,6 +92,7 @@ class Duetime:
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
         audit_log: AuditLog,
+        objectives: Objectives,
         app: App,
     ) -> None:
         self._settings = settings
@@ -112,6 +109,7 @@ class Duetime:
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router
         self._audit_log = audit_log
+        self._objectives = objectives
         self.app = app
         app.lifecycle.is_started = False
 
@@ -159,6 +157,7 @@ class Duetime:
             self._namespace_refresher.start()
         self._credential_watch.start()
         self._key_uses.start()
+        self._objectives.start()
         if self._store_watch is not None:
             self._store_watch.start()
         self._bulk_runner.start()
@@ -191,6 +190,7 @@ class Duetime:
         # Before the engine hands over its shards: the next owner goes on with the written progress.
         await self._bulk_runner.stop_within(self._settings.shutdown_grace_seconds)
         await self._engine.stop(max(end_seconds - clock.monotonic(), 0))
+        await self._objectives.stop_within(LAST_COUNT_SECONDS)
         await self._audit_log.close()
         await self._close()
 
@@ -208,7 +208,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     store = store_of(settings)
     raise_descriptor_limit()
     budget = descriptor_budget()
-    options = _engine_options(settings, clock, budget)
+    options = engine_options(settings, clock, budget)
     nats = None if settings.nats is None else nats_of(settings.nats, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
@@ -239,7 +239,11 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         settings, clock, http, nats, events, signers, callback_sealer
     )
     cluster = cluster_of(settings, store, clock)
-    engine = Engine(store, store, destination, clock, options, cluster, known, store.security)
+    meters = EngineMeters(view=known)
+    engine = Engine(
+        store, store, destination, clock, options, cluster, known, store.security, meters
+    )
+    objectives = Objectives(store.lateness_ledger, clock, lambda: known, meters.objectives)
     namespaces = Namespaces(store, known, engine.own_new_shards)
     turns = Turns(clock)
     sealing_store = with_sealed_contents(store, callback_sealer, turns)
@@ -258,7 +262,9 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         scheduling = timers.scheduling(settings)
         bus_router = BusRouter(bus, events, scheduling, clock, audited_commands)
     app = create_app(
-        services=timers.services(settings, bulk_runner, keys, webhook_secrets, audit_log),
+        services=timers.services(
+            settings, bulk_runner, keys, webhook_secrets, audit_log, objectives
+        ),
         store=store,
         clock=clock,
         health=partial(health_of, engine, store, http, bus_router, nats),
@@ -288,6 +294,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         bulk_runner=bulk_runner,
         bus_router=bus_router,
         audit_log=audit_log,
+        objectives=objectives,
         app=app,
     )
 
@@ -314,6 +321,7 @@ class _Timers(NamedTuple):
         keys: Keys,
         webhook_secrets: WebhookSecrets,
         audit_log: AuditLog,
+        objectives: Objectives,
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
@@ -331,6 +339,7 @@ class _Timers(NamedTuple):
             webhook_secrets=webhook_secrets,
             audit_log=audit_log,
             keys=keys,
+            objectives=objectives,
         )
 
     def scheduling(self, settings: Settings) -> Scheduling:
@@ -354,45 +363,3 @@ def _tune_interpreter() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
-
-
-def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
-    configured = settings.delivery_concurrency
-    if configured > budget.callbacks:
-        _log.warning(
-            "service.descriptors_limited",
-            setting="DELIVERY_CONCURRENCY",
-            configured=configured,
-            used=budget.callbacks,
-            open_files=budget.limit,
-            advice="raise the hard limit of open files (ulimit -Hn, or LimitNOFILE of the service)"
-            " or lower DELIVERY_CONCURRENCY",
-        )
-    return min(configured, budget.callbacks)
-
-
-def _engine_options(
-    settings: Settings, clock: SystemClock, budget: DescriptorBudget
-) -> EngineOptions:
-    host, pid = socket.gethostname(), os.getpid()
-    return EngineOptions(
-        # A pid may be used again on the same host, and no two nodes may have the same name.
-        owner=f"{host}:{pid}:{secrets.token_hex(4)}",
-        horizon_ms=settings.claim_horizon_ms,
-        poll_seconds=settings.polling_interval_ms / 1_000,
-        batch_size=settings.claim_batch_size,
-        concurrency=_concurrency(settings, budget),
-        concurrency_per_endpoint=settings.delivery_concurrency_per_endpoint,
-        retention_seconds=settings.retention_days * 86_400 or None,
-        audit_retention_seconds=settings.audit_retention_days * 86_400 or None,
-        lease_seconds=settings.lease_seconds,
-        clock_skew_limit_ms=settings.clock_skew_limit_ms,
-        facts=NodeFacts(
-            host=host,
-            pid=pid,
-            process=process_name(),
-            version=__version__,
-            url=f"http://{host if settings.host in ANY_ADDRESS else settings.host}:{settings.port}",
-            started_at=clock.now(),
-        ),
-    )

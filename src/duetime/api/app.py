@@ -42,6 +42,7 @@ from duetime.ports.store import TimerStore
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
+from duetime.service.reporting.objectives import Objectives
 from duetime.service.restoring import Restoring
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.key_ring import KeyRing
@@ -64,6 +65,7 @@ class Services(Struct, frozen=True, kw_only=True):
     webhook_secrets: WebhookSecrets
     audit_log: AuditLog
     keys: Keys
+    objectives: Objectives
 
 
 class ApiRules(Struct, frozen=True, kw_only=True):
@@ -105,7 +107,11 @@ def create_app(
     )
     operations = OperationsV1(services.operations, max_body_bytes=max_body_bytes)
     namespaces = NamespacesV1(
-        services.namespaces, services.v1, services.operations, max_body_bytes=max_body_bytes
+        services.namespaces,
+        services.v1,
+        services.operations,
+        services.objectives,
+        max_body_bytes=max_body_bytes,
     )
     secrets = SecretsV1(services.webhook_secrets, max_body_bytes=max_body_bytes)
     audit_log = AuditLogV1(services.audit_log)

@@ -8,7 +8,7 @@ from duetime.delivery.callback_guard import CallbackGuard, NamedList
 from duetime.delivery.http_client import HttpTarget, Resolve, Route
 from duetime.domain.errors import LocalShortage, StoreUnavailable
 from duetime.domain.security.callback_networks import CallbackNetworks, InvalidNetworks
-from duetime.ports.namespaces import NamespaceView
+from duetime.ports.namespaces.view import NamespaceView
 
 SETTING = "CALLBACK_NETWORKS"
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from duetime.domain.instants import parse_duration_ms
+from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.retry import RetryPolicy
 
 DEFAULT_NAMESPACE = "default"
@@ -20,7 +21,8 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     are under way at once, on all nodes together. `max_payload_bytes` is the size of the largest
     payload. At most `max_pending` timers are pending or executing; creates beyond it are refused.
     `callback_networks` is a list as in `CallbackNetworks`: callbacks go only where both it and that
-    of the service allow. None stands for the setting of the service, and for no limit in
+    of the service allow. `slo` is the lateness that the namespace's attempts should have; it is
+    measured, and changes nothing. None stands for the setting of the service, and for no limit in
     `concurrency` and `max_pending`. A namespace that is `deleting` takes no more timers.
     """
 
@@ -30,6 +32,7 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_payload_bytes: int | None = None
     max_pending: int | None = None
     callback_networks: str | None = None
+    slo: LatenessObjective | None = None
     deleting: bool = False
 
 

@@ -37,7 +37,7 @@ from duetime.ports.destination import Destination
 from duetime.ports.endpoints import EndpointStatus
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import NodeFacts
-from duetime.ports.namespaces import NamespaceView, NoNamespaces
+from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import TimerStore
 from duetime.ports.wakeups import WakeUps

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from duetime.domain.callback import Callback
 from duetime.domain.outcome import AttemptOutcome, Outcome
 from duetime.domain.timer import Claim, TimerStatus
-from duetime.telemetry.metrics.catalogue import engine, timers
+from duetime.engine.objective_counts import ObjectiveCounts
+from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
+from duetime.telemetry.metrics.catalogue import engine, objective, timers
 from duetime.telemetry.metrics.recording import (
     Counter,
     Gauge,
@@ -53,7 +55,12 @@ class EngineMeters:
     `endpoints` is the number of endpoints that are told apart; usually none is.
     """
 
-    def __init__(self, namespaces: LabelValues | None = None, endpoints: int = 0) -> None:
+    def __init__(
+        self,
+        namespaces: LabelValues | None = None,
+        endpoints: int = 0,
+        view: NamespaceView | None = None,
+    ) -> None:
         self._namespaces = namespaces or LabelValues(MAX_NAMESPACES)
         self._firings: dict[tuple[str, type[Callback]], Firings] = {}
         self._labelled: dict[tuple[str, str], Firings] = {}
@@ -61,6 +68,7 @@ class EngineMeters:
         self._duration = Histogram(timers.ATTEMPT_DURATION)
         self._endpoint_names = LabelValues(endpoints) if endpoints else None
         self._endpoint_attempts = Counter(engine.ENDPOINT_ATTEMPTS)
+        self.objectives = ObjectiveCounts(view or NoNamespaces())
         self.refused_outcomes = Counter(engine.REFUSED_OUTCOMES)
         self._read_duration = Histogram(engine.READ_DURATION)
         self.read_duration = self._read_duration.of()
@@ -82,6 +90,7 @@ class EngineMeters:
             firings.completed += 1
         elif status is TimerStatus.FAILED:
             firings.failed += 1
+        self.objectives.attempt_made(claim.namespace, late)
         if self._endpoint_names is not None:
             self._endpoint_attempts.add(self._endpoint_names.of(endpoint), outcome.kind.value)
 
@@ -99,6 +108,7 @@ class EngineMeters:
         return (
             Gauge(timers.ATTEMPTS, self._attempts),
             Gauge(timers.FINISHED, self._finished),
+            Gauge(objective.COUNTED, self._counted),
             self._lateness,
             self._duration,
             self._endpoint_attempts,
@@ -115,6 +125,11 @@ class EngineMeters:
         for labels, firings in list(self._labelled.items()):
             yield (*labels, TimerStatus.COMPLETED.label), firings.completed
             yield (*labels, TimerStatus.FAILED.label), firings.failed
+
+    def _counted(self) -> Samples:
+        for name, count in list(self.objectives.since_start.items()):
+            yield (name, "yes"), count.in_time
+            yield (name, "no"), count.late
 
     def _new_firings(self, claim: Claim) -> Firings:
         labels = (self._namespaces.of(claim.namespace), type_of(claim.callback))

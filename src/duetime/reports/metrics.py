@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from duetime.bus.bus_router import BusRouter
 from duetime.delivery.http import HttpDestination
+from duetime.domain.lateness.objective import ErrorBudget, LatenessObjective
 from duetime.engine import Engine
 from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.service.reporting.objectives import Objectives
 from duetime.telemetry.metrics.catalogue import bus as of_bus
 from duetime.telemetry.metrics.catalogue import cluster as of_cluster
 from duetime.telemetry.metrics.catalogue import engine as of_engine
+from duetime.telemetry.metrics.catalogue import objective as of_objective
 from duetime.telemetry.metrics.metric import Metric
 from duetime.telemetry.metrics.recording import Gauge, Recorder, Samples
 
@@ -77,6 +80,18 @@ def bus_metrics(router: BusRouter | None, nats: "NatsConnection | None") -> Sequ
         _one(of_bus.PUBLISH_FAILED, lambda: events.failed),
         _one(of_bus.LAG, lambda: router.lag),
         _one(of_bus.COMMANDS_RECEIVED, lambda: counts.received),
+    )
+
+
+def objective_metrics(objectives: Objectives) -> Sequence[Recorder]:
+    def of_each(read: Callable[[LatenessObjective, ErrorBudget], float]) -> Callable[[], Samples]:
+        return lambda: [((name,), read(slo, budget)) for name, slo, budget in objectives.budgets()]
+
+    return (
+        Gauge(of_objective.OBJECTIVE, of_each(lambda slo, _: slo.percent / 100)),
+        Gauge(of_objective.THRESHOLD, of_each(lambda slo, _: slo.within_ms / 1_000)),
+        Gauge(of_objective.WINDOW, of_each(lambda slo, _: slo.window_ms / 1_000)),
+        Gauge(of_objective.BUDGET_LEFT, of_each(lambda _, budget: budget.left)),
     )
 
 

@@ -187,6 +187,8 @@ def check_namespace(namespace: Namespace) -> None:
     _check_range("concurrency", options.concurrency, 1, MAX_NAMESPACE_CONCURRENCY)
     _check_range("max_payload_bytes", options.max_payload_bytes, 1, MAX_PAYLOAD_BYTES)
     _check_range("max_pending", options.max_pending, 0, MAX_NAMESPACE_PENDING)
+    if options.slo is not None and (problem := options.slo.problem()) is not None:
+        raise InvalidInput("slo", problem)
     if options.callback_networks is not None:
         try:
             CallbackNetworks.parse(options.callback_networks)

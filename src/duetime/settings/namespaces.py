@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from duetime.domain.instants import parse_duration_ms
+from duetime.domain.lateness.objective import parse_objective
 from duetime.domain.limits import (
     MAX_BACKOFF_MULTIPLIER,
     MAX_KEY_CHARACTERS,
@@ -45,6 +46,7 @@ _MEMBERS = (
     "max_pending",
     "retry_policy",
     "callback_networks",
+    "slo",
     *_NO_OPTIONS,
 )
 _POLICY_MEMBERS = (
@@ -145,6 +147,7 @@ def _namespace(name: str, table: "_Table") -> ConfiguredNamespace:
         max_payload_bytes=table.read("max_payload_bytes", whole_number(1, MAX_PAYLOAD_BYTES)),
         max_pending=table.read("max_pending", whole_number(0, MAX_NAMESPACE_PENDING)),
         callback_networks=table.read("callback_networks", _networks),
+        slo=table.read("slo", parse_objective),
     )
     # A table without options keeps the options that were set through the API.
     return ConfiguredNamespace(name, shards, options if table.has_other_than(_NO_OPTIONS) else None)

@@ -37,6 +37,8 @@ DEFAULT = {
     "maxPayloadBytes": None,
     "maxPending": None,
     "callbackNetworks": None,
+    "slo": None,
+    "sloStatus": None,
     "deleting": False,
 }
 
@@ -98,6 +100,7 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
         "maxPayloadBytes": 9,
         "maxPending": 0,
         "callbackNetworks": "*.example.com:443",
+        "slo": "95 % within 1s over 2h",
     }
     made = await put(api, "changed", numShards=4, retention="7d", retryPolicy=policy, **limits)
     assert made == {
@@ -106,6 +109,7 @@ async def test_put_changes_the_given_members_and_null_resets_them(api: httpx.Asy
         "retryPolicy": {**DEFAULT_POLICY, **policy, "maxAttempts": 6},
         "retention": "7d",
         **limits,
+        "sloStatus": {"attempts": 0, "late": 0, "errorBudgetLeft": 1.0},
         "deleting": False,
         "counts": NO_TIMERS,
     }
@@ -157,6 +161,9 @@ async def test_a_name_that_a_shell_would_read_differently_is_refused(
         ({"concurrency": True}, "concurrency"),
         ({"maxPayloadBytes": 0}, "maxPayloadBytes"),
         ({"callbackNetworks": ""}, "callbackNetworks"),
+        ({"slo": "soon"}, "slo"),
+        ({"slo": "99.9 % within 2h over 30d"}, "slo"),
+        ({"slo": 99.9}, "slo"),
         ({"callbackNetworks": "public,10.0.0.1/8"}, "callbackNetworks"),
         ({"maxPayloadBytes": 2**70}, "maxPayloadBytes"),
         ({"retryPolicy": {"maxRetries": 101}}, "retryPolicy.maxRetries"),
@@ -314,8 +321,9 @@ async def test_the_command_line_sets_and_shows_namespaces(
     await namespaces("set", "cli/b", "--concurrency", "9", "--max-pending", "1000")
     shown = await namespaces("show", "cli/b")
     assert shown[:4] == ["name: cli/b", "shards: 4", "retention: 7d", "concurrency: 9"]
-    assert shown[5:7] == ["pending limit: 1,000", "callback networks: as the service"]
-    assert shown[7].startswith("retries: 5 within 24h")
+    assert shown[5:7] == ["pending limit: 1,000", "slo: none"]
+    assert shown[8] == "callback networks: as the service"
+    assert shown[9].startswith("retries: 5 within 24h")
     await namespaces("set", "cli/b", "--callback-networks", "10.0.0.0/8:443")
     assert "callback networks: 10.0.0.0/8:443" in await namespaces("show", "cli/b")
     await namespaces("set", "cli/b", "--callback-networks", "default")

@@ -17,10 +17,12 @@ from duetime.domain.defaults import (
     DEFAULT_MAX_BODY_BYTES,
 )
 from duetime.domain.timer import TimerStatus
+from duetime.engine.objective_counts import ObjectiveCounts
 from duetime.ports.endpoints import EndpointStatus
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.redriving import Redriving
+from duetime.service.reporting.objectives import Objectives
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import KeyLimits, KeyRing
@@ -156,6 +158,10 @@ class ApiBench(ServiceBench):
             forget_secrets=secrets.forget,
         )
         self.audit_log = AuditLog(self.store.security, self.clock)
+        self.lateness_counts = ObjectiveCounts(self.namespaces)
+        self.objectives = Objectives(
+            self.store.lateness_ledger, self.clock, lambda: self.namespaces, self.lateness_counts
+        )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(
             services=Services(
@@ -176,6 +182,7 @@ class ApiBench(ServiceBench):
                 webhook_secrets=secrets,
                 audit_log=self.audit_log,
                 keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
+                objectives=self.objectives,
             ),
             store=self.store,
             clock=self.clock,

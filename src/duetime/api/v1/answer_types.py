@@ -164,6 +164,21 @@ class RedriveAnswer(Struct, frozen=True):
     redriven: int
 
 
+class SloStatusAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The attempts within the window of a lateness objective, of all nodes."""
+
+    attempts: Annotated[int, Meta(description="Attempts within the window.")]
+    late: Annotated[int, Meta(description="Those of them that were late.")]
+    error_budget_left: Annotated[
+        float,
+        Meta(
+            description="Share of the error budget that is left: 1 is all of it, and below 0 the "
+            "objective is missed.",
+            examples=[0.87],
+        ),
+    ]
+
+
 class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A namespace as it is now. Null means that the service's own setting applies."""
 
@@ -177,6 +192,11 @@ class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     max_payload_bytes: int | None
     max_pending: int | None
     callback_networks: str | None
+    slo: Annotated[str | None, Meta(description="Lateness objective; null if there is none.")]
+    slo_status: Annotated[
+        SloStatusAnswer | None,
+        Meta(description="Null without an objective, and for a moment after a start."),
+    ]
     deleting: Annotated[
         bool,
         Meta(

@@ -14,7 +14,12 @@ from duetime.api.http.decoding import BodyDecoder
 from duetime.api.http.operation import choice_parameter
 from duetime.api.http.query import choice, parameters
 from duetime.api.http.values import STATUSES, retry_policy_of
-from duetime.api.v1.answer_types import CountsAnswer, NamespaceAnswer, NamespaceListAnswer
+from duetime.api.v1.answer_types import (
+    CountsAnswer,
+    NamespaceAnswer,
+    NamespaceListAnswer,
+    SloStatusAnswer,
+)
 from duetime.api.v1.answers import ok, retry_policy_answer
 from duetime.api.v1.bulk_operations import accepted
 from duetime.api.v1.request_types import NamespaceBody
@@ -26,10 +31,12 @@ from duetime.domain.errors import (
     NoSuchNamespace,
 )
 from duetime.domain.instants import format_duration
+from duetime.domain.lateness.objective import ErrorBudget, LatenessObjective, parse_objective
 from duetime.domain.namespace import Namespace, NamespaceOptions, parse_retention_seconds
 from duetime.domain.retry import RetryPolicy
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.namespaces import Namespaces
+from duetime.service.reporting.objectives import Objectives
 from duetime.service.timer_service import TimerService
 
 ValueT = TypeVar("ValueT")
@@ -52,12 +59,14 @@ class NamespacesV1:
         namespaces: Namespaces,
         service: TimerService,
         operations: BulkOperations,
+        objectives: Objectives,
         *,
         max_body_bytes: int,
     ) -> None:
         self._namespaces = namespaces
         self._service = service
         self._operations = operations
+        self._objectives = objectives
         self._max_body_bytes = max_body_bytes
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
@@ -65,7 +74,7 @@ class NamespacesV1:
         access = caller_of(scope).access
         visible = [each for each in self._namespaces if access.sees(each.name)]
         in_order = sorted(visible, key=lambda each: each.name)
-        return ok(NamespaceListAnswer([namespace_answer(each) for each in in_order]))
+        return ok(NamespaceListAnswer([self._described(each) for each in in_order]))
 
     async def get(self, scope: Scope, receive: Receive) -> Answer:
         return await self._answer(await self._existing(scope))
@@ -111,7 +120,10 @@ class NamespacesV1:
     async def _answer(self, namespace: Namespace) -> Answer:
         counts = await self._service.counts(namespace.name)
         by_label = {label: counts.get(status, 0) for label, status in STATUSES.items()}
-        return ok(replace(namespace_answer(namespace), counts=CountsAnswer(**by_label)))
+        return ok(replace(self._described(namespace), counts=CountsAnswer(**by_label)))
+
+    def _described(self, namespace: Namespace) -> NamespaceAnswer:
+        return namespace_answer(namespace, self._objectives.budget_of(namespace))
 
 
 def changed_options(body: NamespaceBody, options: NamespaceOptions) -> NamespaceOptions:
@@ -129,10 +141,11 @@ def changed_options(body: NamespaceBody, options: NamespaceOptions) -> Namespace
         max_payload_bytes=_changed(options.max_payload_bytes, body.max_payload_bytes),
         max_pending=_changed(options.max_pending, body.max_pending),
         callback_networks=_changed(options.callback_networks, body.callback_networks),
+        slo=options.slo if body.slo is UNSET else _slo(body.slo),
     )
 
 
-def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
+def namespace_answer(namespace: Namespace, budget: ErrorBudget | None = None) -> NamespaceAnswer:
     options = namespace.options
     policy = retry_policy_answer(options.retry_policy)
     assert policy is not None
@@ -146,8 +159,27 @@ def namespace_answer(namespace: Namespace) -> NamespaceAnswer:
         max_payload_bytes=options.max_payload_bytes,
         max_pending=options.max_pending,
         callback_networks=options.callback_networks,
+        slo=None if options.slo is None else options.slo.text,
+        slo_status=slo_status_answer(budget),
         deleting=options.deleting,
     )
+
+
+def slo_status_answer(budget: ErrorBudget | None) -> SloStatusAnswer | None:
+    if budget is None:
+        return None
+    return SloStatusAnswer(
+        attempts=budget.attempts, late=budget.late, error_budget_left=round(budget.left, 6)
+    )
+
+
+def _slo(text: str | None) -> LatenessObjective | None:
+    if text is None:
+        return None
+    try:
+        return parse_objective(text)
+    except ValueError as error:
+        raise InvalidInput("slo", str(error)) from None
 
 
 def _retention_seconds(text: str | None) -> int | None:

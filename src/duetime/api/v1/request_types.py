@@ -28,6 +28,7 @@ from duetime.api.http.types import (
 from duetime.domain import limits
 from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
 from duetime.domain.instants import format_duration
+from duetime.domain.lateness.objective import EXAMPLE, MAX_OBJECTIVE_CHARACTERS
 from duetime.domain.namespace import DEFAULT_SHARDS
 
 NamespaceText = Annotated[
@@ -285,5 +286,15 @@ class NamespaceBody(
                 "minLength": 1,
                 "maxLength": limits.MAX_CALLBACK_NETWORKS_CHARACTERS,
             },
+        ),
+    ] = UNSET
+    slo: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="Lateness objective: the share of attempts that should be sent within a "
+            "time after they were due, over a window of whole hours. It is measured, and changes "
+            "nothing. Null removes it.",
+            examples=[EXAMPLE],
+            extra_json_schema={"minLength": 1, "maxLength": MAX_OBJECTIVE_CHARACTERS},
         ),
     ] = UNSET

@@ -25,6 +25,12 @@ class TimerCounts(Struct, frozen=True):
     canceled: int
 
 
+class SloStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    attempts: int
+    late: int
+    error_budget_left: float
+
+
 class Namespace(Struct, frozen=True, kw_only=True, rename="camel"):
     """Null stands for the service's own setting; a retention of "0s" is forever."""
 
@@ -36,6 +42,8 @@ class Namespace(Struct, frozen=True, kw_only=True, rename="camel"):
     max_payload_bytes: int | None
     max_pending: int | None = None
     callback_networks: str | None = None
+    slo: str | None = None
+    slo_status: SloStatus | None = None
     deleting: bool = False
     counts: TimerCounts | UnsetType = UNSET
 

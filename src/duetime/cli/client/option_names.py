@@ -32,6 +32,7 @@ _OPTIONS = {
     "type": "--type",
     "maxPending": "--max-pending",
     "callbackNetworks": "--callback-networks",
+    "slo": "--slo",
     "expiresAt": "--expires-at",
     "rateLimit.perSecond": "--rate",
     "rateLimit.burst": "--burst",

@@ -6,17 +6,24 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 from rich.text import Text
 
-from duetime.cli.client.answers import Namespace, RetryPolicy
+from duetime.cli.client.answers import Namespace, RetryPolicy, SloStatus
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
 
 _NETWORKS = "callback networks"
+_SLO = "slo"
+_BUDGET = "error budget left"
+LOW_BUDGET = 0.25
+"""Share of an error budget below which it stands out."""
+
 _COLUMNS = (
     # The other commands need the whole name.
     *("name", Column("shards", extra=2), Column("retention", extra=5)),
     *(Column("concurrency", extra=4), Column("payload limit", extra=6)),
     Column("pending limit", extra=7),
+    Column(_SLO, Cut.WRAP, least=14, enough=28, extra=1, hidden_if_empty=True),
+    Column(_BUDGET, Cut.WRAP, least=12, enough=17, hidden_if_empty=True),
     Column(_NETWORKS, Cut.END, least=len(_NETWORKS), enough=24, extra=1, hidden_if_empty=True),
     Column("retries", Cut.WRAP, least=20, enough=24, extra=3),
 )
@@ -24,8 +31,13 @@ _COLUMNS = (
 
 def print_namespaces(namespaces: Sequence[Namespace]) -> None:
     rows = [
-        # A terminal shows the column only if a namespace has a list.
-        _fields(each) | {_NETWORKS: Text(printable(each.callback_networks or "-"))}
+        # A terminal shows these columns only if a namespace has something there.
+        _fields(each)
+        | {
+            _SLO: Text(printable(each.slo or "-")),
+            _BUDGET: Text("-") if each.slo_status is None else _budget(each.slo_status),
+            _NETWORKS: Text(printable(each.callback_networks or "-")),
+        }
         for each in namespaces
     ]
     if rows:
@@ -57,9 +69,23 @@ def _fields(namespace: Namespace) -> dict[str, Text]:
         "concurrency": _text_or("no limit", namespace.concurrency),
         "payload limit": _text_or("as the service", limit and f"{limit:,} bytes"),
         "pending limit": _text_or("no limit", namespace.max_pending),
+        _SLO: _text_or("none", namespace.slo),
+        _BUDGET: (
+            Text("-", style="dim")
+            if namespace.slo_status is None
+            else _budget(namespace.slo_status)
+        ),
         _NETWORKS: _text_or("as the service", namespace.callback_networks),
         "retries": Text(_retries(namespace.retry_policy)),
     }
+
+
+def _budget(status: SloStatus) -> Text:
+    """The share that is left, with the attempts that it was measured by."""
+    left = status.error_budget_left
+    style = "red" if left < 0 else "yellow" if left < LOW_BUDGET else "green"
+    late = f" ({status.late:,} of {status.attempts:,} late)" if status.attempts else ""
+    return Text.assemble((f"{left:.1%}", style), late)
 
 
 def _retries(policy: RetryPolicy) -> str:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from duetime.ports.namespaces import NamespaceView
+from duetime.ports.namespaces.view import NamespaceView
 
 SWEEP_AFTER = 1_000
 """New quotas after which unused ones are forgotten."""

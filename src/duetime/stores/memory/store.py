@@ -32,6 +32,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
+from duetime.stores.memory.lateness_table import LatenessTable
 from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
 from duetime.stores.memory.security_table import SecurityTable
@@ -50,6 +51,7 @@ class MemoryStore(OperationTable):
     def __init__(self) -> None:
         super().__init__()
         self.security = SecurityTable()
+        self.lateness_ledger = LatenessTable()
         self._timers = TimerTable()
         self._namespaces: dict[str, Namespace] = {}
         self._namespace_changes = ChangeLog()

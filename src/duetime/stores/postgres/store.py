@@ -47,6 +47,7 @@ from duetime.stores.postgres.connections import (
 )
 from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.namespaces import read_operations
+from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
 from duetime.stores.postgres.options import PostgresOptions
 from duetime.stores.postgres.security.store import PostgresSecurityStore
 
@@ -66,6 +67,7 @@ class PostgresStore:
         self._options = options
         self._opened: _Pools | None = None
         self.security = PostgresSecurityStore(self._require_opened)
+        self.lateness_ledger = PostgresLatenessLedger(self._require_opened)
         self.capabilities = Capabilities(
             durable=True, shared_by_nodes=True, history_step=options.history_step
         )

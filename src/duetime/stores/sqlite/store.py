@@ -46,6 +46,7 @@ from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile, open_file
 from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.namespaces import read_operations
+from duetime.stores.sqlite.observing.lateness_ledger import SqliteLatenessLedger
 from duetime.stores.sqlite.restoring import restore_timers
 from duetime.stores.sqlite.security.store import SqliteSecurityStore
 from duetime.stores.sqlite.settling import settle
@@ -80,6 +81,7 @@ class SqliteStore:
         self._on_failure = EndOfProcess(self._path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
         self.security = SqliteSecurityStore(self._require_opened)
+        self.lateness_ledger = SqliteLatenessLedger(self._require_opened)
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()

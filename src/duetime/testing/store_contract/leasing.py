@@ -3,6 +3,7 @@
 import pytest
 
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.leases import ShardState
@@ -120,6 +121,7 @@ EVERY_OPTION = NamespaceOptions(
     max_payload_bytes=2**31,
     max_pending=10**9,
     callback_networks="public,10.0.0.0/8:443,*.example.com",
+    slo=LatenessObjective(percent=99.95, within_ms=250, window_hours=720),
 )
 OPTIONS = [
     NamespaceOptions(),

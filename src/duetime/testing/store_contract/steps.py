@@ -13,6 +13,7 @@ from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.ports.bulk import BulkStore
 from duetime.ports.leases import LeaseStore
+from duetime.ports.namespaces.lateness_ledger import LatenessLedger
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import CreateRequest, CreateResult, Leases, OnExisting, TimerStore
 from duetime.testing.virtual_clock import START_AT
@@ -20,10 +21,13 @@ from duetime.testing.virtual_clock import START_AT
 
 class Store(TimerStore, LeaseStore, BulkStore, Protocol):
     """A store that the suite can test: one storage for timers, leases and bulk operations, and for
-    keys, secrets and the audit log."""
+    keys, secrets, the audit log and counts of lateness."""
 
     @property
     def security(self) -> SecurityStore: ...
+
+    @property
+    def lateness_ledger(self) -> LatenessLedger: ...
 
 
 Reopen = Callable[[], Awaitable[Store]]

@@ -15,6 +15,7 @@ from duetime.api.platform.types import BusStatus, ClusterStatus, NatsStatus
 from duetime.api.v1.routes import examples as v1
 from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
+from duetime.domain.lateness.objective import LatenessCount
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 from tests.unit.api.asgi_client import ApiBench, call
 
@@ -253,6 +254,10 @@ async def test_the_examples_of_namespaces_and_endpoints_are_answered_as_shown(
     api: ApiBench,
 ) -> None:
     path = f"/api/v1/namespaces/{v1.OTHER_NAMESPACE}"
+    hour = api.clock.now() // 3_600_000_000
+    count = LatenessCount(v1.OTHER_NAMESPACE, hour, in_time=88_001, late=11)
+    await api.store.lateness_ledger.add_lateness([count])
+    await api.objectives.update()
     put = (await api.request("PUT", path, v1.NAMESPACE_BODY)).json
     assert without(put, "counts") == v1.NAMESPACE_IN_LIST
     assert list(put) == list(v1.NAMESPACE_ANSWER)

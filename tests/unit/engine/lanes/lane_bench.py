@@ -13,7 +13,7 @@ from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.wait_log import Waited
 from duetime.pauses import Pauses
-from duetime.ports.namespaces import NoNamespaces
+from duetime.ports.namespaces.view import NoNamespaces
 from duetime.testing import VirtualClock, make_timer
 from duetime.testing.virtual_clock import START_AT
 

@@ -204,11 +204,13 @@ NAMESPACE_BODY = {
     "maxPayloadBytes": 65536,
     "maxPending": 1000000,
     "callbackNetworks": "*.example.com:443",
+    "slo": "99.9 % within 100ms over 30d",
 }
 NAMESPACE_IN_LIST = {
     "name": OTHER_NAMESPACE,
     **NAMESPACE_BODY,
     "retryPolicy": RETRY_POLICY,
+    "sloStatus": {"attempts": 88012, "late": 11, "errorBudgetLeft": 0.875017},
     "deleting": False,
 }
 COUNTS = {"pending": 1200, "executing": 3, "completed": 88000, "failed": 12, "canceled": 40}

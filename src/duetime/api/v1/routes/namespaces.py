@@ -74,8 +74,9 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
         summary="Create or change a namespace",
         description="Absent members stay as they are, and have their defaults in a new namespace. "
         "The number of shards is fixed once the namespace exists. A key for some namespaces "
-        "changes `retention` and `retryPolicy` only: to create a namespace or to change its limits "
-        "(`concurrency`, `maxPayloadBytes`, `maxPending`, `callbackNetworks`) takes a key for all.",
+        "changes `retention`, `retryPolicy` and `slo` only: to create a namespace or to change its "
+        "limits (`concurrency`, `maxPayloadBytes`, `maxPending`, `callbackNetworks`) takes a key "
+        "for all.",
         parameters=(_NEW_NAME,),
         body=Body(NamespaceBody, {"All members": examples.NAMESPACE_BODY}),
         responses=with_failures(

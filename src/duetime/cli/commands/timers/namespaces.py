@@ -119,6 +119,13 @@ def set_namespace(
             help="Networks and hosts that callbacks may go to; narrows CALLBACK_NETWORKS.",
         ),
     ] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OBJECTIVE|none",
+            help="Lateness that attempts should have, e.g. '99.9 % within 100ms over 30d'.",
+        ),
+    ] = None,
     max_retries: MaxRetriesOption = None,
     initial_interval: InitialIntervalOption = None,
     max_interval: MaxIntervalOption = None,
@@ -140,6 +147,7 @@ def set_namespace(
     * `duetime namespaces set notifications --retention forever --concurrency 100`
     * `duetime namespaces set notifications --max-retries 5 --initial-interval 10s`
     * `duetime namespaces set notifications --callback-networks "*.example.com:443"`
+    * `duetime namespaces set notifications --slo "99.9 % within 100ms over 30d"`
     """
     path = _path(name)
     body: dict[str, object] = {}
@@ -155,6 +163,8 @@ def set_namespace(
         body["maxPending"] = _read_number("--max-pending", max_pending, "none")
     if callback_networks is not None:
         body["callbackNetworks"] = _read_networks(callback_networks)
+    if slo is not None:
+        body["slo"] = None if slo == "none" else slo
     retry_policy = read_retry_policy(
         max_retries=max_retries,
         initial_interval=initial_interval,
@@ -234,7 +244,7 @@ def delete(
 
 
 def _options(namespace: Namespace) -> Namespace:
-    return replace(namespace, counts=UNSET)
+    return replace(namespace, counts=UNSET, slo_status=None)
 
 
 def _path(name: str) -> str:

@@ -15,7 +15,7 @@ WINDOW = gauge(
 )
 COUNTED = counter(
     "duetime_objective_attempts_total",
-    "First attempts that count for the objective, by whether they were in time: yes or no.",
+    "Attempts of namespaces with an objective, by whether they were in time: yes or no.",
     "namespace", "in_time",
 )  # fmt: skip
 BUDGET_LEFT = gauge(

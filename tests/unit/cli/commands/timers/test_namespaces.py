@@ -58,13 +58,13 @@ def test_namespaces_are_listed(server: ScriptedServer, command: list[str]) -> No
     assert [line.split("\t") for line in lines] == [
         [
             *("name", "shards", "retention", "concurrency", "payload limit", "pending limit"),
-            *("callback networks", "retries"),
+            *("slo", "error budget left", "callback networks", "retries"),
         ],
         [
             *("default", "16", "as the service", "no limit", "as the service", "no limit"),
-            *("-", "3 within 24h, after 30s x 2 up to 10m"),
+            *("-", "-", "-", "3 within 24h, after 30s x 2 up to 10m"),
         ],
-        [r"a\tb", "4", "forever", "5", "1,024 bytes", "100,000", "-", "none"],
+        [r"a\tb", "4", "forever", "5", "1,024 bytes", "100,000", "-", "-", "-", "none"],
     ]
 
 
@@ -74,6 +74,26 @@ def test_callback_networks_are_listed_if_a_namespace_has_some(server: ScriptedSe
     heading, *rows = [line.split("\t") for line in invoke("namespaces").stdout.splitlines()]
     shown = [dict(zip(heading, row, strict=True))["callback networks"] for row in rows]
     assert shown == ["-", "public:443"]
+
+
+def test_objectives_are_listed_with_what_is_left_of_their_budgets(server: ScriptedServer) -> None:
+    text = "99.9 % within 100ms over 30d"
+    unused = {"attempts": 0, "late": 0, "errorBudgetLeft": 1.0}
+    missed = {"attempts": 10_000, "late": 25, "errorBudgetLeft": -1.5}
+    namespaces = [
+        DEFAULT,
+        {**DEFAULT, "name": "new", "slo": text, "sloStatus": unused},
+        {**DEFAULT, "name": "slow", "slo": text, "sloStatus": missed},
+    ]
+    server.answer("GET", PATH, {"namespaces": namespaces})
+    heading, *rows = [line.split("\t") for line in invoke("namespaces").stdout.splitlines()]
+    shown = [dict(zip(heading, row, strict=True)) for row in rows]
+    assert [each["slo"] for each in shown] == ["-", text, text]
+    assert [each["error budget left"] for each in shown] == [
+        "-",
+        "100.0%",
+        "-150.0% (25 of 10,000 late)",
+    ]
 
 
 @pytest.mark.parametrize("text", ["none", "None "])
@@ -122,6 +142,8 @@ def test_a_namespace_is_shown_with_its_counts(server: ScriptedServer) -> None:
         (["--max-pending", "none"], {"maxPending": None}),
         (["--callback-networks", "public:443"], {"callbackNetworks": "public:443"}),
         (["--callback-networks", "default"], {"callbackNetworks": None}),
+        (["--slo", "99 % within 1s over 1h"], {"slo": "99 % within 1s over 1h"}),
+        (["--slo", "none"], {"slo": None}),
         (
             ["--max-retries", "5", "--initial-interval", "10s"],
             {"retryPolicy": {"maxRetries": 5, "initialInterval": "10s"}},

@@ -1,0 +1,1 @@
+"""Ports about namespaces."""

@@ -1,0 +1,1 @@
+"""Numbers about timers that are kept or read in the background."""
