@@ -211,6 +211,7 @@ FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
     "getTimer": _platform("GET"),
     "updateTimer": _platform("PUT", {"execute_at": AT}),
     "cancelTimer": _platform("DELETE"),
+    "metrics": _same(Request("GET", "/metrics")),
     "createTimerV1": _creates("/api/v1/timers"),
     "upsertTimerV1": _creates("/api/v1/timers/create"),
     "listTimersV1": _lists("/api/v1/timers"),

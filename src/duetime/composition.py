@@ -9,6 +9,7 @@ import structlog
 from msgspec.structs import replace
 
 from duetime.api.app import ApiRules, App, Services, create_app
+from duetime.api.metrics.metrics_app import Metrics
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_of
@@ -23,15 +24,25 @@ from duetime.descriptors import descriptor_budget, raise_descriptor_limit
 from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine
 from duetime.engine.meters import EngineMeters
-from duetime.engine_adapters import engine_options
+from duetime.engine_settings import engine_options
 from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.store import TimerStore
 from duetime.reports.health import health_of
+from duetime.reports.metrics import (
+    bus_metrics,
+    cluster_metrics,
+    engine_metrics,
+    objective_metrics,
+)
+from duetime.reports.loop_lag import LoopLag
+from duetime.reports.process_metrics import process_recorders
+from duetime.reports.scrapes import Scrapes
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer
+from duetime.server.door import Door, api_door
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
@@ -54,6 +65,8 @@ from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
 from duetime.store_adapters import cluster_of, store_name, store_of, store_watch_of
+from duetime.telemetry.metrics.registry import Registry
+from duetime.telemetry.metrics.requests import RequestMetrics
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -93,6 +106,8 @@ class Duetime:
         bus_router: BusRouter | None,
         audit_log: AuditLog,
         objectives: Objectives,
+        loop_lag: LoopLag,
+        door: Door,
         app: App,
     ) -> None:
         self._settings = settings
@@ -110,6 +125,8 @@ class Duetime:
         self._bus_router = bus_router
         self._audit_log = audit_log
         self._objectives = objectives
+        self._loop_lag = loop_lag
+        self.door = door
         self.app = app
         app.lifecycle.is_started = False
 
@@ -155,6 +172,7 @@ class Duetime:
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+        self._loop_lag.start()
         self._credential_watch.start()
         self._key_uses.start()
         self._objectives.start()
@@ -195,6 +213,7 @@ class Duetime:
         await self._close()
 
     async def _close(self) -> None:
+        await self._loop_lag.abandon()
         await self._destination.close()
         if self._bus_router is not None:
             await self._bus_router.close()
@@ -261,6 +280,13 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     if bus is not None and events is not None:
         scheduling = timers.scheduling(settings)
         bus_router = BusRouter(bus, events, scheduling, clock, audited_commands)
+    registry, requests, door = Registry(), RequestMetrics(clock.monotonic), api_door(budget)
+    loop_lag = LoopLag(clock)
+    registry.add(process_recorders(settings, clock, requests, door, audit_log, loop_lag))
+    registry.add(engine_metrics(engine, http))
+    registry.add(cluster_metrics(engine))
+    registry.add(bus_metrics(bus_router, nats))
+    registry.add(objective_metrics(objectives))
     app = create_app(
         services=timers.services(
             settings, bulk_runner, keys, webhook_secrets, audit_log, objectives
@@ -272,6 +298,11 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         api_key=settings.api_key,
         key_ring=key_ring,
         asyncapi=asyncapi_document(),
+        metrics=Metrics(
+            scrape=Scrapes(registry).scrape,
+            requests=requests,
+            public=settings.metrics_public,
+        ),
         audited_creates=Sampling(share) if share else None,
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
@@ -295,6 +326,8 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         bus_router=bus_router,
         audit_log=audit_log,
         objectives=objectives,
+        loop_lag=loop_lag,
+        door=door,
         app=app,
     )
 

@@ -14,15 +14,12 @@ from duetime.api.http.body import answer_request
 from duetime.api.http.body_budget import BodyBudget
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, bind
-from duetime.api.http.query import parameters
-from duetime.api.platform.errors import (
-    error_answer,
-    method_not_allowed,
-    no_such_path,
-    refusal_answer,
-)
+from duetime.api.metrics.measuring import measured
+from duetime.api.metrics.metrics_app import Metrics, MetricsApp
+from duetime.api.platform.errors import error_answer, no_such_path, refusal_answer
 from duetime.api.platform.fast_create import FastCreate
 from duetime.api.platform.health import EngineHealth, Health
+from duetime.api.platform.path_endpoint import PathEndpoint
 from duetime.api.platform.probes import ALIVE, Probes
 from duetime.api.platform.public_keys import PUBLIC_KEYS, PublicKeys
 from duetime.api.platform.routes import HEALTH, PLATFORM
@@ -49,6 +46,7 @@ from duetime.service.security.key_ring import KeyRing
 from duetime.service.security.keys import Keys
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
+from duetime.telemetry.metrics.requests import NO_OPERATION
 
 
 class Services(Struct, frozen=True, kw_only=True):
@@ -88,6 +86,7 @@ def create_app(
     key_ring: KeyRing,
     rules: ApiRules,
     asyncapi: bytes,
+    metrics: Metrics,
     audited_creates: Sampling | None = None,
 ) -> "App":
     """The application, ready to be served. Without an `api_key` every request is accepted, and the
@@ -134,15 +133,17 @@ def create_app(
         lifecycle,
         max_body_bytes=max_body_bytes,
         audited=audited_creates,
+        metrics=metrics.requests,
     )
     bodies = BodyBudget(rules.max_bodies_bytes)
-    return App(others, authentication, auditing, v1, fast_create, lifecycle, bodies, probes)
+    shown = (*others, metrics.api_endpoint())
+    return App(shown, authentication, auditing, v1, fast_create, lifecycle, bodies, probes, metrics)
 
 
 class App:
     """Paths without parameters are looked up, those of v1 go to its router, and Starlette's router
     matches the rest. A server may send plain creates to `fast_create` instead, and counts bodies
-    by the budget `bodies`."""
+    by the budget `bodies`. `metrics` is the application of the metrics' own port."""
 
     def __init__(
         self,
@@ -154,6 +155,7 @@ class App:
         lifecycle: Lifecycle,
         bodies: BodyBudget,
         probes: Probes,
+        metrics: Metrics,
     ) -> None:
         self.fast_create = fast_create
         self.bodies = bodies
@@ -161,9 +163,12 @@ class App:
         self.operations = (*(each.operation for each in endpoints), *v1.operations)
         self._v1 = v1
         self._probes = probes
-        paths: dict[str, _PathEndpoint] = {}
+        self._requests = metrics.requests
+        own_endpoint = PathEndpoint(authentication, auditing, lifecycle)
+        self.metrics = MetricsApp(metrics, own_endpoint)
+        paths: dict[str, PathEndpoint] = {}
         for endpoint in endpoints:
-            of_path = _PathEndpoint(authentication, auditing, lifecycle)
+            of_path = PathEndpoint(authentication, auditing, lifecycle)
             paths.setdefault(endpoint.operation.path, of_path).add(endpoint)
         self._exact = {path: found for path, found in paths.items() if "{" not in path}
         self._router = Router(
@@ -182,6 +187,9 @@ class App:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
+        await measured(self._requests, self._route, scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         exact = self._exact.get(path)
         if exact is not None:
@@ -194,6 +202,7 @@ class App:
     def refusal(self, target: bytes, status: int, message: str) -> Answer:
         """The answer to a request that the server cannot pass on, in the format of the API that
         its target belongs to. The target may be cut off."""
+        self._requests.of(NO_OPERATION).refused(status)
         if _is_v1(_path_of(target)):
             return self._v1.refusal(status, message)
         return refusal_answer(status, message)
@@ -203,10 +212,13 @@ class App:
         process works, and must neither be restarted nor lose the requests that it could serve."""
         match target.partition(b"?")[0]:
             case b"/livez":
-                return ALIVE
+                probed = ALIVE
             case b"/readyz":
-                return await self._probes.readiness()
-        return self.refusal(target, 503, message)
+                probed = await self._probes.readiness()
+            case _:
+                return self.refusal(target, 503, message)
+        self._requests.of(NO_OPERATION).refused(probed.status)
+        return probed
 
 
 def _is_v1(path: str) -> bool:
@@ -219,45 +231,6 @@ def _path_of(target: bytes) -> str:
         # A target may also be a whole URL.
         target = b"/" + target.partition(b"://")[2].partition(b"/")[2]
     return target.partition(b"?")[0].decode("latin-1")
-
-
-class _PathEndpoint:
-    """The operations of one path, by method. Starlette takes an object for an ASGI application."""
-
-    def __init__(
-        self, authentication: Authentication, auditing: Auditing, lifecycle: Lifecycle
-    ) -> None:
-        self._authentication = authentication
-        self._auditing = auditing
-        self._lifecycle = lifecycle
-        self._endpoints: dict[str, Endpoint] = {}
-
-    def add(self, endpoint: Endpoint) -> None:
-        self._endpoints[endpoint.operation.method] = endpoint
-        if endpoint.operation.method == "GET":
-            self._endpoints["HEAD"] = endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await answer_request(self._answer, error_answer, scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        endpoint = self._endpoints.get(scope["method"])
-        if endpoint is None:
-            return method_not_allowed(self._endpoints)
-        handling = self._handle(endpoint, scope, receive)
-        if self._auditing.covers(endpoint.operation, scope):
-            return await self._auditing.recorded(endpoint.operation, scope, handling)
-        return await handling
-
-    async def _handle(self, endpoint: Endpoint, scope: Scope, receive: Receive) -> Answer:
-        operation, handle = endpoint
-        if operation.needs_key:
-            # Before anything of the body is read.
-            await self._authentication.admit(scope, operation)
-            self._lifecycle.check_started()
-            if scope["query_string"] and not operation.reads_query:
-                parameters(scope["query_string"], frozenset())
-        return await handle(scope, receive)
 
 
 async def _answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from duetime.descriptors import DescriptorBudget
 from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.connection_limits import ConnectionLimits
 from duetime.server.http_protocol import Refusing
@@ -25,6 +26,13 @@ _PEER_ADVICE = (
     "client; if not, it may be an attack"
 )
 _FILES_ADVICE = "raise the limit of open files (ulimit -n, or LimitNOFILE of the service)"
+
+
+def api_door(budget: DescriptorBudget) -> "Door":
+    """The door of the API."""
+    return Door(
+        ConnectionLimits(max_connections=budget.api_connections, max_surplus=budget.api_surplus)
+    )
 
 
 class Door:
@@ -52,6 +60,11 @@ class Door:
         """Connections that were closed in favour of others, since the start."""
         self.turned_away = 0
         """Connections that got no place, since the start."""
+
+    @property
+    def connections(self) -> int:
+        """Connections that have a place."""
+        return len(self._all)
 
     def admit(self, protocol: Occupant, now: float) -> bool:
         """Give the connection a place, if there is one."""

@@ -12,12 +12,17 @@ from duetime.api.http.answers import Answer
 from duetime.api.http.caller import Caller
 from duetime.server.answer_bytes import answer_bytes
 from duetime.server.http_protocol import BODIES_REFUSED, BoundedHttpProtocol
+from duetime.telemetry.metrics.requests import OperationRequests
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 class FastCreate(Protocol):
-    """The fast path as an application offers it in its `fast_create` attribute."""
+    """The fast path as an application offers it in its `fast_create` attribute. The server counts
+    its answers in `requests`."""
+
+    @property
+    def requests(self) -> OperationRequests: ...
 
     def admit(self, method: bytes, target: bytes, headers: Headers) -> Caller | None:
         """The caller of a request that may take the fast path. One that is not admitted takes the
@@ -43,12 +48,13 @@ class FastCreateCycle:
     """A request on the fast path, with the attributes that uvicorn reads. While it is open, the
     connection's next request waits, and a shutdown waits for its answer."""
 
-    __slots__ = ("body", "caller", "disconnected", "keep_alive", "response_complete")
+    __slots__ = ("began", "body", "caller", "disconnected", "keep_alive", "response_complete")
 
     message_event = _NO_WAITER
     more_body = False
 
-    def __init__(self, caller: Caller, keep_alive: bool) -> None:
+    def __init__(self, caller: Caller, keep_alive: bool, began: float) -> None:
+        self.began = began
         self.caller = caller
         self.body = b""
         self.keep_alive = keep_alive
@@ -79,7 +85,8 @@ class FastCreateProtocol(BoundedHttpProtocol):
             is not None
         ):
             self._incoming_bytes = 0
-            cycle: Any = FastCreateCycle(caller, self.parser.should_keep_alive())
+            began = self._fast_create.requests.now()
+            cycle: Any = FastCreateCycle(caller, self.parser.should_keep_alive(), began)
             self.cycle = cycle
             self._is_in_head = False
             self._is_in_message = True
@@ -123,7 +130,9 @@ class FastCreateProtocol(BoundedHttpProtocol):
         cycle.body = b""
 
     def _respond(self, cycle: FastCreateCycle, answer: Answer) -> None:
+        assert self._fast_create is not None
         cycle.response_complete = True
+        self._fast_create.requests.answered(answer.status, cycle.began)
         self._forget_body(cycle)
         if cycle.disconnected or self.is_closing:
             return

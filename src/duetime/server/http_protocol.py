@@ -221,31 +221,35 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def refuse(self, problem: Problem) -> None:
         """Answer the request that is being read with the problem, and end the connection. Requests
         before it are answered first."""
-        app: Refusing = self.app
-        answer = app.refusal(self.url, problem.status, problem.message)
-        headers = tuple(self.server_state.default_headers)
-        # Before its target is read, the parser may still know the method of the request before.
-        method = self.parser.get_method() if self.url else b""
-        words = last_answer_bytes(answer, headers, method)
         cycle: Any = self.cycle
         waits = cycle is not None and not cycle.response_complete
+        is_told = True
         if self._is_in_message:
             if not waits:
                 # The request was answered before its body was complete.
-                words = b""
+                is_told = False
             elif self.pipeline and self.pipeline[0][0] is cycle:
                 self.pipeline.popleft()
                 self._abandon(cycle)
             elif getattr(cycle, "response_started", False):
-                words = b""
+                is_told = False
             else:
                 self._abandon(cycle)
                 waits = False
+        words = self._refusal(problem) if is_told else b""
         if waits:
             self._last_words = words
             self.flow.pause_reading()
         else:
             self._end_with(words)
+
+    def _refusal(self, problem: Problem) -> bytes:
+        app: Refusing = self.app
+        answer = app.refusal(self.url, problem.status, problem.message)
+        headers = tuple(self.server_state.default_headers)
+        # Before its target is read, the parser may still know the method of the request before.
+        method = self.parser.get_method() if self.url else b""
+        return last_answer_bytes(answer, headers, method)
 
     def close_after_answer(self) -> None:
         """Close the connection; the client gets the time to read the answer that was written."""

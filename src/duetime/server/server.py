@@ -17,8 +17,7 @@ from duetime.api.http.answers import CLOSE
 from duetime.clock import SystemClock
 from duetime.descriptors import descriptor_budget
 from duetime.listener import take_connections, url_of
-from duetime.server.connection_limits import ConnectionLimits
-from duetime.server.door import Door
+from duetime.server.door import Door, api_door
 from duetime.server.guarded_protocol import GuardedProtocol
 
 BACKLOG = 2048
@@ -61,6 +60,7 @@ async def serve_until(
     listener: socket.socket,
     *,
     grace_seconds: float,
+    door: Door | None = None,
     drain_seconds: Callable[[], float] = lambda: 0.0,
     answers_early: bool = True,
     on_started: Callable[[], None] = lambda: None,
@@ -76,7 +76,8 @@ async def serve_until(
     if logs_start:
         on_started = _logged(on_started, url_of(listener))
     with contextlib.closing(listener):
-        connections = _Connections(_Server(service.app, grace_seconds), listener)
+        server = _Server(service.app, grace_seconds, door or api_door(descriptor_budget()))
+        connections = _Connections(server, listener)
         early = connections.serve_early if answers_early else connections.ended
         is_started = False
         try:
@@ -171,11 +172,7 @@ class _Server(uvicorn.Server):
     """Uvicorn without its own signal handling, which would end the process before the service
     is stopped."""
 
-    def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
-        budget = descriptor_budget()
-        door = Door(
-            ConnectionLimits(max_connections=budget.api_connections, max_surplus=budget.api_surplus)
-        )
+    def __init__(self, app: ASGIApp, grace_seconds: float, door: Door) -> None:
         super().__init__(
             uvicorn.Config(
                 app,

@@ -37,6 +37,7 @@ from duetime.settings.parsers import (
     number,
     one_word,
     rate_limit,
+    true_or_false,
     whole_number,
 )
 from duetime.settings.security_definitions import SecuritySettings
@@ -263,6 +264,29 @@ class Settings(SecuritySettings):
         "auto",
         "auto, json, text",
         "JSON lines or readable text; auto = text on a terminal, else JSON.",
+    )
+
+    metrics_public: bool = setting(
+        "Metrics",
+        true_or_false,
+        "false",
+        "true, false",
+        "Whether everyone who can reach /metrics may read it. Otherwise it takes a key with the "
+        "role read for all namespaces, like the API; none if AUTH=none.",
+    )
+    metrics_namespaces: int = setting(
+        "Metrics",
+        whole_number(1, 100_000),
+        "1000",
+        "namespaces",
+        "Namespaces that metrics tell apart; further ones are summed up as `other`.",
+    )
+    metrics_endpoints: int = setting(
+        "Metrics",
+        whole_number(0, 10_000),
+        "0",
+        "endpoints",
+        "Endpoints of callbacks that metrics tell apart; 0 = no metrics by endpoint.",
     )
 
     store: StoreSettings

@@ -126,6 +126,15 @@ def choice(of: type[ChoiceT]) -> Callable[[str], ChoiceT]:
     return parse
 
 
+def true_or_false(text: str) -> bool:
+    match text.lower():
+        case "true" | "on":
+            return True
+        case "false" | "off":
+            return False
+    raise ValueError("true or false")
+
+
 def log_level(text: str) -> LogLevel:
     return LogLevel.WARN if text.lower() == "warning" else choice(LogLevel)(text)
 

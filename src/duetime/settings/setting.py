@@ -16,6 +16,7 @@ Group = Literal[
     "Bus",
     "NATS",
     "Logs",
+    "Metrics",
     "Configuration file",
 ]
 

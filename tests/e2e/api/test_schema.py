@@ -25,7 +25,7 @@ EXAMPLES = scaled(10)
 
 # Each part is checked by itself, so that no part meets timers that another has removed.
 PARTS = {
-    "platform": r"^/(timers|healthz|livez|readyz|\.well-known)",
+    "platform": r"^/(timers|healthz|livez|readyz|metrics|\.well-known)",
     "timers v1": r"^/api/v1/timers",
     "namespaces v1": r"^/api/v1/(namespaces|endpoints)",
     "operations v1": r"^/api/v1/operations",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp, Message
 
 from duetime.api.app import ApiRules, Services, create_app
+from duetime.api.metrics.metrics_app import Metrics
 from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.delivery.signing import make_signer
@@ -31,6 +32,9 @@ from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
+from duetime.telemetry.metrics.exposition import Format
+from duetime.telemetry.metrics.registry import Registry
+from duetime.telemetry.metrics.requests import RequestMetrics
 from duetime.testing import VirtualClock
 from tests.unit.service.service_bench import EVERY_SHARD, ServiceBench, timer_rules
 
@@ -137,8 +141,13 @@ class ApiBench(ServiceBench):
         webhook_secrets: Sequence[str] = (),
         audited_creates: Sampling | None = None,
         key_limits: KeyLimits | None = None,
+        metrics_public: bool = False,
+        metrics_own_port: bool = False,
     ) -> None:
         super().__init__(store, rules, clock)
+        self.requests = RequestMetrics(self.clock.monotonic)
+        self.registry = Registry()
+        self.registry.add(self.requests.recorders())
         self.credential_watch = CredentialWatch(self.store.security, self.clock)
         self.key_ring = KeyRing(self.credential_watch, self.clock, key_limits)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
@@ -193,6 +202,12 @@ class ApiBench(ServiceBench):
             rules=api_rules or make_api_rules(),
             asyncapi=b'{"asyncapi": "3.0.0"}',
             audited_creates=audited_creates,
+            metrics=Metrics(
+                scrape=self.scrape,
+                requests=self.requests,
+                public=metrics_public,
+                own_port=metrics_own_port,
+            ),
         )
 
     async def request(
@@ -210,6 +225,9 @@ class ApiBench(ServiceBench):
             (b"content-length", b"%d" % len(content)),
         ]
         return await call(self.app, method, path, [content], headers, address)
+
+    async def scrape(self, form: Format) -> str:
+        return self.registry.render(form)
 
     async def issue_key(self, *roles: str, namespaces: Sequence[str] = ("*",), **more: Any) -> str:
         """The text of a new key."""

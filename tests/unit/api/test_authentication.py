@@ -187,6 +187,9 @@ class TestAbsentStore:
         assert (await api.request("GET", path, key=API_KEY)).status == 200
         assert (await api.request("GET", path, key="wrong")).status == 401
         assert plain_create(api, key) is None
+        # Metrics are needed most now.
+        assert (await api.request("GET", "/metrics", key=key)).status == 200
+        assert (await api.request("GET", "/metrics", key="wrong")).status == 401
 
 
 async def test_keys_are_not_looked_up_before_the_start(api: ApiBench) -> None:

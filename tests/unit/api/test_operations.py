@@ -9,6 +9,7 @@ import pytest
 from duetime.api.docs.page import render
 from duetime.api.docs.routes import DOCUMENTS
 from duetime.api.http.operation import Operation
+from duetime.api.metrics.routes import METRICS
 from duetime.api.openapi.document import openapi_document
 from duetime.api.platform.public_keys import PUBLIC_KEYS
 from duetime.api.platform.routes import CREATE_TIMER, HEALTH, PLATFORM
@@ -18,7 +19,7 @@ from tests.unit.api.asgi_client import ApiBench, call
 
 ALL: tuple[Operation[Any], ...] = tuple(
     operation
-    for group in (*PLATFORM, *V1, *HEALTH, *PUBLIC_KEYS, *DOCUMENTS)
+    for group in (*PLATFORM, *V1, *HEALTH, *METRICS, *PUBLIC_KEYS, *DOCUMENTS)
     for operation in group.operations
 )
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW")

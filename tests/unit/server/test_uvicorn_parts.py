@@ -73,5 +73,5 @@ def test_a_request_on_the_fast_path_has_the_attributes_that_uvicorn_reads() -> N
     assert read >= {"body", "disconnected", "keep_alive", "message_event", "response_complete"}, (
         HINT
     )
-    cycle = FastCreateCycle(Caller(UNCHECKED), keep_alive=True)
+    cycle = FastCreateCycle(Caller(UNCHECKED), keep_alive=True, began=0.0)
     assert [name for name in sorted(read) if not hasattr(cycle, name)] == [], HINT

@@ -31,6 +31,8 @@ def answer_fields(answers: Json) -> str:
     if "content" not in success:
         return ""
     schema = next(iter(success["content"].values()))["schema"]
+    if "properties" not in _resolved(schema):
+        return ""
     members = _resolved(schema)["properties"]
     if {"code", "data"} <= members.keys():
         entries = _member_entries(members["data"], "data.", given_by_client=False)

@@ -41,7 +41,7 @@ class Authentication:
         """The caller of the request, which may do the operation. Raises `Unauthorized`,
         `Forbidden`, `TooManyRequests` and `StoreUnavailable`. Call it before reading the body. The
         caller has entered, and leaves when the request is answered."""
-        caller = await self._caller_of(scope)
+        caller = await self._caller_of(scope, operation)
         # Before the checks: the audit log names the caller of a refused request, too.
         set_caller(scope, caller)
         caller.enter()
@@ -72,7 +72,7 @@ class Authentication:
             return None
         return Caller(held.access, None, held)
 
-    async def _caller_of(self, scope: Scope) -> Caller:
+    async def _caller_of(self, scope: Scope, operation: Operation[Any]) -> Caller:
         address = _address_of(scope)
         if self._expected is None:
             return Caller(UNCHECKED, address)
@@ -81,6 +81,8 @@ class Authentication:
             raise Unauthorized(REFUSAL)
         if compare_digest(given, self._expected):
             return Caller(EVERYTHING, address)
+        if not operation.needs_store and (held := self._keys.remembered(given)) is not None:
+            return Caller(held.access, address, held)
         # Keys are in the store, which is not open before the start.
         self._lifecycle.check_started()
         held = await self._keys.look_up(given)

@@ -12,6 +12,10 @@ from duetime.domain.errors import TooLarge
 _OPEN_ENDED = frozenset({b"transfer-encoding", b"expect"})
 
 
+_STATUS = "duetime.status"
+_ERROR = "duetime.error"
+
+
 class ClientGone(Exception):
     """The client disconnected before its request was complete, so nobody can be answered."""
 
@@ -63,10 +67,22 @@ async def answer_request(
         except ClientGone:
             return
         except Exception as error:
+            scope[_ERROR] = error
             answer = explain(error, scope)
+        scope[_STATUS] = answer.status
         await watch.ending(answer).send(send)
     finally:
         leave(scope)
+
+
+def answered_status(scope: Scope) -> int | None:
+    """The status of the answer; None if nobody could be answered."""
+    return scope.get(_STATUS)
+
+
+def explained_error(scope: Scope) -> Exception | None:
+    """The error that the answer explains."""
+    return scope.get(_ERROR)
 
 
 async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:

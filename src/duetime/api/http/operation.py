@@ -72,10 +72,11 @@ class Response(Struct, frozen=True):
 
     status: str
     description: str
-    schema: type[Any] | None = None
+    schema: type[Any] | Json | None = None
     examples: Examples = {}
     headers: Json = {}
     links: Json = {}
+    media: tuple[str, ...] = (JSON_MEDIA,)
 
 
 class Callback(Struct, frozen=True):
@@ -93,9 +94,12 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
 
     Without a `tag` the OpenAPI document and the docs page leave the operation out. Without a `role`
     a GET needs `read`, and everything else needs `write`. An operation `for_all_namespaces` is not
-    for keys that see some of them only. `audit` is the word for it in the audit log, such as
-    `timer.cancel`; operations that only read have none, and are recorded if they show secrets. One
-    that `replaces` may do so with a timer that exists, and is then recorded in any case.
+    for keys that see some of them only. One that `needs_store` is refused until the service has
+    started; others also accept keys that were right when the store was last read.
+
+    `audit` is the word for it in the audit log, such as `timer.cancel`; operations that only read
+    have none, and are recorded if they show secrets. One that `replaces` may do so with a timer
+    that exists, and is then recorded in any case.
     """
 
     id: str
@@ -103,6 +107,7 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
     path: str
     handler: Callable[[H, Scope, Receive], Awaitable[Answer]]
     needs_key: bool = True
+    needs_store: bool = True
     role: Role | None = None
     for_all_namespaces: bool = False
     audit: str | None = None
@@ -131,6 +136,18 @@ class Endpoint(NamedTuple):
 
     operation: Operation[Any]
     handle: Handler
+
+
+_IN_SCOPE = "duetime.operation"
+
+
+def note_operation(scope: Scope, operation: Operation[Any]) -> None:
+    scope[_IN_SCOPE] = operation.id
+
+
+def noted_operation(scope: Scope) -> str | None:
+    """The id of the operation that a request is for; None if it is for none."""
+    return scope.get(_IN_SCOPE)
 
 
 class OperationGroup(Struct, Generic[H], frozen=True):

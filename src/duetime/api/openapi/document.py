@@ -8,7 +8,6 @@ from msgspec import json
 
 from duetime import __version__
 from duetime.api.http.operation import (
-    JSON_MEDIA,
     SERVICE,
     Body,
     Callback,
@@ -19,6 +18,7 @@ from duetime.api.http.operation import (
     Response,
     Tag,
 )
+from duetime.api.metrics.routes import METRICS
 from duetime.api.openapi.schemas import schema_name, schemas_of
 from duetime.api.platform.public_keys import PUBLIC_KEYS
 from duetime.api.platform.routes import HEALTH, PLATFORM
@@ -39,7 +39,7 @@ _TAGS = (
 
 _DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
     (operation.tag, operation)
-    for group in (*V1, *PLATFORM, *HEALTH, *PUBLIC_KEYS)
+    for group in (*V1, *PLATFORM, *HEALTH, *METRICS, *PUBLIC_KEYS)
     for operation in group.operations
     if operation.tag is not None
 )
@@ -144,7 +144,7 @@ def _parameters(parameters: Iterable[Parameter]) -> list[Json]:
 
 
 def _body(body: Body) -> Json:
-    content = {media: _content(body.schema, body.examples) for media in body.media}
+    content = _contents(body.schema, body.examples, body.media)
     return _present(required=body.required, content=content)
 
 
@@ -153,18 +153,19 @@ def _responses(responses: Iterable[Response]) -> Json:
         each.status: _present(
             description=each.description,
             headers=each.headers,
-            content=each.schema and {JSON_MEDIA: _content(each.schema, each.examples)},
+            content=each.schema and _contents(each.schema, each.examples, each.media),
             links=each.links,
         )
         for each in responses
     }
 
 
-def _content(schema: type[Any] | Json, examples: Examples) -> Json:
+def _contents(schema: type[Any] | Json, examples: Examples, media: Iterable[str]) -> Json:
     if isinstance(schema, type):
         schema = {"$ref": f"#/components/schemas/{schema_name(schema)}"}
     named = {name: {"value": value} for name, value in examples.items()}
-    return {"schema": schema, "examples": named}
+    content = {"schema": schema, "examples": named}
+    return dict.fromkeys(media, content)
 
 
 def _callback(callback: Callback) -> Json:

@@ -20,6 +20,7 @@ from duetime.ports.store import CreateResult
 from duetime.service.create_requests import NewTimer
 from duetime.service.security.audit_log import Sampling
 from duetime.service.timer_service import TimerService
+from duetime.telemetry.metrics.requests import RequestMetrics
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -43,8 +44,11 @@ class FastCreate:
         *,
         max_body_bytes: int,
         audited: Sampling | None = None,
+        metrics: RequestMetrics,
     ) -> None:
         """The `audited` creates take the usual path, which records them."""
+        self.requests = metrics.of(CREATE_TIMER.id)
+        self._metrics = metrics
         self._service = service
         self._authentication = authentication
         self._lifecycle = lifecycle
@@ -84,6 +88,7 @@ class FastCreate:
             created = self._begin(new_timer_of(decode_create(body), namespace))
         except Exception as error:
             caller.leave()
+            self._metrics.failed(error)
             respond(error_answer(error, _LOGGED_AS))
         else:
             created.add_done_callback(partial(_respond, caller, respond))

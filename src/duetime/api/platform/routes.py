@@ -71,17 +71,17 @@ def _failure(status: str, description: str, code: Code, message: str) -> Respons
     return Response(status, description, Error, {"Error": example})
 
 
-_UNAUTHORIZED = replace(
+UNAUTHORIZED = replace(
     _failure("401", "There is no key, or a wrong one.", Code.UNAUTHORIZED, REFUSAL),
     headers=CHALLENGE_HEADER,
 )
-_FORBIDDEN = _failure(
+FORBIDDEN = _failure(
     "403",
     "The key may see this, but may not do it.",
     Code.UNAUTHORIZED,
     "this key lacks the role 'write'",
 )
-_TOO_MANY = replace(
+TOO_MANY = replace(
     _failure(
         "429",
         "The key sends too many requests, or too many at once; or too many wrong keys came from "
@@ -92,8 +92,8 @@ _TOO_MANY = replace(
     headers=RETRY_HEADER,
 )
 _NOT_FOUND = _failure("404", "There is no such timer.", Code.NOT_FOUND, "timer not found")
-_INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
-_UNAVAILABLE = Response(
+INTERNAL = _failure("500", "An unexpected error.", Code.UNEXPECTED, "internal error")
+UNAVAILABLE = Response(
     "503",
     "The store is not available now, the disk is nearly full, so that nothing new is accepted, or "
     "the bodies of other requests take all memory for bodies. The request may be sent again.",
@@ -117,7 +117,7 @@ def _failures_of_one(message: str) -> tuple[Response, ...]:
         Code.VALIDATION,
         message,
     )
-    return invalid, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _INTERNAL, _UNAVAILABLE
+    return invalid, UNAUTHORIZED, FORBIDDEN, _NOT_FOUND, TOO_MANY, INTERNAL, UNAVAILABLE
 
 
 _CALLBACK = Callback(
@@ -170,8 +170,8 @@ CREATE_TIMER = Operation(
         _failure(
             "400", "A value is not acceptable.", Code.VALIDATION, "execute_at must be in the future"
         ),
-        _UNAUTHORIZED,
-        _FORBIDDEN,
+        UNAUTHORIZED,
+        FORBIDDEN,
         _failure(
             "409",
             "The idempotency key belongs to another timer.",
@@ -194,8 +194,8 @@ CREATE_TIMER = Operation(
             ),
             headers=RETRY_HEADER,
         ),
-        _INTERNAL,
-        _UNAVAILABLE,
+        INTERNAL,
+        UNAVAILABLE,
     ),
     callback=_CALLBACK,
 )
@@ -218,11 +218,11 @@ _TIMER_OPERATIONS: tuple[Operation[PlatformTimers], ...] = (
                 Code.VALIDATION,
                 f"limit must be a whole number from 1 to {MAX_PLATFORM_PAGE_TIMERS}",
             ),
-            _UNAUTHORIZED,
-            _FORBIDDEN,
-            _TOO_MANY,
-            _INTERNAL,
-            _UNAVAILABLE,
+            UNAUTHORIZED,
+            FORBIDDEN,
+            TOO_MANY,
+            INTERNAL,
+            UNAVAILABLE,
         ),
     ),
     Operation(

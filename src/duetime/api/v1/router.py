@@ -11,7 +11,7 @@ from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.lifecycle import Lifecycle
-from duetime.api.http.operation import Endpoint, Operation
+from duetime.api.http.operation import Endpoint, Operation, note_operation
 from duetime.api.http.query import parameters
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path, refusal
 from duetime.ports.clock import Clock
@@ -69,6 +69,7 @@ class RouterV1:
         endpoint = methods.get(method)
         if endpoint is None:
             return method_not_allowed(methods, self._clock.now())
+        note_operation(scope, endpoint.operation)
         handling = self._handle(endpoint, scope, receive)
         if self._auditing.covers(endpoint.operation, scope):
             return await self._auditing.recorded(endpoint.operation, scope, handling)

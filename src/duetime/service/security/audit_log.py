@@ -66,6 +66,11 @@ class AuditLog:
         self._summary: asyncio.Task[None] | None = None
         self.dropped = 0
 
+    @property
+    def waiting(self) -> int:
+        """Entries that are not written yet."""
+        return len(self._backlog)
+
     async def entries(self, query: AuditQuery) -> Sequence[AuditEntry]:
         """Raises `StoreUnavailable`."""
         if query.namespaces is not None and not query.namespaces:

@@ -155,6 +155,10 @@ class KeyRing:
         now_seconds = self._clock.monotonic()
         return None if self._is_old(now_seconds) else self._find(presented, now_seconds)
 
+    def remembered(self, presented: bytes) -> HeldKey | None:
+        """The key, if it was accepted when the store was last read, however long ago that is."""
+        return self._find(presented, self._clock.monotonic())
+
     async def look_up(self, presented: bytes) -> HeldKey | None:
         """The key, if it is accepted. Raises `StoreUnavailable` if that cannot be told."""
         if self._is_old(self._clock.monotonic()) and _id_of(presented) is not None:

@@ -34,6 +34,7 @@ ANSWERS = {
     ("/livez", "get"): {"200"},
     ("/readyz", "get"): {"200", "503"},
     ("/healthz", "get"): {"200", "500"},
+    ("/metrics", "get"): KEYED | {"200"},
     ("/api/v1/timers", "post"): KEYED | {"200", "400", "409", "413", "429", "507"},
     ("/api/v1/timers", "get"): KEYED | {"200", "400"},
     (ONE, "get"): KEYED | {"200", "400", "404"},

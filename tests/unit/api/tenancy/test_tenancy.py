@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from duetime.api.metrics.routes import METRICS
 from duetime.api.platform.routes import PLATFORM
 from duetime.api.v1.routes.table import V1
 from duetime.ports.bulk import BulkStore
@@ -41,7 +42,7 @@ KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 OPERATIONS = [
     operation.id
-    for group in (*PLATFORM, *V1)
+    for group in (*PLATFORM, *METRICS, *V1)
     for operation in group.operations
     if operation.needs_key
 ]
@@ -212,7 +213,7 @@ async def test_the_same_requests_do_change_something_for_those_who_may() -> None
             changed.add(operation)
     assert changed == {
         operation.id
-        for group in (*PLATFORM, *V1)
+        for group in (*PLATFORM, *METRICS, *V1)
         for operation in group.operations
         if operation.method != "GET"
     } - {"getSelectedTimerV1", "startOperationV1"}

@@ -159,11 +159,13 @@ class _Dev:
             broker=None if settings.broker is None else settings.broker.name,
         )
         try:
+            service = assemble(settings, own_addresses(api_listener))
             await serve_until(
                 stopped,
-                assemble(settings, own_addresses(api_listener)),
+                service,
                 api_listener,
                 grace_seconds=settings.shutdown_grace_seconds,
+                door=service.door,
                 on_started=lambda: self._welcome(addresses, port),
             )
         finally:

@@ -134,11 +134,13 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
         if link is not None:
             link.report_ready()
 
+    service = assemble(settings, own_addresses(listener))
     await serve_until(
         stopped,
-        assemble(settings, own_addresses(listener)),
+        service,
         listener,
         grace_seconds=settings.shutdown_grace_seconds,
+        door=service.door,
         drain_seconds=lambda: settings.drain_seconds if link is None or link.drains else 0.0,
         answers_early=link is None or link.is_alone,
         on_started=on_started,

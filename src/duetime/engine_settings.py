@@ -1,4 +1,4 @@
-"""From the settings of the engine to its options."""
+"""The options of the engine, from the settings."""
 
 import os
 import secrets
@@ -7,21 +7,34 @@ import socket
 import structlog
 
 from duetime import __version__
-from duetime.clock import SystemClock
 from duetime.descriptors import DescriptorBudget
 from duetime.engine import EngineOptions
 from duetime.local_process import process_name
+from duetime.ports.clock import Clock
 from duetime.ports.membership import NodeFacts
 from duetime.settings import Settings
 
-_log = structlog.get_logger()
-
 ANY_ADDRESS = ("0.0.0.0", "::")
 
+_log = structlog.get_logger()
 
-def engine_options(
-    settings: Settings, clock: SystemClock, budget: DescriptorBudget
-) -> EngineOptions:
+
+def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
+    configured = settings.delivery_concurrency
+    if configured > budget.callbacks:
+        _log.warning(
+            "service.descriptors_limited",
+            setting="DELIVERY_CONCURRENCY",
+            configured=configured,
+            used=budget.callbacks,
+            open_files=budget.limit,
+            advice="raise the hard limit of open files (ulimit -Hn, or LimitNOFILE of the service)"
+            " or lower DELIVERY_CONCURRENCY",
+        )
+    return min(configured, budget.callbacks)
+
+
+def engine_options(settings: Settings, clock: Clock, budget: DescriptorBudget) -> EngineOptions:
     host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
         # A pid may be used again on the same host, and no two nodes may have the same name.
@@ -44,18 +57,3 @@ def engine_options(
             started_at=clock.now(),
         ),
     )
-
-
-def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
-    configured = settings.delivery_concurrency
-    if configured > budget.callbacks:
-        _log.warning(
-            "service.descriptors_limited",
-            setting="DELIVERY_CONCURRENCY",
-            configured=configured,
-            used=budget.callbacks,
-            open_files=budget.limit,
-            advice="raise the hard limit of open files (ulimit -Hn, or LimitNOFILE of the service)"
-            " or lower DELIVERY_CONCURRENCY",
-        )
-    return min(configured, budget.callbacks)

@@ -1,0 +1,1 @@
+"""The metrics of the service for Prometheus: `GET /metrics`."""
