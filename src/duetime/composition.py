@@ -30,13 +30,8 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.store import TimerStore
 from duetime.reports.health import health_of
-from duetime.reports.metrics import (
-    bus_metrics,
-    cluster_metrics,
-    engine_metrics,
-    objective_metrics,
-)
 from duetime.reports.loop_lag import LoopLag
+from duetime.reports.metrics import timer_metrics
 from duetime.reports.process_metrics import process_recorders
 from duetime.reports.scrapes import Scrapes
 from duetime.sealing.callbacks import CallbackSealer
@@ -283,10 +278,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     registry, requests, door = Registry(), RequestMetrics(clock.monotonic), api_door(budget)
     loop_lag = LoopLag(clock)
     registry.add(process_recorders(settings, clock, requests, door, audit_log, loop_lag))
-    registry.add(engine_metrics(engine, http))
-    registry.add(cluster_metrics(engine))
-    registry.add(bus_metrics(bus_router, nats))
-    registry.add(objective_metrics(objectives))
+    registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     app = create_app(
         services=timers.services(
             settings, bulk_runner, keys, webhook_secrets, audit_log, objectives

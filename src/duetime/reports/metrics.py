@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
 
 
+def timer_metrics(
+    engine: Engine,
+    http: HttpDestination,
+    router: BusRouter | None,
+    nats: "NatsConnection | None",
+    objectives: Objectives,
+) -> Sequence[Recorder]:
+    return (
+        *engine_metrics(engine, http),
+        *cluster_metrics(engine),
+        *bus_metrics(router, nats),
+        *objective_metrics(objectives),
+    )
+
+
 def engine_metrics(engine: Engine, http: HttpDestination) -> Sequence[Recorder]:
     meters = engine.meters
     return (
