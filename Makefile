@@ -18,11 +18,12 @@ DEV := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header --quiet
 # mypy refuses paths that do not exist.
-TYPED := $(wildcard src tests bench requirements/audit.py)
+TYPED := $(wildcard src tests bench requirements/audit.py docs/site/stage.py .github/release_notes.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime tools run test test-quick campaign lint format check bench bench-postgres lock clean
+.PHONY: help install runtime tools run test test-quick campaign lint format check docs docs-serve dist \
+	bench bench-postgres lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +61,17 @@ lint: $(DEV) ## Check style, types and import direction, and audit the locks
 format: $(DEV) ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+docs: $(DEV) ## Build the documentation's site into build/site; broken links fail
+	$(BIN)/python docs/site/stage.py build
+	$(BIN)/zensical build --strict --config-file build/zensical.toml
+
+docs-serve: docs ## Show the site at http://127.0.0.1:8000 (make docs shows what you changed)
+	$(BIN)/zensical serve --config-file build/zensical.toml --dev-addr 127.0.0.1:8000
+
+dist: $(DEV) ## Build the wheel and the source distribution into dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 check: lint test ## Run exactly what CI runs: lint, then test
 
