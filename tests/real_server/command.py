@@ -18,10 +18,10 @@ class Finished(NamedTuple):
 
 
 async def run_command(
-    *arguments: str, directory: Path, stdin: str = "", **environ: str
+    *arguments: str, directory: Path, stdin: str = "", program: str = DUETIME, **environ: str
 ) -> Finished:
     """Run `duetime` to its end."""
-    return await _run(DUETIME, *arguments, directory=directory, stdin=stdin, environ=environ)
+    return await _run(program, *arguments, directory=directory, stdin=stdin, environ=environ)
 
 
 async def run_shell(script: str, directory: Path) -> str:
@@ -72,9 +72,12 @@ class Cli:
 class Command:
     """A command that runs until it is ended, and its output meanwhile."""
 
-    def __init__(self, *arguments: str, directory: Path, **environ: str) -> None:
+    def __init__(
+        self, *arguments: str, directory: Path, program: str = DUETIME, **environ: str
+    ) -> None:
         self.lines: list[str] = []
         self.errors = ""
+        self._program = program
         self._arguments = arguments
         self._directory = directory
         self._environ = environ
@@ -115,7 +118,7 @@ class Command:
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
-            DUETIME,
+            self._program,
             *self._arguments,
             cwd=self._directory,
             env={"PATH": "/usr/bin:/bin", **self._environ},
