@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from tests.polling import PATIENCE_SECONDS
+from tests.toolchain import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
+INSTALLED = Path(sys.executable).parent
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yaml"))
 FORMS = sorted(
     path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"
@@ -23,10 +25,6 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
     )
-
-
-def tool(name: str) -> Path:
-    return Path(sys.executable).with_name(name)
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -45,13 +43,18 @@ def workflow(name: str) -> dict[str, Any]:
 )
 def test_files_follow_the_schema_of_github(schema: str, files: list[Path]) -> None:
     assert files
-    checked = run(tool("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", *files)
+    checked = run(INSTALLED / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_the_auditor_of_workflows_finds_nothing() -> None:
-    audited = run(tool("zizmor"), "--offline", "--no-progress", "--color", "never", GITHUB)
+    audited = run(INSTALLED / "zizmor", "--offline", "--no-progress", "--color", "never", GITHUB)
     assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
+def test_the_linter_of_workflows_finds_nothing() -> None:
+    linted = run(tool("actionlint"), "-no-color", *WORKFLOWS)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
