@@ -1,0 +1,31 @@
+{{/* Refuses values that do not fit together. The schema refuses those that are wrong by themselves. */}}
+{{- define "duetime.check" -}}
+{{- $settings := .Values.settings -}}
+{{- $secrets := .Values.secretSettings -}}
+{{- range $name, $from := $secrets -}}
+{{- if hasKey $settings $name -}}
+{{- fail (printf "%s is in settings and in secretSettings: leave one of them out" $name) -}}
+{{- end -}}
+{{- if not (or $from.secret $.Values.existingSecret) -}}
+{{- fail (printf "existingSecret is missing: name a Secret that has the key %s, or set secretSettings.%s.secret" $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $names := concat (keys $settings) (keys $secrets) -}}
+{{- $database := or (has "DATABASE_URL" $names) (has "PG_HOST" $names) -}}
+{{- if and (eq .Values.store.kind "sqlite") $database -}}
+{{- fail "store.kind=sqlite keeps its timers in a volume: leave DATABASE_URL and PG_HOST out, or set store.kind=postgresql" -}}
+{{- end -}}
+{{- if and (eq .Values.store.kind "postgresql") (not $database) -}}
+{{- fail "store.kind=postgresql needs secretSettings.DATABASE_URL, or settings.PG_HOST with secretSettings.PG_PASSWORD" -}}
+{{- end -}}
+{{- if gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas) -}}
+{{- fail "autoscaling.minReplicas is more than autoscaling.maxReplicas" -}}
+{{- end -}}
+{{- $token := .Values.metrics.serviceMonitor.bearerToken -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.public) (not (and $token.secret $token.key)) -}}
+{{- fail "metrics.serviceMonitor needs a key: set its bearerToken.secret and bearerToken.key, or metrics.public=true" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
+{{- fail "ingress.enabled needs ingress.hosts" -}}
+{{- end -}}
+{{- end -}}
