@@ -21,7 +21,7 @@ COPY src src
 # From here on, pip sees only wheels whose hashes were right. The lock also holds the build backend;
 # the environment of the service gets neither the backend nor pip.
 ENV PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
-ARG EXTRAS=
+ARG EXTRAS=[otel]
 # hadolint ignore=DL3013
 RUN python -m pip install hatchling \
   && python -m pip wheel --no-deps --no-build-isolation -w /wheels . \

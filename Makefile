@@ -84,7 +84,7 @@ bench-postgres: $(DEV) ## Run the benchmarks on PostgreSQL (ARGS=--quick for a s
 lock: $(BIN)/uv ## Regenerate requirements/*.txt (ARGS=--upgrade for new versions)
 	@echo "Resolving requirements/runtime.txt and requirements/dev.txt ..."
 	@$(COMPILE) $(ARGS) --extra dev --extra otel --output-file requirements/dev.txt >/dev/null
-	@$(COMPILE) $(ARGS) --constraint requirements/dev.txt \
+	@$(COMPILE) $(ARGS) --extra otel --constraint requirements/dev.txt \
 		--output-file requirements/runtime.txt >/dev/null
 
 clean: ## Remove .venv, caches and build artefacts (databases stay)
