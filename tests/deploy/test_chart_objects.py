@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -246,3 +247,13 @@ def test_the_version_is_that_of_the_service() -> None:
     assert chart["version"] == chart["appVersion"] == duetime.__version__
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert chart["annotations"]["artifacthub.io/license"] == project["license"]
+
+
+def test_a_packaged_chart_holds_the_rules(tmp_path: Path) -> None:
+    answer = helm("package", CHART, "--destination", tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    with tarfile.open(tmp_path / f"duetime-{duetime.__version__}.tgz") as package:
+        packed = package.extractfile("duetime/files/duetime.rules.yaml")
+        assert packed is not None
+        rules = (ROOT / "deploy" / "prometheus" / "duetime.rules.yaml").read_bytes()
+        assert packed.read() == rules

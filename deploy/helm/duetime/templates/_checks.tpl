@@ -10,6 +10,11 @@
 {{- fail (printf "existingSecret is missing: name a Secret that has the key %s, or set secretSettings.%s.secret" $name $name) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name := keys .Values.otel -}}
+{{- if hasSuffix "_HEADERS" $name -}}
+{{- fail (printf "otel.%s may hold a key: move it into a Secret and secretSettings" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $names := concat (keys $settings) (keys $secrets) -}}
 {{- $database := or (has "DATABASE_URL" $names) (has "PG_HOST" $names) -}}
 {{- if and (eq .Values.store.kind "sqlite") $database -}}
