@@ -1,5 +1,6 @@
 """The Helm chart, rendered with values."""
 
+import functools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ def template(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     return helm("template", "duetime", CHART, "--kube-version", OLDEST_KUBERNETES, *arguments)
 
 
+@functools.cache
 def objects(values: Path) -> list[Object]:
+    """The objects that the values give. Tests share them, and change none."""
     answer = template("--values", values)
     assert answer.returncode == 0, answer.stderr
     return [each for each in yaml.safe_load_all(answer.stdout) if each]

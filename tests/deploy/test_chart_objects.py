@@ -220,6 +220,8 @@ def test_prometheus_finds_the_metrics_and_the_rules() -> None:
     )
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["port"] in {each["name"] for each in found["spec"]["ports"]}
+    (job,) = (each for each in endpoint["relabelings"] if each["targetLabel"] == "job")
+    assert job["replacement"] == f"duetime/default/{monitor['metadata']['name']}"
     assert endpoint["authorization"]["credentials"] == {"name": "duetime-read-key", "key": "key"}
     (rule,) = of_kind("PrometheusRule", made)
     rules = (ROOT / "deploy" / "prometheus" / "duetime.rules.yaml").read_text(encoding="utf-8")

@@ -37,6 +37,8 @@ def test_every_setting_can_be_given() -> None:
     assert {name for name, each in settings.items() if each["$ref"].endswith("/url")} == {
         name for name, each in SETTINGS.items() if each.url
     }
+    # The chart sends true as on, since YAML reads both alike.
+    assert not [name for name in settings if SETTINGS[name].unit == "true, false"]
     secrets = SCHEMA["properties"]["secretSettings"]["properties"]
     assert secrets.keys() - OTEL_SECRETS == {
         name for name, each in SETTINGS.items() if each.secret or each.url

@@ -83,7 +83,7 @@ spec:
         - name: METRICS_PORT
           value: {{ .Values.metrics.port | quote }}
         - name: METRICS_PUBLIC
-          value: {{ .Values.metrics.public | ternary "on" "off" | quote }}
+          value: {{ .Values.metrics.public | quote }}
         - name: WORKERS
           value: {{ .Values.workers | quote }}
         - name: DRAIN_SECONDS
