@@ -220,7 +220,9 @@ def test_prometheus_finds_the_metrics_and_the_rules() -> None:
     )
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["port"] in {each["name"] for each in found["spec"]["ports"]}
-    (job,) = (each for each in endpoint["relabelings"] if each["targetLabel"] == "job")
+    *_, dropped, job = endpoint["relabelings"]
+    assert dropped == {"action": "labeldrop", "regex": "namespace"}, "Duetime's label is renamed"
+    assert job["targetLabel"] == "job"
     assert job["replacement"] == f"duetime/default/{monitor['metadata']['name']}"
     assert endpoint["authorization"]["credentials"] == {"name": "duetime-read-key", "key": "key"}
     (rule,) = of_kind("PrometheusRule", made)

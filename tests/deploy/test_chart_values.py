@@ -103,6 +103,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "autoscaling.minReplicas is more than autoscaling.maxReplicas",
     ),
     ({"metrics": {"serviceMonitor": {"enabled": True}}}, "metrics.serviceMonitor needs a key"),
+    ({"metrics": {"port": 8080}}, "metrics.port must not be 8080"),
     ({"ingress": {"enabled": True}}, "ingress.enabled needs ingress.hosts"),
 ]
 

@@ -30,6 +30,9 @@
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.public) (not (and $token.secret $token.key)) -}}
 {{- fail "metrics.serviceMonitor needs a key: set its bearerToken.secret and bearerToken.key, or metrics.public=true" -}}
 {{- end -}}
+{{- if eq (int .Values.metrics.port) 8080 -}}
+{{- fail "metrics.port must not be 8080, which is the port of the API" -}}
+{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.enabled needs ingress.hosts" -}}
 {{- end -}}
