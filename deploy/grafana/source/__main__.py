@@ -1,4 +1,4 @@
-"""Writes the Grafana dashboard: `python deploy/grafana/source` renews deploy/grafana/duetime.json."""
+"""Writes the Grafana dashboard: `python deploy/grafana/source` renews duetime.json."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Parts of the expressions of panels."""
 
 HERE = 'job="$job",instance=~"$instance"'
-OF_NAMESPACES = f'{HERE},namespace=~"$namespace"'
+CHOSEN = f'{HERE},namespace=~"$namespace"'
 # Every node reports the numbers of the whole store.
 STORE_WIDE = 'job="$job",namespace=~"$namespace"'
 RATE = "$__rate_interval"

@@ -52,16 +52,20 @@ CLUSTER = (
 BUS = (
     Panel(
         "Commands received",
-        "Commands per second that came over the bus.",
-        (Query(per_second("duetime_bus_received_total", HERE, "type"), "{{type}}", sparse=True),),
+        "Commands per second that came over the bus, by what became of them.",
+        (
+            Query(
+                per_second("duetime_bus_received_total", HERE, "result"), "{{result}}", sparse=True
+            ),
+        ),
         unit="ops",
         stacked=True,
     ),
     Panel(
-        "Messages published",
-        "Events and other messages per second that the broker stored, and those it did not take.",
+        "Events published",
+        "Events per second that the broker stored, and those that it did not take.",
         (
-            Query(per_second("duetime_bus_published_total", HERE, "type"), "{{type}}", sparse=True),
+            Query(per_second("duetime_bus_published_total", HERE), "stored", sparse=True),
             Query(per_second("duetime_bus_publish_failures_total", HERE), "not taken", sparse=True),
         ),
         unit="ops",
@@ -69,12 +73,12 @@ BUS = (
     Panel(
         "Commands rejected",
         "Commands per second that were rejected. `duetime bus tail --channel rejected` shows them.",
-        (Query(per_second("duetime_bus_rejected_total", HERE, "code"), "{{code}}", sparse=True),),
+        (Query(per_second("duetime_bus_rejected_total", HERE), "rejected", sparse=True),),
         unit="ops",
     ),
     Panel(
         "Lag",
-        "Commands that wait in the broker and were not received yet.",
+        "Commands that wait at the broker, received ones that are not acknowledged yet included.",
         (Query(f"max(duetime_bus_lag{{{HERE}}})", "waiting", sparse=True),),
         steps=((1_000, "red"),),
         width=12,

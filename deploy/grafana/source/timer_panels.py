@@ -1,7 +1,7 @@
 """Panels about timers: when they fire, and how their attempts end."""
 
 from dashboard import Panel, Query
-from expressions import HERE, OF_NAMESPACES, RATE, STORE_WIDE, of_store, per_second, quantile
+from expressions import CHOSEN, HERE, RATE, STORE_WIDE, of_store, per_second, quantile
 
 LATENESS = "duetime_lateness_seconds"
 
@@ -11,8 +11,8 @@ OVERVIEW = (
         "Share of attempts of the last five minutes that were sent within 100 ms of their instant.",
         (
             Query(
-                f'sum(rate({LATENESS}_bucket{{{OF_NAMESPACES},le="0.1"}}[5m])) '
-                f"/ sum(rate({LATENESS}_count{{{OF_NAMESPACES}}}[5m]))"
+                f'sum(rate({LATENESS}_bucket{{{CHOSEN},le="0.1"}}[5m])) '
+                f"/ sum(rate({LATENESS}_count{{{CHOSEN}}}[5m]))"
             ),
         ),
         kind="stat",
@@ -25,7 +25,7 @@ OVERVIEW = (
     Panel(
         "Lateness, p99",
         "Lateness that 99 of 100 attempts of the last five minutes did not exceed.",
-        (Query(quantile(0.99, LATENESS, OF_NAMESPACES, window="5m")),),
+        (Query(quantile(0.99, LATENESS, CHOSEN, window="5m")),),
         kind="stat",
         unit="s",
         width=3,
@@ -35,7 +35,7 @@ OVERVIEW = (
     Panel(
         "Fired",
         "Attempts to deliver, per second.",
-        (Query(per_second("duetime_attempts_total", OF_NAMESPACES, window="5m")),),
+        (Query(per_second("duetime_attempts_total", CHOSEN, window="5m")),),
         kind="stat",
         unit="reqps",
         width=3,
@@ -95,7 +95,7 @@ OVERVIEW = (
         "Lateness",
         "Time from the instant at which attempts were due to the instant at which they were sent.",
         tuple(
-            Query(quantile(share, LATENESS, OF_NAMESPACES), legend)
+            Query(quantile(share, LATENESS, CHOSEN), legend)
             for share, legend in ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"))
         ),
         unit="s",
@@ -106,7 +106,7 @@ OVERVIEW = (
         "Distribution of lateness",
         "Attempts by their lateness. A second band far above the first is a part of the timers "
         "that is held up by something.",
-        (Query(f"sum by (le) (increase({LATENESS}_bucket{{{OF_NAMESPACES}}}[{RATE}]))", "{{le}}"),),
+        (Query(f"sum by (le) (increase({LATENESS}_bucket{{{CHOSEN}}}[{RATE}]))", "{{le}}"),),
         kind="heatmap",
         width=12,
         height=8,
@@ -114,7 +114,7 @@ OVERVIEW = (
     Panel(
         "Attempts by outcome",
         "Attempts per second. Interrupted ones are repeated, failed ones as their policy says.",
-        (Query(per_second("duetime_attempts_total", OF_NAMESPACES, "outcome"), "{{outcome}}"),),
+        (Query(per_second("duetime_attempts_total", CHOSEN, "outcome"), "{{outcome}}"),),
         unit="reqps",
         stacked=True,
     ),
@@ -165,7 +165,7 @@ ATTEMPTS = (
     Panel(
         "Attempts by type",
         "Attempts per second by the type of callback.",
-        (Query(per_second("duetime_attempts_total", OF_NAMESPACES, "type"), "{{type}}"),),
+        (Query(per_second("duetime_attempts_total", CHOSEN, "type"), "{{type}}"),),
         unit="reqps",
         stacked=True,
     ),
@@ -173,7 +173,7 @@ ATTEMPTS = (
         "Duration of attempts",
         "Time from sending an attempt to its answer or failure.",
         tuple(
-            Query(quantile(share, "duetime_attempt_duration_seconds", OF_NAMESPACES), legend)
+            Query(quantile(share, "duetime_attempt_duration_seconds", CHOSEN), legend)
             for share, legend in ((0.5, "p50"), (0.99, "p99"))
         ),
         unit="s",
@@ -181,11 +181,7 @@ ATTEMPTS = (
     Panel(
         "Finished timers",
         "Timers per second whose last attempt was recorded.",
-        (
-            Query(
-                per_second("duetime_timers_finished_total", OF_NAMESPACES, "status"), "{{status}}"
-            ),
-        ),
+        (Query(per_second("duetime_timers_finished_total", CHOSEN, "status"), "{{status}}"),),
         unit="reqps",
         stacked=True,
     ),
@@ -194,7 +190,7 @@ ATTEMPTS = (
         "Timers per second that clients created, replaced, changed, canceled and redrove.",
         tuple(
             Query(
-                per_second(f"duetime_timers_{what}_total", OF_NAMESPACES),
+                per_second(f"duetime_timers_{what}_total", CHOSEN),
                 what,
                 sparse=what != "created",
             )
