@@ -55,13 +55,15 @@ def _creates(path: str) -> Callable[[Subject], Iterator[Request]]:
     return requests
 
 
-def _of_path(method: str, ending: str = "", body: object = b"") -> Any:
+def _of_path(
+    method: str, ending: str = "", body: object = b"", base: str = "/api/v1/timers"
+) -> Any:
     def requests(subject: Subject) -> Iterator[Request]:
         for namespace in (subject.namespace, "default"):
             for id in (subject.timer_id, subject.failed_id):
-                yield Request(method, f"/api/v1/timers/{namespace}/{id}{ending}", body)
+                yield Request(method, f"{base}/{namespace}/{id}{ending}", body)
         # The id of another team's timer means nothing in the caller's own namespace.
-        yield Request(method, f"/api/v1/timers/{OWN}/{subject.timer_id}{ending}", body)
+        yield Request(method, f"{base}/{OWN}/{subject.timer_id}{ending}", body)
 
     return requests
 
@@ -217,6 +219,7 @@ FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
     "listTimersV1": _lists("/api/v1/timers"),
     "exportTimersV1": _lists("/api/v1/timers/export"),
     "getTimerV1": _of_path("GET"),
+    "explainTimerV1": _of_path("GET", base="/api/v1/explain"),
     "updateTimerV1": _of_path("PUT", body={"executeAt": AT, "retryPolicy": None}),
     "cancelTimerV1": _of_path("POST", "/cancel"),
     "deleteTimerV1": _of_path("DELETE"),

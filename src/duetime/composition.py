@@ -29,7 +29,7 @@ from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
 from duetime.ports.store import TimerStore
-from duetime.reports.health import health_of
+from duetime.reports.health import health_of, report_of
 from duetime.reports.loop_lag import LoopLag
 from duetime.reports.metrics import timer_metrics
 from duetime.reports.process_metrics import process_recorders
@@ -41,6 +41,7 @@ from duetime.server.door import Door, api_door
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
+from duetime.service.explaining import Explaining, Report
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
@@ -279,9 +280,10 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     loop_lag = LoopLag(clock)
     registry.add(process_recorders(settings, clock, requests, door, audit_log, loop_lag))
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
+    report = partial(report_of, engine, store)
     app = create_app(
         services=timers.services(
-            settings, bulk_runner, keys, webhook_secrets, audit_log, objectives
+            settings, bulk_runner, keys, webhook_secrets, audit_log, objectives, report
         ),
         store=store,
         clock=clock,
@@ -347,6 +349,7 @@ class _Timers(NamedTuple):
         webhook_secrets: WebhookSecrets,
         audit_log: AuditLog,
         objectives: Objectives,
+        report: Report,
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
@@ -357,6 +360,7 @@ class _Timers(NamedTuple):
             imports=self._service(past_is_due),
             restoring=Restoring(*self[:5], past_is_due, creates=self.creates, turns=self.turns),
             redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
+            explaining=Explaining(self._service(v1), self.clock, report),
             operations=BulkOperations(
                 self.store, self.store, self.clock, self.namespaces, self.engine, bulk_runner.wake
             ),

@@ -65,9 +65,7 @@ class Prometheus:
                     # A target that hangs is down; one on a busy machine is not.
                     "scrape_timeout": every,
                     "authorization": {"credentials": API_KEY},
-                    "file_sd_configs": [
-                        {"files": [str(self._targets)], "refresh_interval": "1s"}
-                    ],
+                    "file_sd_configs": [{"files": [str(self._targets)], "refresh_interval": "1s"}],
                 }
             ],
         }

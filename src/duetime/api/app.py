@@ -27,6 +27,7 @@ from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
 from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
 from duetime.api.v1.errors import code_of
+from duetime.api.v1.explaining.explaining import ExplainingV1
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
@@ -37,6 +38,7 @@ from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.service.bulk.operations import BulkOperations
+from duetime.service.explaining import Explaining
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
@@ -58,6 +60,7 @@ class Services(Struct, frozen=True, kw_only=True):
     imports: TimerService
     restoring: Restoring
     redriving: Redriving
+    explaining: Explaining
     operations: BulkOperations
     namespaces: Namespaces
     webhook_secrets: WebhookSecrets
@@ -115,7 +118,9 @@ def create_app(
     secrets = SecretsV1(services.webhook_secrets, max_body_bytes=max_body_bytes)
     audit_log = AuditLogV1(services.audit_log)
     keys = KeysV1(services.keys, max_body_bytes=max_body_bytes)
-    handlers = (timers, operations, namespaces, secrets, EndpointsV1(endpoints), keys, audit_log)
+    explaining = ExplainingV1(services.explaining)
+    seen = EndpointsV1(endpoints)
+    handlers = (timers, explaining, operations, namespaces, secrets, seen, keys, audit_log)
     auditing = Auditing(services.audit_log, audited_creates, clock, code_of)
     v1 = RouterV1(bind(V1, *handlers), authentication, auditing, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)

@@ -34,6 +34,7 @@ COMMANDS = {
     "listen": _Command("run.listen", "listen", _RUN),
     "create": _Command("timers.create", "create", _TIMERS),
     "get": _Command("timers.single_timer", "get", _TIMERS),
+    "explain": _Command("timers.explain", "explain", _TIMERS),
     "list": _Command("timers.list", "list_timers", _TIMERS),
     "update": _Command("timers.single_timer", "update", _TIMERS),
     "cancel": _Command("timers.bulk", "cancel", _TIMERS),

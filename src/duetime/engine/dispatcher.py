@@ -132,9 +132,9 @@ class Dispatcher:
     def _send(self, claims: Sequence[Claim], now: Instant) -> None:
         now_seconds = self._clock.monotonic()
         for claim in claims:
-            self._lanes.accept(self._endpoint_of(claim), claim, now, now_seconds)
+            self._lanes.accept(self.endpoint_of(claim), claim, now, now_seconds)
 
-    def _endpoint_of(self, claim: Claim) -> str:
+    def endpoint_of(self, claim: Claim) -> str:
         try:
             return self._destination.endpoint_of(claim)
         except Exception:

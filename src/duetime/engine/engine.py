@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
+from duetime.domain.timer import Timer
+from duetime.domain.transitions import claim_id_of, claim_of, claimed
 from duetime.engine.announcer import Announcer
 from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.clocks.clock_watch import ClockWatch
 from duetime.engine.clocks.replanner import Replanner
 from duetime.engine.cluster.handover import ShardHandover
-from duetime.engine.cluster.members import Cluster, ClusterState
+from duetime.engine.cluster.members import Cluster, ClusterState, owner_of
 from duetime.engine.cluster.ownership import SharedOwner, SoleOwner
 from duetime.engine.cluster.shard_owner import ShardOwner
 from duetime.engine.deliveries import Deliveries
@@ -34,7 +36,7 @@ from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
-from duetime.ports.endpoints import EndpointStatus
+from duetime.ports.endpoints import EndpointStatus, FiringReport
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
@@ -257,6 +259,40 @@ class Engine:
     def endpoints(self) -> list[EndpointStatus]:
         """The endpoints that this node calls, or that failed here lately; the open ones first."""
         return self._lanes.statuses()
+
+    def report_on(self, timer: Timer, now: Instant) -> FiringReport:
+        """The report on an unfinished timer, which may be of a shard of another node."""
+        state, view = self._state, self._state.view
+        owns = timer.shard in self._held.claimable and self._held.are_valid
+        owner, owner_url = (state.node, None) if owns else owner_of(timer.shard, view)
+        report = FiringReport(
+            node=state.node,
+            owns_shard=owns,
+            is_running=self.is_running,
+            owner=owner,
+            owner_url=owner_url,
+            clock_ahead_ms=self.clock_watch.ahead_ms,
+        )
+        return self._with_live_facts(report, timer, now) if owns else report
+
+    def _with_live_facts(self, report: FiringReport, timer: Timer, now: Instant) -> FiringReport:
+        if timer.claimed_at is None:
+            claim = claim_of(claimed(timer, epoch=timer.epoch, now=now))
+        else:
+            claim = claim_of(timer)
+        endpoint = self._dispatcher.endpoint_of(claim)
+        under_way = any(claim_id_of(each) == claim_id_of(claim) for each in self._deliveries.claims)
+        cause = self._lanes.waits_for(endpoint, claim)
+        quota = self._quotas.of(claim.namespace)
+        return replace(
+            report,
+            waits=self._wait_log.waits_so_far(claim, now, cause),
+            waits_for=cause or self._wait_log.waits_for(claim, now),
+            is_under_way=under_way,
+            endpoint=self._lanes.status_of(endpoint),
+            quota_in_flight=quota.in_flight,
+            quota_limit=quota.limit,
+        )
 
     def lateness_ms(self, percent: float) -> float | None:
         return self._deliveries.lateness_ms(percent)

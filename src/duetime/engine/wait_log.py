@@ -117,10 +117,30 @@ class WaitLog:
         if len(self._of) > MAX_REMEMBERED:
             del self._of[next(iter(self._of))]
 
-    def waits_so_far(self, delivery_id: str) -> tuple[Waits, Instant] | None:
-        """The waits of a timer that was handed back, and the instant until which they last."""
-        remembered = self._of.get(delivery_id)
-        return None if remembered is None else (tuple(remembered[0]), remembered[1])
+    def waits_so_far(self, claim: Claim, now: Instant, cause: WaitCause | None) -> Waits:
+        """The waits of a claim up to now. `cause` is given if it waits in this process."""
+        remembered = self._of.get(claim.delivery_id)
+        since = waiting_since(claim)
+        if remembered is not None:
+            remembered = list(remembered[0]), remembered[1]
+        waits, until = self._begun(claim, since, remembered)
+        if until >= now:
+            _cut(waits, until - now)
+            return tuple(waits)
+        turn_at = now
+        if cause is not None:
+            turn_at = Instant(max(until, min(now, max(claim.claimed_at, claim.due_at))))
+        with_time(waits, until, turn_at, claim.claimed_at, self._known(claim, until))
+        if cause is not None:
+            with_wait(waits, cause, now - turn_at)
+        return tuple(waits)
+
+    def waits_for(self, claim: Claim, now: Instant) -> WaitCause | None:
+        """The cause for which a timer stays in the store now, if it was handed back."""
+        remembered = self._of.get(claim.delivery_id)
+        if remembered is None or remembered[1] <= now or not remembered[0]:
+            return None
+        return WaitCause(remembered[0][-1].cause)
 
     def _begun(
         self, claim: Claim, since: Instant, remembered: tuple[list[Wait], Instant] | None
@@ -149,6 +169,15 @@ class WaitLog:
         if taken is not None and taken.to_at > since:
             known.append(taken)
         return known
+
+
+def _cut(waits: list[Wait], microseconds: int) -> None:
+    """Take so much off the end."""
+    while waits and microseconds > 0:
+        cause, length = waits.pop()
+        if length > microseconds:
+            waits.append(Wait(cause, length - microseconds))
+        microseconds -= length
 
 
 def _was_handed_back(claim: Claim) -> bool:

@@ -1,10 +1,12 @@
-"""The engine's report about the endpoints it calls."""
+"""The engine's reports: about the endpoints it calls, and about a single timer."""
 
 from enum import Enum
 
 from msgspec import Struct
 
 from duetime.domain.instants import Instant
+from duetime.domain.lateness.waits import WaitCause
+from duetime.domain.timer import Waits
 
 
 class EndpointState(Enum):
@@ -34,3 +36,28 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     consecutive_failures: int
     last_error: str | None
     opened_at: Instant | None
+
+
+class FiringReport(Struct, frozen=True, kw_only=True):
+    """The knowledge of one node, at this moment, of an unfinished timer.
+
+    Only the node that `owns_shard` knows the rest. `owner` is None if no living node owns the
+    timer's shard. `waits` are those of the next attempt up to now, and empty if it is not late.
+    `waits_for` is the cause for which the timer waits now, and `is_under_way` is True once its
+    attempt began.
+    """
+
+    node: str
+    owns_shard: bool
+    is_running: bool = True
+    owner: str | None = None
+    owner_url: str | None = None
+    waits: Waits = ()
+    waits_for: WaitCause | None = None
+    is_under_way: bool = False
+    endpoint: EndpointStatus | None = None
+    quota_in_flight: int = 0
+    quota_limit: int | None = None
+    clock_ahead_ms: float | None = None
+    """Distance of this node's clock from the store's, if that is above the limit."""
+    disk_is_full: bool = False

@@ -2,13 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from duetime.api.platform.health import EngineHealth
 from duetime.api.platform.types import BusStatus, ClusterStatus, DiskStatus, NatsStatus
 from duetime.bus.bus_router import BusRouter
 from duetime.delivery.http import HttpDestination
+from duetime.domain.instants import Instant
+from duetime.domain.timer import Timer
 from duetime.engine import Engine
+from duetime.ports.endpoints import FiringReport
 from duetime.ports.store import TimerStore
 from duetime.store_adapters import disk_of
 
@@ -48,3 +51,10 @@ def health_of(
         bus=None if bus_router is None else BusStatus(**asdict(bus_router.health())),
         nats=None if nats is None else NatsStatus(nats.display_name, nats.is_connected),
     )
+
+
+def report_of(engine: Engine, store: TimerStore, timer: Timer, now: Instant) -> FiringReport:
+    """The engine's report on a timer, with the state of the disk."""
+    disk = disk_of(store)
+    is_full = disk is not None and disk.is_full
+    return replace(engine.report_on(timer, now), disk_is_full=is_full)

@@ -26,7 +26,7 @@ EXAMPLES = scaled(10)
 # Each part is checked by itself, so that no part meets timers that another has removed.
 PARTS = {
     "platform": r"^/(timers|healthz|livez|readyz|metrics|\.well-known)",
-    "timers v1": r"^/api/v1/timers",
+    "timers v1": r"^/api/v1/(timers|explain)",
     "namespaces v1": r"^/api/v1/(namespaces|endpoints)",
     "operations v1": r"^/api/v1/operations",
     "keys v1": r"^/api/v1/(keys|audit-log)",

@@ -19,9 +19,10 @@ from duetime.domain.defaults import (
 )
 from duetime.domain.timer import TimerStatus
 from duetime.engine.objective_counts import ObjectiveCounts
-from duetime.ports.endpoints import EndpointStatus
+from duetime.ports.endpoints import EndpointStatus, FiringReport
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
+from duetime.service.explaining import Explaining
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -152,6 +153,7 @@ class ApiBench(ServiceBench):
         self.key_ring = KeyRing(self.credential_watch, self.clock, key_limits)
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
+        self.report = FiringReport(node="node-1", owns_shard=True, owner="node-1")
         self.signers = KnownSigners(self.clock, make_signer, configured=webhook_secrets)
         self.credential_watch.subscribe(self.signers.see)
         secrets = WebhookSecrets(
@@ -179,6 +181,11 @@ class ApiBench(ServiceBench):
                 imports=self.service_with(replace(v1_rules, past_is_due=True)),
                 restoring=self.restoring,
                 redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
+                explaining=Explaining(
+                    self.service_with(v1_rules),
+                    self.clock,
+                    lambda timer, now: self.report,
+                ),
                 operations=BulkOperations(
                     self.store,
                     self.store,

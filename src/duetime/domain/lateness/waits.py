@@ -59,6 +59,17 @@ class WaitCause(StrEnum):
     NOT_RECORDED = "not_recorded"
     """The node that knew is gone, or has forgotten it."""
 
+    # Found when a timer is explained, and never stored.
+
+    ACCEPTED_LATE = "accepted_late"
+    """It was created after its instant."""
+
+    RETRY_POLICY = "retry_policy"
+    """An attempt failed, and the next one was planned for later."""
+
+    ENDPOINT = "endpoint"
+    """An attempt was under way: connecting, sending, and waiting for the answer."""
+
 
 class Interval(NamedTuple):
     """A time in which timers waited for a known cause."""

@@ -30,6 +30,12 @@ class ClockWatch:
         return min(self._samples)[1] if self._samples else None
 
     @property
+    def ahead_ms(self) -> float | None:
+        """Distance by which this machine's clock is ahead of the store's; None within the limit."""
+        offset_ms = self.offset_ms
+        return None if offset_ms is None or not self.is_skewed else -offset_ms
+
+    @property
     def is_skewed(self) -> bool:
         """Whether the clock is off by more than the limit, allowing for uncertainty."""
         if not self._samples:

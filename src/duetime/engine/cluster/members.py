@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from duetime.domain.keys import ShardNumber
 from duetime.ports.membership import ClusterView, Member, MemberStore, NodeFacts
 from duetime.ports.signals import NodeSignals
 
@@ -26,6 +27,13 @@ class ClusterState:
     def __init__(self, node: str) -> None:
         self.node = node
         self.view = ClusterView([], [])
+
+
+def owner_of(shard: ShardNumber, view: ClusterView) -> tuple[str | None, str | None]:
+    """The member that owns the shard in this view, and its URL; None if no member does."""
+    owner = next((state.owner for state in view.shards if state.shard == shard), None)
+    facts = next((member.facts for member in view.members if member.node == owner), None)
+    return (None, None) if facts is None else (owner, facts.url or None)
 
 
 class MemberWatch:

@@ -8,7 +8,7 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import hand_back, not_before
+from duetime.domain.transitions import claim_id_of, hand_back, not_before
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
@@ -216,6 +216,18 @@ class Lanes:
         """Take out the waiting claims: all of them, or those of some shards."""
         taken = [claim for lane in self._lanes.values() for claim in lane.take_waiting(shards)]
         return taken + self._crowd.take(shards)
+
+    def waits_for(self, endpoint: str, claim: Claim) -> WaitCause | None:
+        """The cause for which the claim waits here; None if it does not."""
+        lane, wanted = self._lanes.get(endpoint), claim_id_of(claim)
+        if lane is not None and any(claim_id_of(each) == wanted for each in lane.waiting_claims()):
+            return lane.hindrance(claim.namespace)
+        in_crowd = any(claim_id_of(each) == wanted for each in self._crowd)
+        return WaitCause.SLOTS if in_crowd else None
+
+    def status_of(self, endpoint: str) -> EndpointStatus | None:
+        """The endpoint, if it is in use or failed lately."""
+        return next((each for each in self.statuses() if each.endpoint == endpoint), None)
 
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, open, or failing lately; the open ones first, by name."""

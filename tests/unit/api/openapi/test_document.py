@@ -46,6 +46,7 @@ ANSWERS = {
     ("/api/v1/timers/get", "post"): KEYED | {"200", "400", "404", "413"},
     ("/api/v1/timers/update", "post"): KEYED | {"200", "400", "404", "409", "413", "507"},
     ("/api/v1/timers/delete", "post"): KEYED | {"204", "400", "404", "409", "413", "507"},
+    ("/api/v1/explain/{namespace}/{timerId}", "get"): KEYED | {"200", "400", "404"},
     ("/api/v1/timers/batch", "post"): KEYED | {"200", "400", "413", "507"},
     ("/api/v1/timers/export", "get"): KEYED | {"200", "400"},
     ("/api/v1/timers/import", "post"): KEYED | {"200", "400", "507"},

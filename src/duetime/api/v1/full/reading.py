@@ -34,7 +34,7 @@ from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.keys import NamespaceKeys
 from duetime.domain.limits import MAX_JSON_DEPTH
 from duetime.domain.namespace import DEFAULT_SHARDS, Namespace, NamespaceOptions
-from duetime.domain.timer import Attempt, Timer
+from duetime.domain.timer import Attempt, Timer, Wait
 
 FullEntry = FullTimer | FullNamespace | UnreadableEntry
 Value = TypeVar("Value")
@@ -177,6 +177,7 @@ def _attempt_of(full: FullAttempt) -> Attempt:
         recorded_outcome=full.outcome,
         error=full.error,
         answer=full.answer,
+        waits=tuple(Wait(*wait) for wait in full.waits),
     )
 
 

@@ -85,6 +85,9 @@ class FullBusCallback(
 FullCallback = FullHttpCallback | FullNatsCallback | FullBusCallback
 
 
+FullWait = tuple[Annotated[str, Meta(max_length=64)], Annotated[int, Meta(ge=0)]]
+
+
 class FullAttempt(
     Struct,
     frozen=True,
@@ -103,6 +106,13 @@ class FullAttempt(
     outcome: OutcomeText | None = None
     error: str | None = None
     answer: str | None = None
+    waits: Annotated[
+        tuple[FullWait, ...],
+        Meta(
+            description="Its waits before it was sent: pairs of a cause and microseconds.",
+            max_length=100,
+        ),
+    ] = ()
 
 
 class FullTimer(

@@ -93,6 +93,7 @@ def _attempt(attempt: Attempt) -> FullAttempt:
         outcome=attempt.recorded_outcome,
         error=attempt.error,
         answer=attempt.answer,
+        waits=attempt.waits,
     )
 
 

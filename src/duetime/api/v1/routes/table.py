@@ -5,10 +5,12 @@ from typing import Any
 from duetime.api.http.operation import OperationGroup
 from duetime.api.v1.bulk_operations import OperationsV1
 from duetime.api.v1.endpoints import EndpointsV1
+from duetime.api.v1.explaining.explaining import ExplainingV1
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.routes.audit_log import AUDIT_LOG_OPERATIONS
 from duetime.api.v1.routes.bulk_operations import BULK_OPERATIONS
 from duetime.api.v1.routes.copies import COPY_OPERATIONS
+from duetime.api.v1.routes.explaining import EXPLAIN_OPERATIONS
 from duetime.api.v1.routes.keys import KEY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
@@ -20,6 +22,7 @@ from duetime.api.v1.timers import TimersV1
 
 V1: tuple[OperationGroup[Any], ...] = (
     OperationGroup(TimersV1, TIMER_OPERATIONS + COPY_OPERATIONS),
+    OperationGroup(ExplainingV1, EXPLAIN_OPERATIONS),
     OperationGroup(OperationsV1, BULK_OPERATIONS),
     OperationGroup(NamespacesV1, NAMESPACE_OPERATIONS),
     OperationGroup(SecretsV1, SECRET_OPERATIONS),

@@ -44,7 +44,7 @@ _ENCODED = (
     "Any characters are allowed, percent-encoded in UTF-8; a slash is `%2F`. Most clients take `.` "
     "and `..` for steps in the path, so give these in the body, as in `/api/v1/timers/get`."
 )
-_KEY = (
+KEY = (
     Parameter(
         "namespace",
         f"The timer's namespace. {_ENCODED}",
@@ -162,7 +162,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         handler=TimersV1.get,
         tag=TIMERS,
         summary="Get a timer",
-        parameters=(*_KEY, SECRETS),
+        parameters=(*KEY, SECRETS),
         responses=with_failures(
             ok(
                 "The timer.",
@@ -183,7 +183,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Change a pending timer",
         description="Absent members stay as they are, and so do values that are sent back as "
         "`[redacted]`. After an answer of 200 the old version never fires.",
-        parameters=_KEY,
+        parameters=KEY,
         body=Body(UpdateBody, {"New instant": examples.UPDATE}),
         responses=_CHANGED,
     ),
@@ -199,7 +199,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         "long as finished timers are kept: canceling it again succeeds, and repeating its create "
         "returns the canceled timer. Use this where a create may be delivered twice; `DELETE` "
         "forgets the timer instead. A body is not read.",
-        parameters=_KEY,
+        parameters=KEY,
         responses=with_failures(
             _CANCELED,
             failures.NO_NAMESPACE,
@@ -218,7 +218,7 @@ TIMER_OPERATIONS: tuple[Operation[TimersV1], ...] = (
         summary="Delete a pending timer",
         description="Forgets the timer. A create that is delivered once more afterwards makes the "
         "timer anew; cancel it instead if that may happen.",
-        parameters=_KEY,
+        parameters=KEY,
         responses=with_failures(
             _DELETED,
             failures.NO_NAMESPACE,

@@ -1,0 +1,1 @@
+"""The explanation of a timer in the v1 API."""

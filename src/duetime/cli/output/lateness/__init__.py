@@ -1,0 +1,1 @@
+"""Lateness for a person."""
