@@ -9,11 +9,15 @@ from duetime.testing import VirtualTimeLoop, engine_options
 from tests.simulation.clients import Clients
 from tests.simulation.faulty_store import StoreFaults
 from tests.simulation.invariants import Broken
+from tests.simulation.lateness.explained import explained
 from tests.simulation.process import Process
 from tests.simulation.world import World
 
 LONGEST_LATENESS_MS = 1_000.0
 """Longest lateness of a quick endpoint that only other endpoints may delay."""
+
+EXPLAIN_EVERY = 15
+"""Steps after which every timer is explained."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -50,7 +54,7 @@ class Scenario:
     async def run(self) -> None:
         await self.start_process()
         actions = self._actions()
-        for _ in range(self.profile.steps):
+        for step in range(self.profile.steps):
             (action,) = self.random.choices(list(actions), weights=list(actions.values()))
             self.world.note(action)
             result = getattr(self, action)()
@@ -58,6 +62,8 @@ class Scenario:
                 await result
             await self.world.clock.sleep(self.random.choice([0, 0.001, 0.02, 0.3, 2, 10]))
             self.check()
+            if step % EXPLAIN_EVERY == 0:
+                await self._check_explanations()
         await self.come_to_rest()
 
     def _actions(self) -> dict[str, int]:
@@ -143,8 +149,15 @@ class Scenario:
         await self.world.clock.sleep(await self.world.seconds_until_last_due() + 200)
         self.check()
         await self.world.check_end()
+        await self._check_explanations()
         await self._process.stop(0)
         self.world.note("end")
+
+    async def _check_explanations(self) -> None:
+        """The sums of every explanation are right at any moment, whatever has happened."""
+        now, engine = self.world.clock.now(), self._process.engine
+        for timer in await self.world.timers():
+            explained(timer, now, engine.report_on(timer, now))
 
     @property
     def _process(self) -> Process:

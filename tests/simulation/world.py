@@ -5,6 +5,7 @@ from random import Random
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.domain.keys import TimerKey
+from duetime.domain.timer import Timer
 from duetime.testing import LoopClock
 from tests.simulation.audited_store import AuditedStore
 from tests.simulation.endpoints import Endpoints
@@ -42,9 +43,12 @@ class World:
         for broken in [*self.broken, *self.truth.broken]:
             raise broken
 
+    async def timers(self) -> list[Timer]:
+        found = [await self.truth.get(TimerKey("default", id)) for id in self.histories]
+        return [timer for timer in found if timer is not None]
+
     async def seconds_until_last_due(self) -> float:
-        timers = [await self.truth.get(TimerKey("default", id)) for id in self.histories]
-        live = [timer for timer in timers if timer is not None and not timer.status.is_finished]
+        live = [timer for timer in await self.timers() if not timer.status.is_finished]
         last_due_at = max((timer.due_at for timer in live), default=self.clock.now())
         return max(0.0, (last_due_at - self.clock.now()) / MICROSECONDS_PER_SECOND)
 

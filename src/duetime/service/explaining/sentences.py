@@ -54,7 +54,16 @@ def endpoint_text(timer: Timer) -> str:
 def sentence_of(period: Period, timer: Timer, attempts: Mapping[int, Attempt]) -> str:
     """One sentence about a period, without its length."""
     endpoint = endpoint_text(timer)
-    made = attempts.get(period.attempt)
+    made, before = attempts.get(period.attempt), attempts.get(period.attempt - 1)
+    if (
+        before is not None
+        and before.answered_at is None
+        and period.cause in (WaitCause.NODE_DOWN, WaitCause.FAILOVER, WaitCause.HANDOVER)
+    ):
+        return (
+            f"The node of attempt {before.number} ended before an answer was recorded, and nobody"
+            " else could go on."
+        )
     match period.cause:
         case WaitCause.CLAIM:
             return "It was due, but not claimed yet: its node was behind with claims."

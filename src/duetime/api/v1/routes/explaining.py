@@ -8,7 +8,7 @@ from duetime.api.v1.routes import responses as failures
 from duetime.api.v1.routes.responses import ok, with_failures
 from duetime.api.v1.routes.timers import KEY, TIMERS
 
-_EXPLANATION = {
+LATE_EXPLANATION = {
     "namespace": examples.NAMESPACE,
     "id": examples.TIMER_ID,
     "status": "completed",
@@ -69,7 +69,7 @@ _EXPLANATION = {
 }
 
 _NOT_DUE = {
-    **_EXPLANATION,
+    **LATE_EXPLANATION,
     "status": "pending",
     "verdict": "Not due yet: it fires in 30m, at 2030-01-01T12:00:00Z.",
     "advice": None,
@@ -99,7 +99,7 @@ EXPLAIN_OPERATIONS: tuple[Operation[ExplainingV1], ...] = (
             ok(
                 "The explanation.",
                 ExplanationAnswer,
-                {"Late": _EXPLANATION, "Not due yet": _NOT_DUE},
+                {"Late": LATE_EXPLANATION, "Not due yet": _NOT_DUE},
             ),
             failures.NO_NAMESPACE,
             failures.NOT_FOUND,
