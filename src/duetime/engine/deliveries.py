@@ -11,11 +11,12 @@ import uuid_utils
 
 from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
-from duetime.domain.lateness.waits import SHORTEST_WAIT, WaitCause
+from duetime.domain.lateness.waits import SHORTEST_WAIT, WaitCause, waiting_since
 from duetime.domain.outcome import Failed, NotSent, Outcome
 from duetime.domain.timer import Claim, TimerStatus, Waits
 from duetime.domain.transitions import (
     Settlement,
+    claim_id_of,
     hand_back,
     not_before,
     settlement_of,
@@ -65,6 +66,8 @@ class Deliveries:
         self._wakeups = wakeups
         self._meters = meters
         self._tasks: dict[asyncio.Task[None], Claim] = {}
+        self._sent_late: dict[str, tuple[Instant, Waits]] = {}
+        """Attempts under way that were late, by delivery id: when they began, after which waits."""
         self._lateness = Lateness()
         self.shortages = Shortages(clock)
         self.has_dropped = False
@@ -75,6 +78,13 @@ class Deliveries:
     @property
     def claims(self) -> list[Claim]:
         return list(self._tasks.values())
+
+    def sent(self, claim: Claim) -> tuple[Instant, Waits] | None:
+        """When the claim's attempt began, and its waits, if it is under way."""
+        if all(claim_id_of(each) != claim_id_of(claim) for each in self._tasks.values()):
+            return None
+        on_time = max(waiting_since(claim), claim.claimed_at)
+        return self._sent_late.get(claim.delivery_id, (on_time, ()))
 
     def lateness_ms(self, percent: float) -> float | None:
         """None when nothing was sent within the last minute."""
@@ -112,6 +122,8 @@ class Deliveries:
         except Exception:
             self._drop_current()
             _log.exception("attempt.broken", namespace=claim.namespace, id=claim.id)
+        if self._sent_late:
+            self._sent_late.pop(claim.delivery_id, None)
         lane.answered(claim, outcome, began_seconds, self._clock.monotonic())
         self._wakeups.check_room()
 
@@ -129,8 +141,9 @@ class Deliveries:
             return None
         recorded = self._lateness.record(claim, now, self._clock.monotonic())
         waits: Waits = ()
-        if recorded[1] >= SHORTEST_WAIT or claim in self._wait_log:
-            waits = self._wait_log.take_waits(claim, now, waited)
+        if recorded[1] >= SHORTEST_WAIT or claim.delivery_id in self._wait_log.remembered:
+            waits = self._wait_log.take_waits(claim, now, recorded[1], waited)
+            self._sent_late[claim.delivery_id] = now, waits
         try:
             outcome, is_of_endpoint = await self._outcome_of(claim)
         except NotSent:

@@ -10,7 +10,7 @@ from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
 from duetime.domain.timer import Timer
-from duetime.domain.transitions import claim_id_of, claim_of, claimed
+from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.announcer import Announcer
 from duetime.engine.claim_progress import ClaimProgress
 from duetime.engine.clocks.clock_watch import ClockWatch
@@ -281,14 +281,16 @@ class Engine:
         else:
             claim = claim_of(timer)
         endpoint = self._dispatcher.endpoint_of(claim)
-        under_way = any(claim_id_of(each) == claim_id_of(claim) for each in self._deliveries.claims)
+        sent_at, waits = self._deliveries.sent(claim) or (None, ())
         cause = self._lanes.waits_for(endpoint, claim)
+        if sent_at is None:
+            waits = self._wait_log.waits_so_far(claim, now, cause)
         quota = self._quotas.of(claim.namespace)
         return replace(
             report,
-            waits=self._wait_log.waits_so_far(claim, now, cause),
+            waits=waits,
             waits_for=cause or self._wait_log.waits_for(claim, now),
-            is_under_way=under_way,
+            sent_at=sent_at,
             endpoint=self._lanes.status_of(endpoint),
             quota_in_flight=quota.in_flight,
             quota_limit=quota.limit,

@@ -41,16 +41,13 @@ class WaitLog:
     """
 
     def __init__(self) -> None:
-        self._of: dict[str, tuple[list[Wait], Instant]] = {}
-        """By delivery id: the waits of a timer that was handed back, and when they end."""
+        self.remembered: dict[str, tuple[list[Wait], Instant]] = {}
+        """By delivery id: the waits of a timer that was handed back, and the instant at which they
+        end. To be read only."""
         self._intervals: deque[Interval] = deque(maxlen=REMEMBERED_INTERVALS)
         self._taken: dict[ShardNumber, Interval] = {}
         self._asked_at: Instant | None = None
         self._clock_offset: int | None = None
-
-    def __contains__(self, claim: Claim) -> bool:
-        """Whether waits of the timer are remembered."""
-        return claim.delivery_id in self._of
 
     def shards_taken(self, shards: Iterable[ShardNumber], now: Instant, cause: WaitCause) -> None:
         """Until now nobody, or another node, looked after these shards."""
@@ -70,13 +67,14 @@ class WaitLog:
         if asked_at is not None and now - asked_at >= SLOW_CLAIM:
             self._intervals.append(Interval(asked_at, now, WaitCause.STORE))
 
-    def take_waits(self, claim: Claim, now: Instant, waited: Waited | None) -> Waits:
-        """The waits of a claim that is sent now, late. None if its instants tell as much."""
+    def take_waits(self, claim: Claim, now: Instant, late: int, waited: Waited | None) -> Waits:
+        """The waits of a claim that is sent now, `late` by so many microseconds. None if its
+        instants tell as much."""
         waited_since = now
         if waited is not None:
             waited_since = Instant(now - int(waited[1] * MICROSECONDS_PER_SECOND))
-        remembered = self._of.pop(claim.delivery_id, None)
-        since = waiting_since(claim)
+        remembered = self.remembered.pop(claim.delivery_id, None)
+        since = waiting_since(claim) if claim.attempts else Instant(now - late)
         if remembered is None and not self._knows_more(claim, since):
             if waited is None:
                 return ()
@@ -103,7 +101,7 @@ class WaitLog:
         since = waiting_since(claim)
         if due_at <= since:
             return
-        remembered = self._of.pop(claim.delivery_id, None)
+        remembered = self.remembered.pop(claim.delivery_id, None)
         if tried is not None and tried[0]:
             waits, begin = list(tried[0]), tried[1]
         else:
@@ -113,13 +111,13 @@ class WaitLog:
             begin = Instant(max(until, turn_at))
             with_time(waits, until, begin, claim.claimed_at, self._known(claim, until))
         with_wait(waits, cause, due_at - begin)
-        self._of[claim.delivery_id] = waits, due_at
-        if len(self._of) > MAX_REMEMBERED:
-            del self._of[next(iter(self._of))]
+        self.remembered[claim.delivery_id] = waits, due_at
+        if len(self.remembered) > MAX_REMEMBERED:
+            del self.remembered[next(iter(self.remembered))]
 
     def waits_so_far(self, claim: Claim, now: Instant, cause: WaitCause | None) -> Waits:
         """The waits of a claim up to now. `cause` is given if it waits in this process."""
-        remembered = self._of.get(claim.delivery_id)
+        remembered = self.remembered.get(claim.delivery_id)
         since = waiting_since(claim)
         if remembered is not None:
             remembered = list(remembered[0]), remembered[1]
@@ -137,7 +135,7 @@ class WaitLog:
 
     def waits_for(self, claim: Claim, now: Instant) -> WaitCause | None:
         """The cause for which a timer stays in the store now, if it was handed back."""
-        remembered = self._of.get(claim.delivery_id)
+        remembered = self.remembered.get(claim.delivery_id)
         if remembered is None or remembered[1] <= now or not remembered[0]:
             return None
         return WaitCause(remembered[0][-1].cause)

@@ -42,9 +42,9 @@ class FiringReport(Struct, frozen=True, kw_only=True):
     """The knowledge of one node, at this moment, of an unfinished timer.
 
     Only the node that `owns_shard` knows the rest. `owner` is None if no living node owns the
-    timer's shard. `waits` are those of the next attempt up to now, and empty if it is not late.
-    `waits_for` is the cause for which the timer waits now, and `is_under_way` is True once its
-    attempt began.
+    timer's shard. `sent_at` is given once the attempt is under way. `waits` are those of the
+    attempt up to `sent_at` or up to now; they are empty if it is not late, or if the instants tell
+    as much. `waits_for` is the cause for which the timer waits now.
     """
 
     node: str
@@ -54,7 +54,7 @@ class FiringReport(Struct, frozen=True, kw_only=True):
     owner_url: str | None = None
     waits: Waits = ()
     waits_for: WaitCause | None = None
-    is_under_way: bool = False
+    sent_at: Instant | None = None
     endpoint: EndpointStatus | None = None
     quota_in_flight: int = 0
     quota_limit: int | None = None

@@ -329,6 +329,21 @@ async def test_a_timer_that_waits_is_explained_up_to_the_moment(seconds: float) 
 
 
 @on_virtual_time
+async def test_an_attempt_under_way_is_told_apart_from_the_wait_before_it() -> None:
+    bench = EngineBench()
+    bench.namespaces.limit("default", 1)
+    bench.destination.script(SLOW, Succeed(after_seconds=2.0))
+    await bench.start()
+    for n in range(2):
+        await bench.create(f"t-{n}", 1, url=SLOW)
+    await bench.clock.sleep(4)
+    last = bench.destination.attempts[-1].claim.id
+    explanation = await explain(bench, last)
+    assert milliseconds(explanation) == {WaitCause.QUOTA: 2_000, WaitCause.ENDPOINT: 1_000}
+    assert "without an answer for 1.00 s" in explanation.verdict
+
+
+@on_virtual_time
 async def test_a_timer_in_the_future_is_not_late() -> None:
     bench = EngineBench()
     await bench.start()

@@ -14,6 +14,10 @@ PAGE = "how-to/explain-a-timer"
 """The page of the documentation with a section for each cause."""
 
 
+AT_ONCE = 5_000
+"""Microseconds that a node may take to send a timer without being busy."""
+
+
 def section_of(cause: WaitCause) -> str:
     return f"{PAGE}#{cause.replace('_', '-')}"
 
@@ -67,6 +71,8 @@ def sentence_of(period: Period, timer: Timer, attempts: Mapping[int, Attempt]) -
     match period.cause:
         case WaitCause.CLAIM:
             return "It was due, but not claimed yet: its node was behind with claims."
+        case WaitCause.ENGINE if period.microseconds < AT_ONCE:
+            return "It was sent at once."
         case WaitCause.ENGINE:
             return "It was claimed and due, but its node was busy or stood still."
         case WaitCause.LANE:

@@ -64,9 +64,9 @@ class Timeline:
             return
         if self._made:
             self._add(since, WaitCause.RETRY_POLICY, self._made[-1].number)
-        if report.is_under_way:
-            claimed_at = self._timer.claimed_at or now
-            self._add(Instant(min(now, max(claimed_at, since))), WaitCause.CLAIM, number)
+        if report.sent_at is not None:
+            sent_at = Instant(min(report.sent_at, now))
+            self._add_sending(report.waits, since, sent_at, self._timer.claimed_at or now, number)
             self._add(now, WaitCause.ENDPOINT, number)
         elif report.owns_shard:
             self._add_waits(report.waits, number, now)
@@ -78,7 +78,8 @@ class Timeline:
     def _next_start(self, report: FiringReport, now: Instant) -> Instant:
         """The instant since which the next attempt is late, or at which it is due."""
         if report.waits:
-            return Instant(now - sum(wait.microseconds for wait in report.waits))
+            end_at = now if report.sent_at is None else report.sent_at
+            return Instant(end_at - sum(wait.microseconds for wait in report.waits))
         timer = self._timer
         if not self._made:
             due_at = asked_at_of(timer)
@@ -97,17 +98,28 @@ class Timeline:
             follows = attempt.number == before[-1].number + 1
             cause = WaitCause.RETRY_POLICY if follows else WaitCause.NOT_RECORDED
             self._add(since, cause, before[-1].number)
-        waits: Sequence[Wait] = attempt.waits
-        if not waits:
-            derived: list[Wait] = []
-            with_time(derived, max(since, self.until_at), sent_at, attempt.claimed_at)
-            waits = derived
-        self._add_waits(waits, attempt.number, sent_at)
-        rest = sent_at - self.until_at
-        is_short = bool(self.periods) and rest < SHORTEST_WAIT
-        self._add(sent_at, self.periods[-1].cause if is_short else WaitCause.ENGINE, attempt.number)
+        self._add_sending(attempt.waits, since, sent_at, attempt.claimed_at, attempt.number)
         if attempt.answered_at is not None:
             self._add(attempt.answered_at, WaitCause.ENDPOINT, attempt.number)
+
+    def _add_sending(
+        self,
+        waits: Sequence[Wait],
+        since: Instant,
+        sent_at: Instant,
+        claimed_at: Instant,
+        number: int,
+    ) -> None:
+        """Add the time until an attempt was sent, from its instants if it recorded no waits."""
+        if not waits:
+            derived: list[Wait] = []
+            with_time(derived, max(since, self.until_at), sent_at, claimed_at)
+            waits = derived
+        self._add_waits(waits, number, sent_at)
+        cause, last = WaitCause.ENGINE, self.periods[-1] if self.periods else None
+        if last is not None and last.attempt == number and sent_at - last.to_at < SHORTEST_WAIT:
+            cause = last.cause
+        self._add(sent_at, cause, number)
 
     def _add_waits(self, waits: Sequence[Wait], number: int, until_at: Instant) -> None:
         for wait in waits:

@@ -121,7 +121,7 @@ def _unfinished(
         sentence = f"Not due yet: it fires in {left}, at {format_instant(timer.due_at)}."
         return Verdict(sentence, None if trouble is None else trouble.sentence)
     overdue = f"Due for {length_text(late)}"
-    if report.is_under_way:
+    if report.sent_at is not None:
         answer = periods[-1].microseconds if periods else 0
         return Verdict(
             f"{overdue}: attempt {timer.attempt} is under way to {endpoint_text(timer)}, without an"

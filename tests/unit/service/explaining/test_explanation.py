@@ -88,7 +88,7 @@ REPORTS = st.builds(
     owner=st.none() | st.just("two"),
     waits=st.lists(st.builds(Wait, st.sampled_from(WaitCause), st.integers(1, 10**7))).map(tuple),
     waits_for=st.none() | st.sampled_from(WaitCause),
-    is_under_way=st.booleans(),
+    sent_at=st.none() | st.builds(lambda offset: Instant(START_AT + offset), SHORT),
     disk_is_full=st.booleans(),
     clock_ahead_ms=st.none() | st.just(-900.0),
 )
