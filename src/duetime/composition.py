@@ -38,6 +38,7 @@ from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer
 from duetime.server.door import Door, api_door
+from duetime.server.worker_metrics import WorkerMetrics
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
@@ -103,6 +104,7 @@ class Duetime:
         audit_log: AuditLog,
         objectives: Objectives,
         loop_lag: LoopLag,
+        scrapes: Scrapes,
         door: Door,
         app: App,
     ) -> None:
@@ -122,6 +124,7 @@ class Duetime:
         self._audit_log = audit_log
         self._objectives = objectives
         self._loop_lag = loop_lag
+        self._scrapes = scrapes
         self.door = door
         self.app = app
         app.lifecycle.is_started = False
@@ -177,6 +180,7 @@ class Duetime:
         self._bulk_runner.start()
         if self._bus_router is not None:
             self._bus_router.start()
+        await self._scrapes.listen()
         self.app.lifecycle.is_started = True
 
     async def _connect_to_nats(self) -> None:
@@ -210,15 +214,18 @@ class Duetime:
 
     async def _close(self) -> None:
         await self._loop_lag.abandon()
+        self._scrapes.close()
         await self._destination.close()
         if self._bus_router is not None:
             await self._bus_router.close()
         await self._store.close()
 
 
-def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
-    """Put a service process together, which listens on its `own` addresses. Nothing is opened,
-    connected or started yet."""
+def assemble(
+    settings: Settings, own: OwnAddresses | None = None, workers: WorkerMetrics | None = None
+) -> Duetime:
+    """Put a service process together, which listens on its `own` addresses. One of several
+    `workers` shows the metrics of all. Nothing is opened, connected or started yet."""
     clock = SystemClock()
     store = store_of(settings)
     raise_descriptor_limit()
@@ -276,8 +283,9 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
     if bus is not None and events is not None:
         scheduling = timers.scheduling(settings)
         bus_router = BusRouter(bus, events, scheduling, clock, audited_commands)
-    registry, requests, door = Registry(), RequestMetrics(clock.monotonic), api_door(budget)
-    loop_lag = LoopLag(clock)
+    registry = Registry({"worker": str(workers.number)} if workers else None)
+    requests, door, loop_lag = RequestMetrics(clock.monotonic), api_door(budget), LoopLag(clock)
+    scrapes = Scrapes(registry, workers)
     registry.add(process_recorders(settings, clock, requests, door, audit_log, loop_lag))
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
@@ -293,9 +301,10 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         key_ring=key_ring,
         asyncapi=asyncapi_document(),
         metrics=Metrics(
-            scrape=Scrapes(registry).scrape,
+            scrape=scrapes.scrape,
             requests=requests,
             public=settings.metrics_public,
+            own_port=settings.metrics_port is not None,
         ),
         audited_creates=Sampling(share) if share else None,
         rules=ApiRules(
@@ -321,6 +330,7 @@ def assemble(settings: Settings, own: OwnAddresses | None = None) -> Duetime:
         audit_log=audit_log,
         objectives=objectives,
         loop_lag=loop_lag,
+        scrapes=scrapes,
         door=door,
         app=app,
     )

@@ -1,8 +1,9 @@
 """Listening sockets: bound early, so that an address in use is noticed before anything starts."""
 
+import contextlib
 import errno
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from duetime.domain.errors import DuetimeError, ErrorKind
@@ -18,7 +19,9 @@ class AddressUnavailable(DuetimeError):
     kind = ErrorKind.UNAVAILABLE
 
     def __init__(self, host: str, port: int, reason: str, in_use: bool = False) -> None:
-        super().__init__(f"cannot listen on {_address(host, port)}: {reason}")
+        self.problem = f"cannot listen on {_address(host, port)}: {reason}"
+        """The message without advice."""
+        super().__init__(self.problem + ("; choose another with --port" if in_use else ""))
         self.in_use = in_use
 
 
@@ -60,8 +63,10 @@ class OwnAddresses:
         )
 
 
-def own_addresses(listener: socket.socket) -> OwnAddresses:
-    return OwnAddresses([listener.getsockname()[:2]])
+def own_addresses(*listeners: socket.socket | None) -> OwnAddresses:
+    return OwnAddresses(
+        listener.getsockname()[:2] for listener in listeners if listener is not None
+    )
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
@@ -94,6 +99,21 @@ def reserve(host: str, port: int) -> socket.socket:
     if port:
         bind(host, port).close()
     return bind(host, port, shared=True)
+
+
+class MetricsPortUnavailable(DuetimeError):
+    """The address of the metrics cannot be listened on."""
+
+    kind = ErrorKind.UNAVAILABLE
+
+
+@contextlib.contextmanager
+def naming_metrics_port() -> Iterator[None]:
+    """Turns `AddressUnavailable` into an error that names the setting."""
+    try:
+        yield
+    except AddressUnavailable as error:
+        raise MetricsPortUnavailable(f"METRICS_PORT: {error.problem}") from None
 
 
 def take_connections(listener: socket.socket, backlog: int) -> None:
@@ -167,7 +187,7 @@ def _address(host: str, port: int) -> str:
 
 def _unavailable(host: str, port: int, error: OSError) -> AddressUnavailable:
     if error.errno == errno.EADDRINUSE:
-        reason = f"port {port} is already in use; choose another with --port"
+        reason = f"port {port} is already in use"
         return AddressUnavailable(host, port, reason, in_use=True)
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         return AddressUnavailable(host, port, f"{host} is not an address of this machine")

@@ -1,9 +1,13 @@
-"""Scrapes: all metrics as text, for whoever asks."""
+"""Scrapes: all metrics of all workers as text, for whoever asks."""
 
 import asyncio
 
 from duetime.event_loop import next_turn
-from duetime.telemetry.metrics.exposition import Format
+from duetime.server.worker_metrics import Samples, WorkerMetrics
+from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
+from duetime.telemetry.metrics.catalogue.process import WORKERS_MISSING
+from duetime.telemetry.metrics.exposition import Format, exposition
+from duetime.telemetry.metrics.recording import Gauge
 from duetime.telemetry.metrics.registry import Registry
 
 
@@ -11,9 +15,12 @@ class Scrapes:
     """Makes one text at a time in each format; all who ask meanwhile get the same one. The work is
     done in slices, so that timers fire on time while thousands of series are shown."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, workers: WorkerMetrics | None = None) -> None:
         self._registry = registry
+        self._workers = workers
+        self._missing = 0
         self._under_way: dict[Format, asyncio.Task[str]] = {}
+        registry.add([Gauge(WORKERS_MISSING, lambda: [((), self._missing)])])
 
     async def scrape(self, form: Format) -> str:
         task = self._under_way.get(form)
@@ -23,6 +30,32 @@ class Scrapes:
         # Not cancelled with one of those who wait for it.
         return await asyncio.shield(task)
 
+    async def listen(self) -> None:
+        """Answer the other workers, if there are any."""
+        if self._workers is not None:
+            await self._workers.listen(self._samples_for_others)
+
+    def close(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+
     async def _render(self, form: Format) -> str:
-        await next_turn()
-        return self._registry.render(form)
+        others: list[Samples] = []
+        if self._workers is not None:
+            answers = await self._workers.samples_of_others(form)
+            others = [answer for answer in answers if answer is not None]
+            self._missing = len(answers) - len(others)
+        return exposition(ALL_METRICS, [await self._samples(form), *others], form)
+
+    async def _samples(self, form: Format) -> dict[str, str]:
+        samples = {}
+        for name, lines in self._registry.each(form):
+            samples[name] = lines
+            await next_turn()
+        return samples
+
+    async def _samples_for_others(self, form: Format) -> Samples:
+        samples = await self._samples(form)
+        # Only the one that is scraped knows.
+        del samples[WORKERS_MISSING.name]
+        return samples

@@ -35,6 +35,11 @@ def api_door(budget: DescriptorBudget) -> "Door":
     )
 
 
+def metrics_door() -> "Door":
+    """The door of the metrics' own port. Its descriptors are in the reserve."""
+    return Door(ConnectionLimits(max_connections=8, max_surplus=4, head_seconds=5.0))
+
+
 class Door:
     """The places for connections.
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import socket
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -16,8 +16,8 @@ from duetime import __version__
 from duetime.api.http.answers import CLOSE
 from duetime.clock import SystemClock
 from duetime.descriptors import descriptor_budget
-from duetime.listener import take_connections, url_of
-from duetime.server.door import Door, api_door
+from duetime.listener import naming_metrics_port, take_connections, url_of
+from duetime.server.door import Door, api_door, metrics_door
 from duetime.server.guarded_protocol import GuardedProtocol
 
 BACKLOG = 2048
@@ -27,6 +27,9 @@ such requests were lost when workers were replaced under load."""
 
 EARLY_SECONDS = 1.0
 """Time that a start may take before connections are accepted all the same, for probes."""
+
+METRICS_GRACE_SECONDS = 1.0
+"""Time that scrapes under way have when the service stops."""
 
 log = structlog.get_logger()
 
@@ -99,6 +102,23 @@ async def serve_until(
             log.info("service.stopping")
             await service.stop()
             log.info("service.stopped")
+
+
+@contextlib.asynccontextmanager
+async def metrics_served(app: ASGIApp, listener: socket.socket | None) -> AsyncIterator[None]:
+    """Serve the metrics on a port of their own, if there is a listener for them. Few connections
+    have a place there, so that the API does not miss them. Raises `MetricsPortUnavailable`."""
+    if listener is None:
+        yield
+        return
+    with contextlib.closing(listener):
+        connections = _Connections(_Server(app, METRICS_GRACE_SECONDS, metrics_door()), listener)
+        with naming_metrics_port():
+            await connections.serve()
+        try:
+            yield
+        finally:
+            await connections.close()
 
 
 async def _first_of(*waits: Coroutine[None, None, object]) -> int:

@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import structlog
 
 from duetime import __version__
 from duetime.clock import SystemClock
-from duetime.listener import AddressUnavailable, bind, reserve, url_of
+from duetime.listener import AddressUnavailable, bind, naming_metrics_port, reserve, url_of
 from duetime.ports.clock import Clock
+from duetime.server.worker_metrics import metrics_directory
 from duetime.server.worker_process import UnstartedWorker, Worker, WorkerProcess
 from duetime.server.worker_slot import WorkerFailed, WorkerSlot
 from duetime.settings import Settings
@@ -30,12 +32,17 @@ async def supervise(settings: Settings, options: Sequence[str]) -> signal.Signal
     """Run the workers until a signal stops them. Returns the second signal if one killed the
     workers before they had stopped.
 
-    Raises `AddressUnavailable`, and `WorkerFailed` if the workers cannot start at all.
+    Raises `AddressUnavailable`, `MetricsPortUnavailable`, and `WorkerFailed` if the workers cannot
+    start at all.
     """
-    with contextlib.closing(reserve(settings.host, settings.port)) as reserved:
+    with (
+        contextlib.closing(reserve(settings.host, settings.port)) as reserved,
+        _reserved_metrics_port(settings),
+        metrics_directory() as directory,
+    ):
         port: int = reserved.getsockname()[1]
         supervisor = Supervisor(
-            partial(_launch, address=(settings.host, port), options=options),
+            partial(_launch, address=(settings.host, port), options=options, directory=directory),
             settings.workers,
             SystemClock(),
             # Requests under way have their grace period first, then callbacks have theirs.
@@ -55,6 +62,18 @@ async def supervise(settings: Settings, options: Sequence[str]) -> signal.Signal
     return signals.killed_by
 
 
+@contextlib.contextmanager
+def _reserved_metrics_port(settings: Settings) -> Iterator[None]:
+    """Keep the port of the metrics for the workers, if there is one."""
+    if settings.metrics_address is None:
+        yield
+        return
+    with naming_metrics_port():
+        reserved = reserve(*settings.metrics_address)
+    with contextlib.closing(reserved):
+        yield
+
+
 def _launch(
     number: int,
     replaced: Worker | None,
@@ -62,6 +81,7 @@ def _launch(
     *,
     address: tuple[str, int],
     options: Sequence[str],
+    directory: Path | None,
 ) -> Worker:
     """A worker with its own socket; the system distributes connections among the sockets.
 
@@ -73,7 +93,9 @@ def _launch(
             listener = replaced.listener.dup()
         else:
             listener = bind(*address, shared=True)
-        return WorkerProcess(number, listener, options, is_alone=is_alone)
+        return WorkerProcess(
+            number, listener, options, is_alone=is_alone, metrics_directory=directory
+        )
     except AddressUnavailable as error:
         return UnstartedWorker(error.message)
     except OSError as error:

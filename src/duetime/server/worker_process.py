@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -65,13 +66,25 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, number: int, listener: socket.socket, options: Sequence[str], *, is_alone: bool
+        self,
+        number: int,
+        listener: socket.socket,
+        options: Sequence[str],
+        *,
+        is_alone: bool,
+        metrics_directory: Path | None = None,
     ) -> None:
         self.listener = listener
         self._line, theirs = socket.socketpair()
         self._line.setblocking(False)
         with theirs:
-            descriptors = WorkerDescriptors(number, theirs.fileno(), listener.fileno(), is_alone)
+            descriptors = WorkerDescriptors(
+                number,
+                theirs.fileno(),
+                listener.fileno(),
+                is_alone,
+                None if metrics_directory is None else str(metrics_directory),
+            )
             try:
                 self._process = subprocess.Popen(
                     # -P keeps modules in the working directory from being imported.

@@ -266,6 +266,16 @@ class Settings(SecuritySettings):
         "JSON lines or readable text; auto = text on a terminal, else JSON.",
     )
 
+    metrics_port: int | None = setting(
+        "Metrics",
+        whole_number(1, MAX_PORT),
+        None,
+        "port",
+        "A port for /metrics alone, on the address METRICS_HOST. Without it /metrics is on PORT.",
+    )
+    metrics_host: str | None = setting(
+        "Metrics", one_word, None, "address", "The address of METRICS_PORT; HOST unless set."
+    )
     metrics_public: bool = setting(
         "Metrics",
         true_or_false,
@@ -294,6 +304,12 @@ class Settings(SecuritySettings):
     broker: BrokerSettings | None
     warnings: tuple[str, ...] = ()
     """Sentences about names in the environment that are probably misspelt settings."""
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """The host and the port of the metrics; None if they are on the API's port."""
+        port = self.metrics_port
+        return None if port is None else (self.metrics_host or self.host, port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

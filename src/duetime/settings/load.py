@@ -57,6 +57,7 @@ def load_settings(
             "more than one process needs a store they can share; set DATABASE_URL or PG_HOST to a "
             "PostgreSQL server, or WORKERS=1",
         )
+    _check_metrics_port(settings, given)
     _raise_problems(given)
     return settings
 
@@ -72,6 +73,14 @@ def load_broker(
     broker = NatsAccess(given.read(BrokerParts), given).broker()
     _raise_problems(given)
     return broker
+
+
+def _check_metrics_port(settings: Settings, given: GivenValues) -> None:
+    if settings.metrics_port is None:
+        if settings.metrics_host is not None:
+            given.problem("METRICS_HOST", "is the address of METRICS_PORT, which is not set")
+    elif settings.metrics_port == settings.port:
+        given.problem("METRICS_PORT", "must differ from PORT; leave it out to have both there")
 
 
 def _check_access(loading: LoadingSettings, given: GivenValues) -> None:

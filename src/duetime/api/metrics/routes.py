@@ -57,7 +57,7 @@ _OPERATIONS: tuple[Operation[ScrapeAnswers], ...] = (
         description="The format of Prometheus, or OpenMetrics if `Accept` prefers that. Needs a "
         "key with the role `read` for all namespaces, unless the service runs with "
         "`METRICS_PUBLIC=true`. Answers while the store is away, while the service starts, and "
-        "while it stops.",
+        "while it stops. With `METRICS_PORT` the metrics are on that port, and here is a 404.",
         responses=(
             Response(
                 "200",

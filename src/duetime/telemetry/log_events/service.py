@@ -109,6 +109,14 @@ WORKERS = Area(
             "A worker serves; `replaces` is the process that it replaced.",
         ),
         LogEvent(
+            "metrics.workers_apart",
+            "warning",
+            ("reason", "advice"),
+            "The workers cannot ask each other for their metrics, so a scrape shows some of them "
+            "only.",
+            "Make the directory for temporary files (`TMPDIR`) writable, or shorten its name.",
+        ),
+        LogEvent(
             "worker.died",
             "error",
             (

@@ -1,6 +1,6 @@
 """All recorders of a process, and what they show."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
 from duetime.telemetry.metrics.exposition import Format, Renderer, exposition
@@ -22,12 +22,15 @@ class Registry:
             assert name not in self._recorders, f"{name} has two recorders"
             self._recorders[name] = recorder
 
+    def each(self, form: Format) -> Iterator[tuple[str, str]]:
+        """The name and the lines of each metric of this process, one after the other. Others may
+        run in between."""
+        for name, recorder in list(self._recorders.items()):
+            yield name, self._renderer.samples(recorder, form)
+
     def samples(self, form: Format) -> dict[str, str]:
         """The lines of each metric of this process, by name."""
-        return {
-            name: self._renderer.samples(recorder, form)
-            for name, recorder in self._recorders.items()
-        }
+        return dict(self.each(form))
 
     def render(self, form: Format, others: Iterable[Mapping[str, str]] = ()) -> str:
         """All metrics, with the samples of other processes."""

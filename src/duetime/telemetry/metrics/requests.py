@@ -1,5 +1,6 @@
 """Metrics of the requests to the API."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from duetime.domain.errors import DuetimeError, ErrorKind
@@ -25,22 +26,21 @@ _REFUSALS = {
 class OperationRequests:
     """The requests for one operation."""
 
-    __slots__ = ("_series", "now", "statuses")
+    __slots__ = ("_observe", "now", "statuses")
 
     def __init__(self, now: Callable[[], float], series: Series) -> None:
         self.now = now
-        self.statuses: dict[int, int] = {}
-        self._series = series
+        self.statuses: defaultdict[int, int] = defaultdict(int)
+        self._observe = series.observe
 
     def answered(self, status: int, began: float) -> None:
         """Count a request that began at that time by `now`."""
-        statuses = self.statuses
-        statuses[status] = statuses.get(status, 0) + 1
-        self._series.observe(self.now() - began)
+        self.statuses[status] += 1
+        self._observe(self.now() - began)
 
     def refused(self, status: int) -> None:
         """Count a request that was answered before it could be timed."""
-        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.statuses[status] += 1
 
 
 class RequestMetrics:

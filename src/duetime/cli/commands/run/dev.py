@@ -37,6 +37,8 @@ _NOT_FOR_DEV = {
     "DATABASE_URL",
     "DUETIME_CONFIG",
     "HOST",
+    "METRICS_HOST",
+    "METRICS_PORT",
     "TIMER_DB_PATH",
     "WORKERS",
 }

@@ -12,7 +12,13 @@ from duetime.cli.terminal import ExitCode, fail
 from duetime.domain.errors import DuetimeError, SettingsError
 from duetime.domain.limits import MAX_PORT
 from duetime.event_loop import run, stop_signal
-from duetime.listener import AddressUnavailable, bind, is_loopback, own_addresses
+from duetime.listener import (
+    AddressUnavailable,
+    bind,
+    is_loopback,
+    naming_metrics_port,
+    own_addresses,
+)
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings
 from duetime.settings.reference import PLACEHOLDER_API_KEY
@@ -81,6 +87,17 @@ def _check_door(settings: Settings, insecure: bool) -> None:
             "HOST=127.0.0.1, or leave AUTH out and set API_KEY, or say --insecure if a gateway "
             "checks all callers"
         )
+    metrics = settings.metrics_address
+    if (
+        settings.api_key is None
+        and not (insecure or settings.metrics_public)
+        and metrics is not None
+        and not is_loopback(metrics[0])
+    ):
+        raise SettingsError(
+            f"AUTH=none lets everyone read the metrics who can reach METRICS_HOST={metrics[0]}: "
+            "set METRICS_HOST=127.0.0.1, or METRICS_PUBLIC=true if everyone may"
+        )
 
 
 def _fail(link: WorkerLink | None, message: str, code: ExitCode) -> NoReturn:
@@ -118,7 +135,8 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
     from structlog.contextvars import bind_contextvars
 
     from duetime.composition import assemble
-    from duetime.server.server import serve_until
+    from duetime.server.server import metrics_served, serve_until
+    from duetime.server.worker_metrics import WorkerMetrics
 
     if link is not None:
         bind_contextvars(worker=link.number)
@@ -134,18 +152,26 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
         if link is not None:
             link.report_ready()
 
-    service = assemble(settings, own_addresses(listener))
-    await serve_until(
-        stopped,
-        service,
-        listener,
-        grace_seconds=settings.shutdown_grace_seconds,
-        door=service.door,
-        drain_seconds=lambda: settings.drain_seconds if link is None or link.drains else 0.0,
-        answers_early=link is None or link.is_alone,
-        on_started=on_started,
-        logs_start=link is None,
-    )
+    metrics_listener = None
+    if settings.metrics_address is not None:
+        with naming_metrics_port():
+            metrics_listener = bind(*settings.metrics_address, shared=link is not None)
+    workers = None
+    if link is not None:
+        workers = WorkerMetrics(link.metrics_directory, link.number, settings.workers)
+    service = assemble(settings, own_addresses(listener, metrics_listener), workers)
+    async with metrics_served(service.app.metrics, metrics_listener):
+        await serve_until(
+            stopped,
+            service,
+            listener,
+            grace_seconds=settings.shutdown_grace_seconds,
+            door=service.door,
+            drain_seconds=lambda: settings.drain_seconds if link is None or link.drains else 0.0,
+            answers_early=link is None or link.is_alone,
+            on_started=on_started,
+            logs_start=link is None,
+        )
 
 
 def _prepare_logs(settings: Settings, *, warns: bool = True) -> None:

@@ -5,7 +5,8 @@ from duetime.telemetry.metrics.metric import counter, gauge, histogram
 
 REQUESTS = counter(
     "duetime_http_requests_total",
-    "Requests that were answered, by operation (as in the OpenAPI document) and status.",
+    "Requests that were answered, by operation (as in the OpenAPI document; none for unknown paths "
+    "and for requests that the server itself refused) and status.",
     "operation", "status",
 )  # fmt: skip
 REQUEST_DURATION = histogram(
@@ -34,8 +35,13 @@ AUDIT_DROPPED = counter(
 )
 LOOP_LAG = histogram(
     "duetime_event_loop_lag_seconds",
-    "Delay of a task that should run at once, measured twice a second.",
+    "Delay of a timer that is set twice a second. A millisecond is normal; a pause of the process "
+    "is one delay.",
     buckets.LOOP_LAG,
+)
+WORKERS_MISSING = gauge(
+    "duetime_metrics_workers_missing",
+    "Workers that did not answer in time, so that this scrape lacks their numbers.",
 )
 BUILD = gauge(
     "duetime_build_info",
@@ -50,6 +56,6 @@ STARTED = gauge("process_start_time_seconds", "Instant at which the process star
 
 PROCESS_METRICS = (
     REQUESTS, REQUEST_DURATION, CONNECTIONS, CONNECTIONS_TURNED_AWAY, CONNECTIONS_CLOSED,
-    REQUESTS_REFUSED, AUDIT_WAITING, AUDIT_DROPPED, LOOP_LAG, BUILD, CPU, RESIDENT, OPEN_FILES,
-    MAX_FILES, STARTED,
+    REQUESTS_REFUSED, AUDIT_WAITING, AUDIT_DROPPED, LOOP_LAG, WORKERS_MISSING, BUILD, CPU, RESIDENT,
+    OPEN_FILES, MAX_FILES, STARTED,
 )  # fmt: skip

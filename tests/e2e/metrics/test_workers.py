@@ -1,0 +1,149 @@
+"""One scrape sees all workers, however some of them fare."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.metrics.scraping import Families, label_values, scrape, scrape_by, value
+from tests.polling import poll
+from tests.real_server.server_process import ServerProcess
+from tests.real_server.timer_requests import create_timer, in_ms
+
+pytestmark = pytest.mark.e2e
+
+WORKERS = 3
+MISSING = "duetime_metrics_workers_missing"
+STARTED = "process_start_time_seconds"
+
+Settings = dict[str, str]
+
+
+@pytest.fixture
+def shared(postgres_url: str, postgres_schema: str, tmp_path: Path) -> Settings:
+    """Settings of workers, which have the temporary directory of the test."""
+    return {
+        "DATABASE_URL": postgres_url,
+        "PG_SCHEMA": postgres_schema,
+        "WORKERS": str(WORKERS),
+        "TMPDIR": str(tmp_path),
+    }
+
+
+@pytest.fixture
+async def service(tmp_path: Path, shared: Settings) -> AsyncIterator[ServerProcess]:
+    async with ServerProcess(tmp_path, **shared) as process:
+        yield process
+
+
+def pid_of(service: ServerProcess, worker: int) -> int:
+    """The latest process of the worker."""
+    pids = [
+        entry["pid"]
+        for entry in service.logs
+        if entry["event"] == "worker.started" and entry["worker"] == worker
+    ]
+    assert isinstance(pids[-1], int)
+    return pids[-1]
+
+
+async def scrape_all(service: ServerProcess, form: str = "text") -> Families:
+    """A scrape that lacks no worker. A worker is asked once it says that it has started."""
+    return await poll(
+        lambda: scrape(service.url, form), lambda families: not value(families, MISSING)
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "openmetrics"])
+async def test_one_scrape_has_the_numbers_of_all_workers(service: ServerProcess, form: str) -> None:
+    for _ in range(12):
+        # Each has a connection of its own, which the system gives to any worker.
+        async with service.client() as api:
+            await create_timer(api, "http://127.0.0.1:9/", in_ms(3_600_000))
+    families = await scrape_all(service, form)
+    assert label_values(families, "worker") == {"1", "2", "3"}
+    created = {"operation": "createTimer", "status": "201"}
+    assert value(families, "duetime_http_requests_total", **created) == 12
+    assert len(families["duetime_metrics_workers_missing"].samples) == 1
+
+
+async def test_a_worker_that_hangs_is_left_out_and_counted(service: ServerProcess) -> None:
+    await scrape_all(service)
+    async with service.client() as api:
+        # The connection is to one worker, and the other two are asked by it.
+        families = await scrape_by(api)
+        scraped = next(s.labels["worker"] for s in families[MISSING].samples)
+        hanging = pid_of(service, 1 if scraped != "1" else 2)
+        os.kill(hanging, signal.SIGSTOP)
+        try:
+            families = await scrape_by(api)
+            assert value(families, MISSING) == 1
+            assert len(label_values(families, "worker")) == WORKERS - 1
+        finally:
+            os.kill(hanging, signal.SIGCONT)
+        families = await scrape_by(api)
+        assert value(families, MISSING) == 0
+
+
+async def test_a_worker_that_dies_is_left_out_until_its_successor_answers(
+    service: ServerProcess,
+) -> None:
+    before = await scrape_all(service)
+    seen = len(service.logs)
+    os.kill(pid_of(service, 3), signal.SIGKILL)
+    await service.wait_for_log("worker.started", after=seen)
+    after = await scrape_all(service)
+    assert value(after, STARTED, worker="3") > value(before, STARTED, worker="3")
+    for worker in ("1", "2"):
+        assert value(after, STARTED, worker=worker) == value(before, STARTED, worker=worker)
+
+
+async def test_workers_that_are_replaced_are_shown_once(service: ServerProcess) -> None:
+    before = await scrape_all(service)
+    seen = len(service.logs)
+    os.kill(service.pid, signal.SIGHUP)
+    await service.wait_for_log("service.rolled", after=seen)
+    after = await scrape_all(service)
+    for worker in ("1", "2", "3"):
+        assert value(after, STARTED, worker=worker) > value(before, STARTED, worker=worker)
+    assert len(after[STARTED].samples) == WORKERS
+
+
+async def test_every_worker_answers_for_all_on_the_own_port(
+    tmp_path: Path, shared: Settings, free_port: int
+) -> None:
+    async with ServerProcess(tmp_path, METRICS_PORT=str(free_port), **shared) as service:
+        scraped: set[str] = set()
+
+        async def scrape_again() -> set[str]:
+            families = await scrape(f"http://127.0.0.1:{free_port}")
+            scraped.update(sample.labels["worker"] for sample in families[MISSING].samples)
+            return scraped
+
+        await poll(scrape_again, lambda workers: len(workers) == WORKERS)
+        assert await service.stop() == 0
+
+
+async def test_the_directory_is_private_and_gone_after_the_end(
+    service: ServerProcess, tmp_path: Path
+) -> None:
+    (directory,) = tmp_path.glob("duetime-metrics-*")
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in directory.iterdir()} == {"1.sock", "2.sock", "3.sock"}
+    assert await service.stop() == 0
+    assert not directory.exists()
+
+
+async def test_without_a_directory_a_scrape_shows_one_worker(
+    tmp_path: Path, shared: Settings
+) -> None:
+    # The name of a socket may not be that long.
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    async with ServerProcess(tmp_path, **{**shared, "TMPDIR": str(long)}) as service:
+        await service.wait_for_log("metrics.workers_apart")
+        families = await scrape(service.url)
+        assert value(families, MISSING) == WORKERS - 1
+        assert len(label_values(families, "worker")) == 1
