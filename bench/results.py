@@ -14,6 +14,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.measurements.held_snapshot import HeldFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
+from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.measurements.store_audit import StoreAudit
 from bench.measurements.v1.session import V1Figures
@@ -72,6 +73,7 @@ class Results(msgspec.Struct, kw_only=True):
     footprint: FootprintFigures | None = None
     backup: BackupFigures | None = None
     secured: SecuredFigures | None = None
+    scrape: ScrapeFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
     limit: DatabaseLimit | None = None

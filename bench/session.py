@@ -22,6 +22,8 @@ from bench.measurements.footprint import measure_footprint
 from bench.measurements.held_snapshot import measure_held_snapshot
 from bench.measurements.lists import measure_lists
 from bench.measurements.nodes import measure_nodes
+from bench.measurements.scrape import NAMESPACES as SCRAPED_NAMESPACES
+from bench.measurements.scrape import measure_scrape
 from bench.measurements.secured import measure_secured, secure
 from bench.measurements.store_audit import audit_store
 from bench.measurements.v1.pages import NAMESPACES, measure_pages
@@ -39,6 +41,7 @@ ON_THE_LARGEST = ("footprint", "lists", "audit")
 ON_SHARED_STORES = ("limit", "workers", "nodes")
 HELD_SNAPSHOT = "held-snapshot"
 SECURED = "secured"
+SCRAPE = "scrape"
 NAMES = {
     StoreName.SQLITE: (
         *MEASURES,
@@ -46,6 +49,7 @@ NAMES = {
         "footprint",
         "backup",
         SECURED,
+        SCRAPE,
         "clients",
         *V1_MEASURES,
         *BUS_MEASURES,
@@ -55,6 +59,7 @@ NAMES = {
         *ON_SHARED_STORES,
         HELD_SNAPSHOT,
         SECURED,
+        SCRAPE,
         "loaded",
         *ON_THE_LARGEST,
         *V1_MEASURES,
@@ -128,6 +133,13 @@ class Session:
             ):
                 secure(secured)
                 results.secured = measure_secured(plain, secured, self._receiver, self._scale)
+        if SCRAPE in self._names:
+            with (
+                self._stores.new_store("scrape") as store,
+                Server(store, namespaces=SCRAPED_NAMESPACES) as server,
+                self._steps.step("scrapes of many namespaces"),
+            ):
+                results.scrape = measure_scrape(server, self._receiver)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )

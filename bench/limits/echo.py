@@ -1,4 +1,5 @@
-"""The bare limit of creates: an application that returns the request's body.
+"""The bare limit of creates and scrapes: an application that returns the request's body, or as many
+bytes as the path of a GET says.
 
 Duetime's own code serves it, with the same uvicorn and the same options.
 """
@@ -28,6 +29,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     while message["more_body"]:
         message = await receive()
         body += message["body"]
+    if scope["method"] == "GET":
+        body = bytes(int(scope["path"][1:]))
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

@@ -6,6 +6,7 @@ from rich.table import Table
 from bench.limits.http_clients import ClientFigures
 from bench.measurements.backup import BackupFigures
 from bench.measurements.footprint import FootprintFigures
+from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
@@ -28,6 +29,8 @@ from bench.results import Results
 TABLE_WIDTH = 160
 MOST_FOR_SAFETY = 1.1
 """CPU time with all safety, as a multiple of that without."""
+
+MOST_MS_PER_SCRAPE = 50.0
 
 NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
 
@@ -57,6 +60,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += backup_rows(results.backup)
     if results.secured is not None:
         rows += secured_rows(results.secured)
+    if results.scrape is not None:
+        rows += scrape_rows(results.scrape)
     if results.lists:
         rows += lists_rows(results.lists)
     if results.loaded and results.loaded[-1].statements:
@@ -70,7 +75,7 @@ def rows_of(results: Results) -> list[Row]:
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
     has_more = not (results.v1.is_empty and results.bus.is_empty)
-    others = (results.nodes, results.backup, results.secured, results.held)
+    others = (results.nodes, results.backup, results.secured, results.scrape, results.held)
     if results.stores or any(others) or has_more:
         rows.append(
             Row(
@@ -107,6 +112,20 @@ def backup_rows(figures: BackupFigures) -> list[Row]:
         Row("  restore", f"{figures.restore_seconds:.1f} s"),
         Row("  creates beside it", f"{rate:,.0f}/s"),
         Row("  latency of creates, p99 of the slowest thousand", f"{slowest:.1f} ms"),
+    ]
+
+
+def scrape_rows(figures: ScrapeFigures) -> list[Row]:
+    megabytes = f"{figures.size_bytes / 1e6:.1f} MB"
+    bare = f"{figures.bare_ms:.2f} ms"
+    return [
+        Row(f"scrape of {figures.namespaces} namespaces, {figures.lines:,} lines, {megabytes}"),
+        below("  median", figures.plain_ms, MOST_MS_PER_SCRAPE, "ms", 1)._replace(
+            limit=bare, ratio=ratio_text(figures.plain_ms, figures.bare_ms)
+        ),
+        below("  median, compressed", figures.compressed_ms, MOST_MS_PER_SCRAPE, "ms", 1),
+        Row("  longest", f"{figures.longest_ms:.1f} ms"),
+        Row("  server CPU", f"{figures.cpu_ms:.1f} ms"),
     ]
 
 
