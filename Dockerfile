@@ -18,13 +18,12 @@ RUN python -m pip wheel --require-hashes --only-binary :all: --no-binary nkeys \
   -w /wheels -r requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-# From here on, pip sees only wheels whose hashes were right. The lock also holds the build backend;
-# the environment of the service gets neither the backend nor pip.
+# From here on, pip sees only wheels whose hashes were right. The lock also holds the build backend,
+# which pip installs for the build alone; the environment of the service has neither it nor pip.
 ENV PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels
 ARG EXTRAS=[otel]
 # hadolint ignore=DL3013
-RUN python -m pip install hatchling \
-  && python -m pip wheel --no-deps --no-build-isolation -w /wheels . \
+RUN python -m pip wheel --no-deps -w /wheels . \
   && python -m venv --without-pip /opt/duetime \
   && python -m pip --python /opt/duetime/bin/python install "duetime${EXTRAS}"
 

@@ -1,13 +1,15 @@
 """The Dockerfile, as far as it can be judged without a container engine."""
 
-import fnmatch
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from duetime.settings.definitions import SETTINGS
 from tests.brokers.broker_process import find_program, free_port, skip_without
@@ -73,16 +75,37 @@ def test_the_image_says_where_it_comes_from(label: str) -> None:
     assert f"org.opencontainers.image.{label}=" in arguments_of("LABEL", runtime)[0]
 
 
-def test_the_build_context_holds_what_is_copied_and_nothing_else() -> None:
+def test_the_build_context_holds_what_is_copied_and_nothing_else(tmp_path: Path) -> None:
     _, builder, _ = stages()
     copied = [word for each in arguments_of("COPY", builder) for word in each.split()[:-1]]
     kept = [
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
     ]
     assert sorted(copied) == sorted(kept)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for needed in (project["readme"], *project["license-files"]):
-        assert any(fnmatch.fnmatch(each, needed) for each in copied), f"the wheel needs {needed}"
+    # The wheel can be built from it.
+    for name in copied:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        copy(ROOT / name, tmp_path / name)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(tmp_path)]
+    built = subprocess.run(build, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
+def test_the_lock_holds_all_that_builds_the_wheel() -> None:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lock = (ROOT / "requirements" / "runtime.txt").read_text(encoding="utf-8")
+    locked = re.findall(r"^([\w-]+)==", lock, re.MULTILINE)
+    assert set(pyproject["build-system"]["requires"]) <= set(locked)
+
+
+def test_the_release_passes_arguments_that_there_are() -> None:
+    path = ROOT / ".github" / "workflows" / "release.yaml"
+    steps = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["image"]["steps"]
+    (push,) = (step["with"] for step in steps if step.get("id") == "push")
+    passed = {line.partition("=")[0] for line in push["build-args"].splitlines()}
+    declared = {each.partition("=")[0] for stage in stages() for each in arguments_of("ARG", stage)}
+    assert passed == declared - {"PYTHON_IMAGE", "EXTRAS"}
 
 
 def test_the_image_holds_every_extra_of_the_service() -> None:
