@@ -2,7 +2,8 @@
 
 The pages in docs/ are written to be read in the repository, and some link to files outside docs/. A
 site shows only what is below its own directory, so those files become pages too. The navigation is
-the map in docs/index.md: a heading is a tab, and the links below it are its pages.
+the map in docs/index.md: a heading is a tab, and the links below it are its pages. A folder may
+have a map of its own, its index.md.
 """
 
 import json
@@ -10,9 +11,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = {".json": "json", ".py": "python", ".sh": "sh", ".toml": "toml", ".yaml": "yaml"}
@@ -25,6 +27,9 @@ _FENCE_OR_LINK = re.compile(
 _ELSEWHERE = re.compile(r"[a-z]+:|#")
 _MAPPED = re.compile(r"(?:- |\| )\[[^\]]*\]\(([^)#\s]+)\)")
 _DIAGRAM = re.compile(r"^```mermaid$.*?^```$", re.MULTILINE | re.DOTALL)
+
+Entry: TypeAlias = "str | Mapping[str, Sequence[Entry]]"
+"""A page of the navigation, or the title and the pages of a folder."""
 
 
 class Faulty(Exception):
@@ -121,23 +126,44 @@ class Staging:
         return f"{heading}````{LANGUAGES.get(file.suffix, 'text')}\n{text}\n````\n"
 
     def _navigation(self) -> str:
-        """The tabs and their pages, as a line of TOML. Each page of docs/ must be on the map."""
-        tabs: dict[str, list[str]] = {}
+        """The tabs and their pages, as TOML. Each page of docs/ must be on a map."""
+        tabs: dict[str, list[Entry]] = {}
         for line in self._map.read_text(encoding="utf-8").splitlines():
             if line.startswith("## "):
                 tabs[line.removeprefix("## ").strip()] = []
             elif tabs and (link := _MAPPED.match(line)):
-                file = (self._docs / link[1]).resolve()
-                list(tabs.values())[-1].append(str(self._staged(file)))
-        mapped = {name for names in tabs.values() for name in names}
+                list(tabs.values())[-1].append(self._entry((self._docs / link[1]).resolve()))
+        text = "".join(f"  {{ {json.dumps(tab)} = {toml(tabs[tab])} }},\n" for tab in tabs)
         for page in sorted(self._docs.rglob("*.md")):
-            if page != self._map and str(self._staged(page)) not in mapped:
+            if page != self._map and json.dumps(str(self._staged(page))) not in text:
                 raise Faulty(
                     f"{page.relative_to(self._root)} is not on the map: "
-                    "add it to a list in docs/index.md"
+                    "add it to a list in docs/index.md, or in the index.md of its folder"
                 )
-        lines = [f"  {{ {json.dumps(tab)} = {json.dumps(names)} }}," for tab, names in tabs.items()]
-        return "\n".join(["nav = [", '  { "Home" = "index.md" },', *lines, "]", ""])
+        return f'nav = [\n  {{ "Home" = "index.md" }},\n{text}]\n'
+
+    def _entry(self, file: Path) -> Entry:
+        """A page, or the pages of a folder whose index.md is a map of its own."""
+        name = str(self._staged(file))
+        if file.name != "index.md" or not file.is_relative_to(self._docs):
+            return name
+        lines = file.read_text(encoding="utf-8").splitlines()
+        links = filter(None, map(_MAPPED.match, lines))
+        found = [(file.parent / link[1]).resolve() for link in links]
+        below = [each for each in found if each.is_relative_to(file.parent) and each != file]
+        title = next((line[2:] for line in lines if line.startswith("# ")), name)
+        return {title: [name, *(self._entry(each) for each in below if each.exists())]}
+
+
+def toml(entries: Sequence[Entry]) -> str:
+    """An array of pages and of folders."""
+    items = (
+        json.dumps(entry)
+        if isinstance(entry, str)
+        else "".join(f"{{ {json.dumps(title)} = {toml(inner)} }}" for title, inner in entry.items())
+        for entry in entries
+    )
+    return f"[{', '.join(items)}]"
 
 
 def shown_files(directory: Path) -> list[Path]:

@@ -41,6 +41,21 @@ def test_a_fault_fails_the_build_and_is_named(
     assert complaint in built.stdout + built.stderr
 
 
+def test_a_folder_with_a_map_of_its_own_is_one_entry(tmp_path: Path) -> None:
+    root = small_repository(
+        tmp_path / "repository", index=f"{MAP}- [More](more/index.md)\n", a="# A\n"
+    )
+    (root / "docs" / "more").mkdir()
+    (root / "docs" / "more" / "index.md").write_text("# More\n\n- [B](b.md)\n- [Up](../index.md)\n")
+    (root / "docs" / "more" / "b.md").write_text("# B\n")
+    built = build_site(tmp_path / "build", root)
+    assert built.returncode == 0, built.stdout + built.stderr
+    navigation = (tmp_path / "build" / "zensical.toml").read_text()
+    assert '["a.md", { "More" = ["more/index.md", "more/b.md"] }]' in navigation
+    (root / "docs" / "more" / "c.md").write_text("# C\n")
+    assert "docs/more/c.md is not on the map" in build_site(tmp_path / "build", root).stderr
+
+
 def test_files_of_the_repository_that_are_linked_become_pages(tmp_path: Path) -> None:
     root = small_repository(
         tmp_path / "repository",
@@ -82,7 +97,7 @@ def test_pages_have_the_lists_tables_and_code_that_the_repository_shows(site: Pa
     github = MarkdownIt("commonmark").enable("table")
     for page in sorted((ROOT / "docs").rglob("*.md")):
         name = page.relative_to(ROOT / "docs").with_suffix("")
-        file = site / ("index.html" if name.name == "index" else f"{name}/index.html")
+        file = site / (name.parent if name.name == "index" else name) / "index.html"
         article = re.search(r"<article.*?</article>", file.read_text(encoding="utf-8"), re.DOTALL)
         assert article, file
         expected = Elements(github.render(page.read_text(encoding="utf-8"))).counts
