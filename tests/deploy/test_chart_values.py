@@ -31,9 +31,8 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(enc
 
 def test_every_setting_can_be_given() -> None:
     settings = SCHEMA["properties"]["settings"]["properties"]
-    assert settings.keys() == {
-        name for name, each in SETTINGS.items() if not each.secret and name not in OWN
-    }
+    expected = {name for name, each in SETTINGS.items() if not each.secret and name not in OWN}
+    assert settings.keys() == expected, "settings of values.schema.json must be those of the code"
     assert {name for name, each in settings.items() if each["$ref"].endswith("/url")} == {
         name for name, each in SETTINGS.items() if each.url
     }
