@@ -11,11 +11,18 @@ from tests.toolchain import definition
 
 # References of kubernetes-validate's files to their common definitions begin like this.
 ELSEWHERE, BESIDE = "/api/_definitions.json#", "_definitions.json#"
-KINDS = {
-    *("deployment-apps-v1", "statefulset-apps-v1", "job-batch-v1", "service-v1"),
-    *("serviceaccount-v1", "ingress-networking-v1", "networkpolicy-networking-v1"),
-    *("poddisruptionbudget-policy-v1", "horizontalpodautoscaler-autoscaling-v2"),
-}
+KINDS = (
+    "configmap-v1",
+    "deployment-apps-v1",
+    "horizontalpodautoscaler-autoscaling-v2",
+    "ingress-networking-v1",
+    "job-batch-v1",
+    "networkpolicy-networking-v1",
+    "poddisruptionbudget-policy-v1",
+    "service-v1",
+    "serviceaccount-v1",
+    "statefulset-apps-v1",
+)
 OPERATOR_KINDS = {
     "servicemonitor-monitoring-v1": "servicemonitors",
     "prometheusrule-monitoring-v1": "prometheusrules",

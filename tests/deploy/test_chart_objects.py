@@ -232,6 +232,13 @@ def test_prometheus_finds_the_metrics_and_the_rules() -> None:
     assert "authorization" not in public["spec"]["endpoints"][0]
 
 
+def test_grafana_finds_the_dashboard() -> None:
+    (dashboard,) = of_kind("ConfigMap", objects(CHART / "ci" / "monitored-values.yaml"))
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    source = ROOT / "deploy" / "grafana" / "duetime.json"
+    assert json.loads(dashboard["data"]["duetime.json"]) == json.loads(source.read_bytes())
+
+
 def test_the_network_policy_closes_private_ranges() -> None:
     made = objects(CHART / "ci" / "monitored-values.yaml")
     (policy,) = of_kind("NetworkPolicy", made)
@@ -253,11 +260,11 @@ def test_the_version_is_that_of_the_service() -> None:
     assert chart["annotations"]["artifacthub.io/license"] == project["license"]
 
 
-def test_a_packaged_chart_holds_the_rules(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["prometheus/duetime.rules.yaml", "grafana/duetime.json"])
+def test_a_packaged_chart_holds_what_it_links_to(source: str, tmp_path: Path) -> None:
     answer = helm("package", CHART, "--destination", tmp_path)
     assert answer.returncode == 0, answer.stderr
     with tarfile.open(tmp_path / f"duetime-{duetime.__version__}.tgz") as package:
-        packed = package.extractfile("duetime/files/duetime.rules.yaml")
+        packed = package.extractfile(f"duetime/files/{Path(source).name}")
         assert packed is not None
-        rules = (ROOT / "deploy" / "prometheus" / "duetime.rules.yaml").read_bytes()
-        assert packed.read() == rules
+        assert packed.read() == (ROOT / "deploy" / source).read_bytes()
