@@ -55,6 +55,7 @@ COMMANDS = {
     "audit": _Command("store.audit", "audit", _STORE),
     "backup": _Command("store.backup", "backup", _STORE),
     "restore": _Command("store.backup", "restore", _STORE),
+    "copy": _Command("store.copy", "copy", _STORE),
 }
 
 

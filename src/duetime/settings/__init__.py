@@ -1,7 +1,7 @@
 """The settings of an operator, read from the environment, `.env` and a TOML file, and checked."""
 
 from duetime.settings.definitions import Settings
-from duetime.settings.load import load_broker, load_settings
+from duetime.settings.load import load_broker, load_settings, load_settings_for_store
 from duetime.settings.values import (
     BrokerSettings,
     ClientCertificate,
@@ -37,4 +37,5 @@ __all__ = [
     "Switch",
     "load_broker",
     "load_settings",
+    "load_settings_for_store",
 ]

@@ -22,6 +22,9 @@ _ENVIRONMENT = "the environment"
 _CONFIG_FILE = "DUETIME_CONFIG"
 _NAMESPACES = "namespaces"
 _LONGEST_SHOWN = 60
+_STORE_NAMES = (
+    "DATABASE_URL", "TIMER_DB_PATH", "PG_HOST", "PG_PORT", "PG_USER", "PG_PASSWORD", "PG_DB_NAME",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,14 @@ class GivenValues:
 
     def ignore(self, name: str) -> None:
         self._given.pop(name, None)
+
+    def choose_store(self, url: str, schema: str | None, source: str) -> None:
+        """Use the store of this URL, whatever else was given."""
+        for name in _STORE_NAMES:
+            self.ignore(name)
+        self._add({"DATABASE_URL": url}, source)
+        if schema is not None:
+            self._add({"PG_SCHEMA": schema}, f"{source}-schema")
 
     def read(self, declaring: type[DeclaringT], **others: object) -> DeclaringT:
         """An instance of the class with the values of all settings that it declares, and the

@@ -33,7 +33,26 @@ def load_settings(
 
     Raises `SettingsError` with one line for each problem.
     """
+    return _settings_of(GivenValues(environ, dotenv_path, toml_path))
+
+
+def load_settings_for_store(
+    url: str,
+    schema: str | None,
+    environ: Mapping[str, str],
+    dotenv_path: Path | None = Path(".env"),
+    toml_path: Path | None = None,
+    *,
+    source: str,
+) -> Settings:
+    """Like `load_settings`, with the store of this URL in place of the one that they name. Problems
+    name the `source` of the URL."""
     given = GivenValues(environ, dotenv_path, toml_path)
+    given.choose_store(url, schema, source)
+    return _settings_of(given)
+
+
+def _settings_of(given: GivenValues) -> Settings:
     loading = given.read(LoadingSettings)
     _check_access(loading, given)
     store = read_store(given.read(StoreParts), given)

@@ -19,83 +19,8 @@ LINE_SECONDS = 5.0
 _UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-class Progress(Protocol):
-    def advance(self, byte_count: int, count: int | None = None) -> None:
-        """Add bytes, and set the number of timers or lines so far, if it is known."""
-
-
-class Silence:
-    def advance(self, byte_count: int, count: int | None = None) -> None:
-        pass
-
-
-class ProgressBar:
-    """A bar, and the speed once it is known."""
-
-    def __init__(
-        self, verb: str, total_bytes: int | None, display: "rich.progress.Progress", *, noun: str
-    ) -> None:
-        self._verb = verb
-        self._noun = noun
-        self._display = display
-        self._total_bytes = total_bytes
-        self._bytes = 0
-        self._task = display.add_task("", total=total_bytes, done=self._done(None))
-
-    def advance(self, byte_count: int, count: int | None = None) -> None:
-        self._bytes += byte_count
-        self._display.update(self._task, advance=byte_count, done=self._done(count))
-
-    def _done(self, count: int | None) -> str:
-        done = _amount(self._verb, count, self._noun, self._bytes, self._total_bytes)
-        speeds = [task.finished_speed or task.speed for task in self._display.tasks]
-        return done + "".join(f", {byte_text(speed)}/s" for speed in speeds if speed)
-
-
-class ProgressLines:
-    """A line every few seconds."""
-
-    def __init__(
-        self,
-        verb: str,
-        total_bytes: int | None,
-        *,
-        noun: str,
-        monotonic: Callable[[], float],
-        write: Callable[[str], object],
-    ) -> None:
-        self._verb = verb
-        self._noun = noun
-        self._total_bytes = total_bytes or None
-        self._monotonic = monotonic
-        self._write = write
-        self._bytes = 0
-        self._started_at = self._printed_at = monotonic()
-
-    def advance(self, byte_count: int, count: int | None = None) -> None:
-        self._bytes += byte_count
-        now = self._monotonic()
-        if now - self._printed_at >= LINE_SECONDS:
-            self._printed_at = now
-            self._write(f"{self._line(count, now - self._started_at)}\n")
-
-    def _line(self, count: int | None, elapsed_seconds: float) -> str:
-        rate = self._bytes / elapsed_seconds
-        done = _amount(self._verb, count, self._noun, self._bytes, self._total_bytes)
-        if self._total_bytes is None:
-            return f"{done}, {byte_text(rate)}/s"
-        share = min(self._bytes / self._total_bytes, 1)
-        left_ms = max(self._total_bytes - self._bytes, 0) / rate * 1_000
-        return f"{done} ({share:.0%}), {byte_text(rate)}/s, {span(left_ms)} left"
-
-
-def _amount(
-    verb: str, count: int | None, noun: str, byte_count: int, total_bytes: int | None
-) -> str:
-    """Such as "sent 25,000 timers, 5.0 MB of 40.0 MB"."""
-    things = "" if count is None else f" {counted(count, noun)},"
-    total = "" if total_bytes is None else f" of {byte_text(total_bytes)}"
-    return f"{verb}{things} {byte_text(byte_count)}{total}"
+AmountText = Callable[[float], str]
+"""An amount in words: of bytes, or of what else is counted."""
 
 
 def byte_text(count: float) -> str:
@@ -105,33 +30,155 @@ def byte_text(count: float) -> str:
     return f"{count:.0f} B"
 
 
+class Progress(Protocol):
+    def advance(self, amount: int, count: int | None = None) -> None:
+        """Add bytes, and set the number of timers or lines so far, if it is known."""
+
+
+class Silence:
+    def advance(self, amount: int, count: int | None = None) -> None:
+        pass
+
+
+class ProgressBar:
+    """A bar, and the speed once it is known."""
+
+    def __init__(
+        self,
+        verb: str,
+        total: int | None,
+        display: "rich.progress.Progress",
+        *,
+        noun: str,
+        amount_text: AmountText,
+    ) -> None:
+        self._verb = verb
+        self._noun = noun
+        self._display = display
+        self._total = total
+        self._amount_text = amount_text
+        self._amount = 0
+        self._task = display.add_task("", total=total, done=self._done(None))
+
+    def advance(self, amount: int, count: int | None = None) -> None:
+        self._amount += amount
+        self._display.update(self._task, advance=amount, done=self._done(count))
+
+    def _done(self, count: int | None) -> str:
+        text = self._amount_text
+        done = _done_text(self._verb, count, self._noun, self._amount, self._total, text)
+        speeds = [task.finished_speed or task.speed for task in self._display.tasks]
+        return done + "".join(f", {text(speed)}/s" for speed in speeds if speed)
+
+
+class ProgressLines:
+    """A line every few seconds."""
+
+    def __init__(
+        self,
+        verb: str,
+        total: int | None,
+        *,
+        noun: str,
+        amount_text: AmountText = byte_text,
+        monotonic: Callable[[], float],
+        write: Callable[[str], object],
+    ) -> None:
+        self._verb = verb
+        self._noun = noun
+        self._amount_text = amount_text
+        self._total = total or None
+        self._monotonic = monotonic
+        self._write = write
+        self._amount = 0
+        self._started_at = self._printed_at = monotonic()
+
+    def advance(self, amount: int, count: int | None = None) -> None:
+        self._amount += amount
+        now = self._monotonic()
+        if now - self._printed_at >= LINE_SECONDS:
+            self._printed_at = now
+            self._write(f"{self._line(count, now - self._started_at)}\n")
+
+    def _line(self, count: int | None, elapsed_seconds: float) -> str:
+        rate, text = self._amount / elapsed_seconds, self._amount_text
+        done = _done_text(self._verb, count, self._noun, self._amount, self._total, text)
+        if self._total is None:
+            return f"{done}, {text(rate)}/s"
+        share = min(self._amount / self._total, 1)
+        left_ms = max(self._total - self._amount, 0) / rate * 1_000
+        return f"{done} ({share:.0%}), {text(rate)}/s, {span(left_ms)} left"
+
+
+def _done_text(
+    verb: str,
+    count: int | None,
+    noun: str,
+    amount: int,
+    total: int | None,
+    amount_text: AmountText,
+) -> str:
+    """Such as "sent 25,000 timers, 5.0 MB of 40.0 MB"."""
+    things = "" if count is None else f" {counted(count, noun)},"
+    of_total = "" if total is None else f" of {amount_text(total)}"
+    return f"{verb}{things} {amount_text(amount)}{of_total}"
+
+
 @contextmanager
 def progress_on_stderr(
     verb: str, *, total_bytes: int | None, quiet: bool, noun: str = "timer"
 ) -> Iterator[Progress]:
     """A bar on a terminal, lines in a file or a pipe, nothing if quiet. Without a total the bar
     shows only that something moves."""
+    with _progress(verb, total_bytes, quiet=quiet, noun=noun, amount_text=byte_text) as progress:
+        yield progress
+
+
+@contextmanager
+def counting_on_stderr(verb: str, *, total: int, quiet: bool) -> Iterator[Progress]:
+    """As `progress_on_stderr`, for a number of timers that is known beforehand."""
+
+    def timers_text(count: float) -> str:
+        return counted(round(count), "timer")
+
+    with _progress(verb, total, quiet=quiet, noun="timer", amount_text=timers_text) as progress:
+        yield progress
+
+
+@contextmanager
+def _progress(
+    verb: str, total: int | None, *, quiet: bool, noun: str, amount_text: AmountText
+) -> Iterator[Progress]:
     if quiet:
         yield Silence()
     elif sys.stderr.isatty():
-        with bar_on(Console(stderr=True), verb, total_bytes, noun=noun) as bar:
+        output = Console(stderr=True)
+        with bar_on(output, verb, total, noun=noun, amount_text=amount_text) as bar:
             yield bar
     else:
         yield ProgressLines(
             verb,
-            total_bytes,
+            total,
             noun=noun,
+            amount_text=amount_text,
             monotonic=SystemClock().monotonic,
             write=sys.stderr.write,
         )
 
 
 @contextmanager
-def bar_on(output: Console, verb: str, total_bytes: int | None, *, noun: str) -> Iterator[Progress]:
+def bar_on(
+    output: Console,
+    verb: str,
+    total: int | None,
+    *,
+    noun: str,
+    amount_text: AmountText = byte_text,
+) -> Iterator[Progress]:
     from rich import progress
 
     columns = [progress.BarColumn(), progress.TextColumn("{task.fields[done]}")]
-    if total_bytes:
+    if total:
         columns.append(progress.TimeRemainingColumn())
     with progress.Progress(*columns, console=output) as display:
-        yield ProgressBar(verb, total_bytes, display, noun=noun)
+        yield ProgressBar(verb, total, display, noun=noun, amount_text=amount_text)

@@ -2,7 +2,7 @@
 clock that may be believed."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 import structlog
@@ -99,18 +99,18 @@ async def write_with_history(
         try:
             return await write()
         except asyncpg.CheckViolationError:
-            await _add_partitions(connections, history_step, finished_at)
+            await add_partitions(connections.fetch_value, history_step, finished_at)
     raise StoreUnavailable("the history's partitions disappear as fast as they are made")
 
 
-async def _add_partitions(
-    connections: Connections, history_step: int, finished_at: Iterable[Instant]
+async def add_partitions(
+    fetch_value: Callable[..., Awaitable[Any]], history_step: int, finished_at: Iterable[Instant]
 ) -> None:
     """Make the missing partitions. An instant within the partition of the one before needs none."""
     there_until: int | None = None
     for instant in sorted(finished_at):
         if there_until is None or instant >= there_until:
-            there_until = await connections.fetch_value(_ADD_PARTITION, instant, history_step)
+            there_until = await fetch_value(_ADD_PARTITION, instant, history_step)
 
 
 async def prune(options: PostgresOptions, finished_before: Instant, limit: int) -> int:

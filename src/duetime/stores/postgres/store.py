@@ -40,11 +40,14 @@ from duetime.stores.postgres import (
 )
 from duetime.stores.postgres.claiming import Claiming
 from duetime.stores.postgres.connections import (
+    ANY_PLAN,
     LISTS_BY_INDEX,
     PLANS_BY_INDEX,
     Connections,
     PatientConnections,
+    connected,
 )
+from duetime.stores.postgres.copying.unfinished import refuse_half_copied
 from duetime.stores.postgres.creating import Creating
 from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
@@ -75,6 +78,8 @@ class PostgresStore:
     async def open(self) -> None:
         for version in await schema.migrate(self._options):
             _log.info("store.migrated", version=version, schema=self._options.schema)
+        async with connected(self._options, ANY_PLAN) as connection:
+            await refuse_half_copied(connection, self._options)
         opened = _Pools(self._options)
         await opened.open()
         self._opened = opened

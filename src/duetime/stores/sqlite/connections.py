@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,6 +99,10 @@ class Statements:
 
     def execute(self, statement: str, *values: Any) -> apsw.Cursor:
         return self._connection.execute(statement, values)
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement that answers nothing, once for each row of values."""
+        self._connection.executemany(statement, rows)
 
     def execute_named(self, statement: str, values: dict[str, Any]) -> apsw.Cursor:
         return self._connection.execute(statement, values)

@@ -40,6 +40,7 @@ from duetime.stores.sqlite.connections import (
     read_in_one_view,
     store_error,
 )
+from duetime.stores.sqlite.copying.unfinished import refuse_half_copied
 from duetime.stores.sqlite.leasing import read_shards
 from duetime.stores.sqlite.schema import migrations, schema_version
 from duetime.stores.sqlite.security.credentials import ALL_CREDENTIALS
@@ -184,7 +185,8 @@ class SqliteInspector:
             raise
 
 
-def _open_to_inspect(path: Path) -> apsw.Connection:
+def require_newest(path: Path) -> None:
+    """Raises `StoreUnavailable` if the file is not there, or is not of this release."""
     if not path.is_file():
         raise StoreUnavailable(f"cannot open {path}: there is no such file")
     version, known = schema_version(path), migrations()[-1][0]
@@ -194,9 +196,14 @@ def _open_to_inspect(path: Path) -> apsw.Connection:
             f"{path} has schema version {version}, but this release of Duetime reads"
             f" version {known}: {advice}"
         )
+
+
+def _open_to_inspect(path: Path) -> apsw.Connection:
+    require_newest(path)
     try:
         connection = open_read_only(path)
         connection.pragma("cache_size", -_CACHE_KIB)
+        refuse_half_copied(path, connection)
     except apsw.Error as error:
         raise not_opened(path, error) from error
     return connection

@@ -35,6 +35,7 @@ from duetime.ports.store import (
 from duetime.stores.namespace_changes import ChangeLog
 from duetime.stores.sqlite import changing, claiming, leasing, lists, namespaces, pruning
 from duetime.stores.sqlite.connections import Reader, real_path
+from duetime.stores.sqlite.copying.unfinished import open_whole
 from duetime.stores.sqlite.creating import (
     NewTimer,
     all_exist,
@@ -43,7 +44,7 @@ from duetime.stores.sqlite.creating import (
     read_existing,
 )
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
-from duetime.stores.sqlite.disk.opening import OpenFile, open_file
+from duetime.stores.sqlite.disk.opening import OpenFile
 from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.namespaces import read_operations
 from duetime.stores.sqlite.observing.lateness_ledger import SqliteLatenessLedger
@@ -86,7 +87,7 @@ class SqliteStore:
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
         file = await loop.run_in_executor(
-            None, open_file, self._path, self._reserve_bytes, self._on_failure
+            None, open_whole, self._path, self._reserve_bytes, self._on_failure
         )
         self._opened = _Opened(file, self._on_failure)
 

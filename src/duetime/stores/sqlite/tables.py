@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 _encode_keys = json.Encoder().encode
 
-_ASKED = (
+ASKED = (
     "namespace", "id", "shard", "timer_uuid", "created_at", "delivery_id", "callback",
     "retry_policy", "metadata", "correlation_id", "command_order", "fingerprint",
 )  # fmt: skip
@@ -29,7 +29,7 @@ _DECODED = ("callback", "retry_policy", "metadata", "attempts")
 
 def _selected(column: str) -> str:
     """Text to be decoded leaves SQLite as bytes: damaged bytes cannot be made a string."""
-    qualified = f"timers.{column}" if column in _ASKED else f"state.{column}"
+    qualified = f"timers.{column}" if column in ASKED else f"state.{column}"
     return f"CAST({qualified} AS BLOB)" if column in _DECODED else qualified
 
 

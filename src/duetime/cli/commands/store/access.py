@@ -24,14 +24,14 @@ from duetime.settings.postgres_address import PostgresAddress
 ResultT = TypeVar("ResultT")
 
 # These settings concern the server only, so a command does not fail if they are wrong.
-_SERVER_SETTINGS = {"AUTH": "none", "WORKERS": "1"}
+SERVER_SETTINGS = {"AUTH": "none", "WORKERS": "1"}
 
 
 def store_settings(config: Path | None) -> Settings:
     """The settings as `serve` reads them, without the need for an API key. Ends the command if a
     setting is wrong."""
     try:
-        return load_settings(os.environ | _SERVER_SETTINGS, toml_path=config)
+        return load_settings(os.environ | SERVER_SETTINGS, toml_path=config)
     except SettingsError as error:
         fail(error.message, ExitCode.USAGE)
 

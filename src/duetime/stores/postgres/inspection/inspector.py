@@ -11,6 +11,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import AuditReport, ClusterFacts
 from duetime.stores.postgres.cluster import read_view
 from duetime.stores.postgres.connections import ANY_PLAN, Connection, connect
+from duetime.stores.postgres.copying.unfinished import refuse_half_copied
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
 from duetime.stores.postgres.inspection.audit import audit
 from duetime.stores.postgres.inspection.snapshots import oldest_snapshot
@@ -55,6 +56,7 @@ class PostgresInspector:
         try:
             await check_server(connection, self._options)
             _require_newest(await stored_version(connection, self._options), self._options)
+            await refuse_half_copied(connection, self._options)
         except DRIVER_ERRORS as error:
             connection.terminate()
             raise store_error(error, self._options) from error

@@ -1,0 +1,1 @@
+"""A PostgreSQL schema as the source or the target of a copy."""

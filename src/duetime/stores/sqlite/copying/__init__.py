@@ -1,0 +1,1 @@
+"""A SQLite file as the source or the target of a copy."""
