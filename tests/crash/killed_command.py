@@ -3,7 +3,8 @@
 Reads lines from standard input: a point, a tab, and the arguments with tabs between them. Answers
 each with a line: the exit status, a space, and the number of points that were passed. Points are
 calls of C functions, such as those of SQLite and of the operating system, by the modules that make
-and place copies. No command is killed at point 0.
+and place copies of a file. For `duetime copy` they are the moments before and after each statement,
+and those at which the command waits for an answer. No command is killed at point 0.
 """
 
 import os
@@ -13,12 +14,24 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-import duetime.cli.commands.store.backup  # noqa: F401
+import asyncpg
+
+import duetime.cli.commands.store.backup
+import duetime.cli.commands.store.copy  # noqa: F401
 from duetime.cli.main import main
+from duetime.stores.copying import run, transfer
+from duetime.stores.postgres.copying import target
 from duetime.stores.sqlite.backup import placing, snapshot
 
 ENTRIES = {placing.back_up.__code__, placing.restore.__code__}
 COUNTED = {placing.__file__, snapshot.__file__}
+WAITING = {
+    asyncpg.connection.__file__,
+    asyncpg.transaction.__file__,
+    run.__file__,
+    target.__file__,
+    transfer.__file__,
+}
 
 
 class KillAt:
@@ -30,7 +43,9 @@ class KillAt:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if frame.f_code in ENTRIES and event in ("call", "return"):
             self._is_counting = event == "call"
-        elif event == "c_call" and self._is_counting and is_counted(frame):
+        elif (event == "c_call" and self._is_counting and is_counted(frame)) or (
+            event in ("call", "return") and frame.f_code.co_filename in WAITING
+        ):
             self.seen += 1
             if self.seen == self._point:
                 os.kill(os.getpid(), signal.SIGKILL)

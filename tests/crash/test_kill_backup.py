@@ -1,6 +1,5 @@
 """`duetime backup` and `duetime restore` are killed at random points of their work."""
 
-import asyncio
 import os
 import random
 import signal
@@ -8,8 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
@@ -19,52 +16,14 @@ from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.backup.snapshot import check_store
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.testing.timers import make_timer
+from tests.crash.killed_commands import KilledCommands
 from tests.effort import scaled
-from tests.polling import PATIENCE_SECONDS
 from tests.real_server.timer_requests import in_ms, now
 from tests.seed import chosen_seed
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS = scaled(20)
-
-
-class KilledCommands:
-    """Commands of a user, each killed at a chosen point."""
-
-    def __init__(self, database: Path) -> None:
-        self._database = database
-        self._process: asyncio.subprocess.Process
-
-    async def __call__(self, point: int, *arguments: str) -> tuple[int, int]:
-        """The exit status, and the number of points if the command was not killed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(("\t".join([str(point), *arguments]) + "\n").encode())
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            status, points = (await self._process.stdout.readline()).split()
-        return int(status), int(points)
-
-    async def __aenter__(self) -> Self:
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.crash.killed_command"),
-            cwd=ROOT,
-            env={"PATH": "/usr/bin:/bin", "TIMER_DB_PATH": str(self._database)},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await self._process.wait()
 
 
 @pytest.fixture
@@ -74,7 +33,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def killed(database: Path) -> AsyncIterator[KilledCommands]:
-    async with KilledCommands(database) as killed:
+    async with KilledCommands(TIMER_DB_PATH=str(database)) as killed:
         yield killed
 
 

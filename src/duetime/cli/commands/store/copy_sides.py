@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from duetime.cli.commands.store.access import opened, store_name
 from duetime.cli.commands.store.liveness import look_twice
+from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, refuse
-from duetime.domain.errors import SettingsError, StoreInUse
+from duetime.domain.errors import CopyRefused, SettingsError
 from duetime.settings import (
     MemoryStoreSettings,
     PostgresStoreSettings,
@@ -21,6 +22,8 @@ from duetime.settings import (
 from duetime.store_adapters import postgres_options
 from duetime.stores.copying.ports import CopySource
 from duetime.stores.copying.run import Sides
+
+SHOWN_NODES = 5
 
 
 class Side(NamedTuple):
@@ -137,7 +140,8 @@ async def _refuse_living_members(side: Side) -> None:
         facts, silent = await look_twice(inspector, side.settings.lease_seconds)
     living = sorted({member.node for member in facts.view.members} - silent)
     if living:
-        raise StoreInUse(
-            f"{side.name} is in use by {len(living)} nodes ({', '.join(living[:5])}): stop them"
-            " first, so that nothing changes during the copy"
+        raise CopyRefused(
+            f"{side.name} is in use by {counted(len(living), 'node')}"
+            f" ({', '.join(living[:SHOWN_NODES])}): stop them first, so that nothing changes during"
+            " the copy"
         )

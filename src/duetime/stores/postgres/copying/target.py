@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from duetime.domain.errors import CopyRefused, StoreInUse
+from duetime.domain.errors import CopyRefused
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.stores.copying.marks import (
@@ -218,4 +218,4 @@ async def _lock(connection: Connection, options: PostgresOptions) -> None:
         if await connection.fetchval(_TRY_LOCK, options.schema):
             return
         await connection.execute(_WAIT)
-    raise StoreInUse(f"another `duetime copy` writes to PostgreSQL ({options.place})")
+    raise CopyRefused(f"another `duetime copy` writes to PostgreSQL ({options.place})")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import apsw
 
-from duetime.domain.errors import CopyRefused
+from duetime.domain.errors import CopyRefused, StoreInUse
 from duetime.stores.copying.ports import DEFAULT_BATCH_ROWS, MAX_BATCH_BYTES, Batch, Position
 from duetime.stores.copying.tables import (
     COLUMNS_OF,
@@ -193,7 +193,10 @@ async def locked_source(path: Path) -> AsyncIterator[SqliteSource]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     require_newest(path)
-    lock = FileLock(path)
+    try:
+        lock = FileLock(path)
+    except StoreInUse as error:
+        raise CopyRefused(error.message) from error
     try:
         yield
     finally:

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
+from duetime.domain.errors import CopyRefused, StoreInUse
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.stores.copying.marks import (
@@ -51,18 +53,25 @@ _FINISHED = (
 )  # fmt: skip
 
 
+class _Insert:
+    """Inserts rows that are the row id of a timer, then its columns in their order."""
+
+    def __init__(self, table: str, columns: Sequence[str]) -> None:
+        named = ("row_id", *COLUMNS_OF[Table.TIMERS])
+        self._values_of = itemgetter(*map(named.index, columns))
+        self._statement = _insert(table, columns)
+
+    def __call__(self, transaction: Transaction, rows: Sequence[Row]) -> None:
+        transaction.execute_many(self._statement, list(map(self._values_of, rows)))
+
+
 def _insert(table: str, columns: Sequence[str]) -> str:
-    """The values of a timer are its row id, then its columns in their order."""
-    places = [
-        1 if name == "row_id" else COLUMNS_OF[Table.TIMERS].index(name) + 2 for name in columns
-    ]
-    values = ", ".join(f"?{place}" for place in places)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-_INSERT_TIMER = _insert("timers", ("row_id", *ASKED))
-_INSERT_LIVE = _insert("live_timers", _LIVE)
-_INSERT_FINISHED = _insert("finished_timers", _FINISHED)
+_insert_timers = _Insert("timers", ("row_id", *ASKED))
+_insert_live = _Insert("live_timers", _LIVE)
+_insert_finished = _Insert("finished_timers", _FINISHED)
 
 
 class SqliteTarget:
@@ -92,7 +101,10 @@ async def opened_target(
 ) -> AsyncIterator[tuple[SqliteTarget, SqliteSource]]:
     """The file, made if it is absent, to write to and to read back."""
     on_failure = EndOfProcess(path)
-    file = open_file(path, reserve_bytes, on_failure)
+    try:
+        file = open_file(path, reserve_bytes, on_failure)
+    except StoreInUse as error:
+        raise CopyRefused(error.message) from error
     with file.closing:
         writer = Writer(file.connection, on_failure, file.checkpointer.between_commits)
         try:
@@ -123,10 +135,7 @@ def _write(transaction: Transaction, batch: Batch) -> None:
         timers = len(batch.rows)
         _write_timers(transaction, batch.rows)
     else:
-        names = COLUMNS_OF[batch.table]
-        values = ", ".join("?" * len(names))
-        insert = f"INSERT INTO {batch.table} ({', '.join(names)}) VALUES ({values})"
-        transaction.execute_many(insert, batch.rows)
+        transaction.execute_many(_insert(batch.table, COLUMNS_OF[batch.table]), batch.rows)
     transaction.execute(_ADVANCE, position_text(batch.position), timers)
 
 
@@ -135,9 +144,9 @@ def _write_timers(transaction: Transaction, rows: Sequence[Row]) -> None:
     numbered = [(row_id, *row) for row_id, row in enumerate(rows, first)]
     finished = [row for row in numbered if row[STATUS + 1] >= TimerStatus.COMPLETED]
     live = [row for row in numbered if row[STATUS + 1] < TimerStatus.COMPLETED]
-    transaction.execute_many(_INSERT_TIMER, numbered)
-    transaction.execute_many(_INSERT_LIVE, live)
-    transaction.execute_many(_INSERT_FINISHED, finished)
+    _insert_timers(transaction, numbered)
+    _insert_live(transaction, live)
+    _insert_finished(transaction, finished)
     for (namespace, status), count in Counter(
         (row[NAMESPACE], row[STATUS]) for row in rows
     ).items():
