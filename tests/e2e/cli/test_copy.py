@@ -51,7 +51,8 @@ async def migrate(directory: Path, **settings: str) -> None:
 
 
 async def use_file(directory: Path, receiver: CallbackReceiver) -> dict[str, Any]:
-    """What a server left that was killed: timers of every status, and all that belongs to them."""
+    """Run a server on the file and kill it. Answers ids of timers of every status, and more that
+    a copy must keep."""
     receiver.script("/failing", Answer(status=500))
     receiver.script("/hanging", Hang(), Answer())
     receiver.script("/new", Answer(body=b'{"ok": true}'))
@@ -102,7 +103,7 @@ async def operation(api: httpx.AsyncClient, endpoint: str) -> str:
 
 
 async def views(api: httpx.AsyncClient, left: dict[str, Any]) -> dict[str, Any]:
-    """What users see of the timers that no attempt is about to change."""
+    """The timers that no attempt is about to change, and more, as users see them."""
     names = ("completed", "failed", "canceled", "moved")
     seen = {name: (await api.get(f"/timers/{left[name]}")).json()["data"] for name in names}
     return {

@@ -17,7 +17,7 @@ from duetime.stores.postgres.inspection.inspector import PostgresInspector
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.testing.timers import make_timer
-from tests.crash.killed_commands import KilledCommands
+from tests.crash.copies.killed_commands import KilledCommands
 from tests.effort import scaled
 from tests.postgres.fixtures import dropped_schema
 from tests.postgres.options import store_options

@@ -8,7 +8,7 @@ from typing import Self
 
 from tests.polling import PATIENCE_SECONDS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class KilledCommands:
@@ -29,7 +29,7 @@ class KilledCommands:
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.crash.killed_command"),
+            *(sys.executable, "-m", "tests.crash.copies.killed_command"),
             cwd=ROOT,
             env={"PATH": "/usr/bin:/bin", **self._environ},
             stdin=asyncio.subprocess.PIPE,

@@ -16,7 +16,7 @@ from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.backup.snapshot import check_store
 from duetime.stores.sqlite.inspector import SqliteInspector
 from duetime.testing.timers import make_timer
-from tests.crash.killed_commands import KilledCommands
+from tests.crash.copies.killed_commands import KilledCommands
 from tests.effort import scaled
 from tests.real_server.timer_requests import in_ms, now
 from tests.seed import chosen_seed
