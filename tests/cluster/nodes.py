@@ -32,10 +32,11 @@ class Nodes:
     def __getitem__(self, number: int) -> ServerProcess:
         return self.all[number]
 
-    async def add(self) -> ServerProcess:
+    async def add(self, **settings: str) -> ServerProcess:
+        """Start another node, with settings of its own beside those of all."""
         directory = self._directory / f"node-{len(self.all)}"
         directory.mkdir()
-        node = ServerProcess(directory, **self._environment)
+        node = ServerProcess(directory, **self._environment, **settings)
         self.all.append(node)
         await node.start()
         return node
@@ -95,7 +96,8 @@ async def running_nodes(
     try:
         for _ in range(count):
             await nodes.add()
-        await nodes.wait_until_spread()
+        if count:
+            await nodes.wait_until_spread()
         yield nodes
     except BaseException:
         for node in nodes.all:
