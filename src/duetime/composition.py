@@ -62,6 +62,7 @@ from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.settings import Settings
 from duetime.store_adapters import cluster_of, store_name, store_of, store_watch_of
+from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
 
@@ -261,7 +262,8 @@ def assemble(
         settings, clock, http, nats, events, signers, callback_sealer
     )
     cluster = cluster_of(settings, store, clock)
-    meters = EngineMeters(view=known)
+    labels = LabelValues(settings.metrics_namespaces)
+    meters = EngineMeters(labels, settings.metrics_endpoints, known)
     engine = Engine(
         store, store, destination, clock, options, cluster, known, store.security, meters
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 EARLIER_COMMIT = "067545ea6646e862cf242edd359a6e776455e34b"
-"""The version whose nodes must work beside new ones. Until there are releases it is a commit with the
-first of the present migrations only; then it is the release before. A migration that its nodes cannot
-live with has to wait until this has moved on."""
+"""The version whose nodes must work beside new ones. Until there are releases it is a commit with
+the first of the present migrations only; then it is the release before. A migration that its nodes
+cannot live with has to wait until this has moved on."""
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,6 @@ from duetime.domain.timer import Claim, TimerStatus, Waits
 from duetime.domain.transitions import (
     Settlement,
     claim_id_of,
-    hand_back,
     not_before,
     settlement_of,
     was_due_at,
@@ -137,7 +136,7 @@ class Deliveries:
         now = self._clock.now()
         if now < not_before(claim):
             # The wall clock was set back while the claim waited, or since the retry was planned.
-            self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
+            self._settler.hand_back(claim, WaitCause.CLOCK, due_at=not_before(claim), now=now)
             return None
         recorded = self._lateness.record(claim, now, self._clock.monotonic())
         waits: Waits = ()
@@ -178,7 +177,7 @@ class Deliveries:
         self._wait_log.handed_back(
             claim, WaitCause.SHORTAGE, now=now, due_at=due_at, tried=(waits, tried_at)
         )
-        self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
+        self._settler.hand_back(claim, WaitCause.SHORTAGE, due_at=due_at, now=now)
 
     def _drop_current(self) -> None:
         """Forget the claim of the current attempt. If its lease is still ours, or ours again, only

@@ -6,8 +6,9 @@ from heapq import heapify, heappop, heappush
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant, plus_ms
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import ClaimId, claim_id_of, hand_back, not_before
+from duetime.domain.transitions import ClaimId, claim_id_of, not_before
 from duetime.engine.deliveries import Deliveries
 from duetime.engine.lanes.lanes import Lanes
 from duetime.engine.lanes.slots import Slots, size_of
@@ -168,10 +169,10 @@ class Dispatcher:
         leave no room for timers that are due before them."""
         if self._upcoming and self._upcoming[0][0] > plus_ms(now, self._farthest_ms):
             for _, _, claim in self._upcoming:
-                self._settler.add(claim.shard, hand_back(claim, due_at=not_before(claim), now=now))
+                self._settler.hand_back(claim, WaitCause.CLOCK, due_at=not_before(claim), now=now)
             self._upcoming.clear()
             self._upcoming_bytes = 0
 
     def _hand_back_unsent(self, claims: Sequence[Claim], now: Instant) -> None:
         for claim in claims:
-            self._settler.add(claim.shard, hand_back(claim, due_at=claim.due_at, now=now))
+            self._settler.hand_back(claim, WaitCause.HANDOVER, due_at=claim.due_at, now=now)

@@ -69,6 +69,7 @@ class EngineMeters:
         self._endpoint_names = LabelValues(endpoints) if endpoints else None
         self._endpoint_attempts = Counter(engine.ENDPOINT_ATTEMPTS)
         self.objectives = ObjectiveCounts(view or NoNamespaces())
+        self.handed_back = Counter(engine.HANDED_BACK)
         self.refused_outcomes = Counter(engine.REFUSED_OUTCOMES)
         self._read_duration = Histogram(engine.READ_DURATION)
         self.read_duration = self._read_duration.of()
@@ -112,6 +113,7 @@ class EngineMeters:
             self._lateness,
             self._duration,
             self._endpoint_attempts,
+            self.handed_back,
             self.refused_outcomes,
             self._read_duration,
         )

@@ -4,9 +4,11 @@ import structlog
 
 from duetime.background import FIRST_PAUSE_SECONDS, BackgroundLoop
 from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber
-from duetime.domain.timer import TimerStatus
-from duetime.domain.transitions import ClaimId, Settlement, claim_id_of
+from duetime.domain.lateness.waits import WaitCause
+from duetime.domain.timer import Claim, TimerStatus
+from duetime.domain.transitions import ClaimId, Settlement, claim_id_of, hand_back
 from duetime.engine.meters import EngineMeters
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
@@ -77,6 +79,11 @@ class Settler(BackgroundLoop):
         self._added += 1
         self._gathered.append((shard, settlement))
         self._wake.set()
+
+    def hand_back(self, claim: Claim, cause: WaitCause, *, due_at: Instant, now: Instant) -> None:
+        """Let the claim be pending again until `due_at`, without an attempt."""
+        self._meters.handed_back.add(cause.value)
+        self.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
 
     async def step(self) -> None:
         if self._set_apart and self._clock.monotonic() >= self._retry_at_seconds:

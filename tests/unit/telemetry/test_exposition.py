@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
-from duetime.telemetry.metrics.catalogue import cluster, engine, timers
+from duetime.telemetry.metrics.catalogue import cluster, timers
 from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
 from duetime.telemetry.metrics.exposition import Format
 from duetime.telemetry.metrics.recording import (
@@ -110,15 +110,15 @@ def test_every_metric_of_the_catalogue_is_described_even_without_samples(form: F
 def test_one_exposition_has_the_samples_of_all_processes() -> None:
     first, second = Registry({"worker": "1"}), Registry({"worker": "2"})
     for registry, count in ((first, 1), (second, 5)):
-        counter = Counter(engine.HANDED_BACK)
+        counter = Counter(cluster.RECOVERED)
         counter.add(count=count)
         registry.add([counter])
 
     found = families(first, others=[second.samples(Format.PROMETHEUS)])
 
-    assert values(found["duetime_claims_handed_back"]) == {
-        ("duetime_claims_handed_back_total", ("worker", "1")): 1,
-        ("duetime_claims_handed_back_total", ("worker", "2")): 5,
+    assert values(found["duetime_timers_recovered"]) == {
+        ("duetime_timers_recovered_total", ("worker", "1")): 1,
+        ("duetime_timers_recovered_total", ("worker", "2")): 5,
     }
 
 
@@ -136,10 +136,10 @@ def test_names_and_units_follow_the_rules_of_prometheus() -> None:
 
 def test_a_metric_has_one_recorder() -> None:
     registry = Registry()
-    registry.add([Counter(engine.HANDED_BACK)])
+    registry.add([Counter(cluster.RECOVERED)])
 
     with pytest.raises(AssertionError, match="two recorders"):
-        registry.add([Counter(engine.HANDED_BACK)])
+        registry.add([Counter(cluster.RECOVERED)])
 
 
 def test_label_values_beyond_the_limit_become_one() -> None:

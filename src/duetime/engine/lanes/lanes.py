@@ -8,7 +8,7 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import claim_id_of, hand_back, not_before
+from duetime.domain.transitions import claim_id_of, not_before
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
@@ -201,7 +201,7 @@ class Lanes:
         # Never sooner than it was due, even if the wall clock was set back since.
         due_at = max(deferred_to, not_before(claim))
         self._wait_log.handed_back(claim, cause, now=now, due_at=due_at)
-        self._settler.add(claim.shard, hand_back(claim, due_at=due_at, now=now))
+        self._settler.hand_back(claim, cause, due_at=due_at, now=now)
 
     @property
     def waiting(self) -> int:

@@ -22,7 +22,7 @@ process. With several workers every series has the label `worker`, the number of
 Durations are in seconds and sizes in bytes.
 
 `namespace` has at most `METRICS_NAMESPACES` values; further namespaces are `other`. `endpoint` has
-at most `METRICS_ENDPOINTS` values; further endpoints are left out. No label has the id of a timer,
+at most `METRICS_ENDPOINTS` values; further endpoints are `other`. No label has the id of a timer,
 a URL or an attempt. A metric without a value, such as one of another store, is described in the
 scrape and has no samples.
 """

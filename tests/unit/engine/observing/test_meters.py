@@ -18,6 +18,7 @@ from duetime.testing import Fail, Hang, RunOut, Succeed, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
 ONCE = RetryPolicy(max_retries=0)
+HANDED_BACK = "duetime_claims_handed_back_total"
 
 
 class MeteredBench(EngineBench):
@@ -99,6 +100,7 @@ async def test_an_attempt_that_could_not_be_made_is_a_shortage_and_no_attempt() 
     shown = bench.shown()
 
     assert shown["duetime_local_shortages_total",] == 1
+    assert shown["duetime_claims_handed_back_total", "shortage"] == 1
     assert shown["duetime_attempts_total", "default", "http", "completed"] == 1
     assert shown["duetime_lateness_seconds_count", "default", "http"] == 1
 
@@ -124,9 +126,9 @@ async def test_slots_lanes_and_breakers_show_what_is_under_way() -> None:
     await bench.create_many("failing", [bench.at(1 + n / 10) for n in range(100)], GOOD)
     await bench.clock.sleep(9)
 
-    assert (
-        bench.shown()["duetime_breakers", "open"] + bench.shown()["duetime_breakers", "half_open"]
-    )
+    shown = bench.shown()
+    assert shown["duetime_breakers", "open"] + shown["duetime_breakers", "half_open"] == 1
+    assert sum(n for (name, *_), n in shown.items() if name == HANDED_BACK) > 0
 
 
 @on_virtual_time

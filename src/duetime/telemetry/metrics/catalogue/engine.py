@@ -9,7 +9,9 @@ SLOTS_IN_USE = gauge("duetime_slots_in_use", "Attempts under way.")
 CLAIMS_WAITING = gauge("duetime_claims_waiting", "Claims that wait for a slot or an endpoint.")
 HANDED_BACK = counter(
     "duetime_claims_handed_back_total",
-    "Claims that were given back to the store without an attempt, to be made later.",
+    "Claims that were handed back to the store without an attempt, which follows later, by cause: "
+    "lane, slots, breaker, quota, shortage, clock or handover.",
+    "cause",
 )
 UNWRITTEN = gauge(
     "duetime_outcomes_unwritten", "Outcomes of attempts that the store has not written yet."
