@@ -42,7 +42,13 @@ async def supervise(settings: Settings, options: Sequence[str]) -> signal.Signal
     ):
         port: int = reserved.getsockname()[1]
         supervisor = Supervisor(
-            partial(_launch, address=(settings.host, port), options=options, directory=directory),
+            partial(
+                _launch,
+                address=(settings.host, port),
+                options=options,
+                metrics_directory=directory,
+                workers=settings.workers,
+            ),
             settings.workers,
             SystemClock(),
             # Requests under way have their grace period first, then callbacks have theirs.
@@ -81,7 +87,8 @@ def _launch(
     *,
     address: tuple[str, int],
     options: Sequence[str],
-    directory: Path | None,
+    metrics_directory: Path | None,
+    workers: int,
 ) -> Worker:
     """A worker with its own socket; the system distributes connections among the sockets.
 
@@ -94,7 +101,12 @@ def _launch(
         else:
             listener = bind(*address, shared=True)
         return WorkerProcess(
-            number, listener, options, is_alone=is_alone, metrics_directory=directory
+            number,
+            listener,
+            options,
+            is_alone=is_alone,
+            metrics_directory=metrics_directory,
+            workers=workers,
         )
     except AddressUnavailable as error:
         return UnstartedWorker(error.message)

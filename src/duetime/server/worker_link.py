@@ -21,14 +21,15 @@ DRAIN = b"drain\n"
 class WorkerDescriptors(Struct, frozen=True):
     """The worker's number, and the file descriptors of its end of the connection and of the socket
     to listen on. `is_alone` if no other worker was there to serve when it was started.
-    `metrics_directory` is the directory of the sockets by which workers ask each other for their
-    metrics; older supervisors have none. The supervisor passes them in the environment."""
+    `metrics_directory` is the directory of the sockets by which the `workers` ask each other for
+    their metrics; older supervisors pass neither. The supervisor passes them in the environment."""
 
     number: int
     line: int
     listener: int
     is_alone: bool = False
     metrics_directory: str | None = None
+    workers: int | None = None
 
 
 class WorkerMessage(Struct, frozen=True, omit_defaults=True):
@@ -41,6 +42,7 @@ class WorkerLink:
     def __init__(self, descriptors: WorkerDescriptors) -> None:
         self.number = descriptors.number
         self.is_alone = descriptors.is_alone
+        self.workers = descriptors.workers
         directory = descriptors.metrics_directory
         self.metrics_directory = None if directory is None else Path(directory)
         self.listener = socket.socket(fileno=descriptors.listener)

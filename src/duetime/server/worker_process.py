@@ -73,6 +73,7 @@ class WorkerProcess:
         *,
         is_alone: bool,
         metrics_directory: Path | None = None,
+        workers: int | None = None,
     ) -> None:
         self.listener = listener
         self._line, theirs = socket.socketpair()
@@ -84,6 +85,7 @@ class WorkerProcess:
                 listener.fileno(),
                 is_alone,
                 None if metrics_directory is None else str(metrics_directory),
+                workers,
             )
             try:
                 self._process = subprocess.Popen(

@@ -158,7 +158,9 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
             metrics_listener = bind(*settings.metrics_address, shared=link is not None)
     workers = None
     if link is not None:
-        workers = WorkerMetrics(link.metrics_directory, link.number, settings.workers)
+        # Not the setting, which may have changed since the supervisor was started.
+        count = link.workers or settings.workers
+        workers = WorkerMetrics(link.metrics_directory, link.number, count)
     service = assemble(settings, own_addresses(listener, metrics_listener), workers)
     async with metrics_served(service.app.metrics, metrics_listener):
         await serve_until(
