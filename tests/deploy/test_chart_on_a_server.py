@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import yaml
 
 from tests.brokers.broker_process import free_port
@@ -25,11 +26,16 @@ def containers(*values: str) -> list[dict[str, Any]]:
     return [pod["containers"][0] for pod in pods(rendered)]
 
 
+def pod(container: dict[str, Any], directory: Path) -> ServerProcess:
+    """A server with the settings of the container, but for what is particular to this machine."""
+    own = {"HOST": "127.0.0.1", "PORT": "0", "TIMER_DB_PATH": str(directory / "timers.db")}
+    return ServerProcess(directory, **plain_environment(container) | own)
+
+
 async def test_a_draining_pod_is_not_ready_but_alive(tmp_path: Path) -> None:
     # Long enough for any machine; the server is killed before.
     (container,) = containers("drainSeconds=300", f"metrics.port={free_port()}")
-    own = {"HOST": "127.0.0.1", "PORT": "0", "TIMER_DB_PATH": str(tmp_path / "timers.db")}
-    async with ServerProcess(tmp_path, **plain_environment(container) | own) as process:
+    async with pod(container, tmp_path) as process:
 
         async def status(probe: str) -> int:
             return (await api.get(container[probe]["httpGet"]["path"])).status_code
@@ -41,6 +47,18 @@ async def test_a_draining_pod_is_not_ready_but_alive(tmp_path: Path) -> None:
             await poll(lambda: status("readinessProbe"), lambda answer: answer == 503)
             assert await status("livenessProbe") == 200
         await process.kill()
+
+
+@pytest.mark.parametrize("public", ["true", "false"])
+async def test_metrics_are_on_their_own_port_behind_a_key(public: str, tmp_path: Path) -> None:
+    port = free_port()
+    (container,) = containers(f"metrics.port={port}", f"metrics.public={public}")
+    async with pod(container, tmp_path) as process, httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{port}/metrics"
+        bearer = {"Authorization": f"Bearer {API_KEY}"}
+        assert "duetime_" in (await client.get(url, headers=bearer)).text
+        assert (await client.get(url)).status_code == (200 if public == "true" else 401)
+        assert (await client.get(f"{process.url}/metrics", headers=bearer)).status_code == 404
 
 
 @on_postgresql

@@ -21,7 +21,8 @@ from tests.deploy.chart import (
 
 # Settings that the chart sets from values of its own, or that have no use in a pod.
 OWN = {
-    *("HOST", "PORT", "WORKERS", "TIMER_DB_PATH", "METRICS_PORT", "METRICS_PUBLIC"),
+    *("HOST", "PORT", "WORKERS", "TIMER_DB_PATH"),
+    *("METRICS_HOST", "METRICS_PORT", "METRICS_PUBLIC"),
     *("DRAIN_SECONDS", "SHUTDOWN_GRACE_SECONDS", "AUTH", "DUETIME_CONFIG", "RUST_LOG"),
 }
 OTEL_SECRETS = {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"}
