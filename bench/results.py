@@ -8,6 +8,7 @@ from bench.limits.http_clients import ClientFigures
 from bench.limits.store_calls import StoreCalls
 from bench.measurements.backup import BackupFigures
 from bench.measurements.bus.session import BusFigures
+from bench.measurements.copy import CopyFigures
 from bench.measurements.creates import CreatesFigures
 from bench.measurements.firing import BurstFigures, SteadyFigures
 from bench.measurements.footprint import FootprintFigures
@@ -72,6 +73,7 @@ class Results(msgspec.Struct, kw_only=True):
     loaded: list[StoreFigures] = []
     footprint: FootprintFigures | None = None
     backup: BackupFigures | None = None
+    copy: CopyFigures | None = None
     secured: SecuredFigures | None = None
     scrape: ScrapeFigures | None = None
     clients: list[ClientFigures] = []
@@ -101,6 +103,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(f"two workers: {fault}" for fault in (self.workers.faults if self.workers else [])),
             *(self.nodes.faults if self.nodes else []),
             *(self.backup.faults if self.backup else []),
+            *(self.copy.faults if self.copy else []),
             *(self.secured.faults if self.secured else []),
             *(fault for each in self.held for fault in each.faults),
             *(self.store_audit.faults if self.store_audit else []),

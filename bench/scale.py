@@ -57,6 +57,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     list_requests: int = 0
     backed_up: int = 0
     """Pending timers, and as many finished ones, in the store that is backed up."""
+    copied: int = 0
+    """Pending timers, and as many finished ones, in the file that is copied to PostgreSQL."""
     held_rates: tuple[int, ...] = ()
     """Creates and firings per second while a snapshot is held."""
     held_seconds: int = 0
@@ -139,6 +141,7 @@ FULL = {
         node_timers=100_000,
         node_timers_per_second=5_000,
         list_requests=50,
+        copied=500_000,
         held_rates=(1_500, 4_000),
         held_seconds=600,
         v1=FULL_V1,
@@ -177,6 +180,7 @@ QUICK = {
         node_timers=5_000,
         node_timers_per_second=2_500,
         list_requests=10,
+        copied=50_000,
         held_rates=(1_500, 4_000),
         held_seconds=60,
         v1=QUICK_V1,

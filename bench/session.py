@@ -16,6 +16,7 @@ from bench.limits.http_clients import measure_clients
 from bench.limits.store_calls import measure_store_calls
 from bench.measurements.backup import measure_backup
 from bench.measurements.bus.session import BUS_MEASURES, measure_bus
+from bench.measurements.copy import measure_copy
 from bench.measurements.creates import measure_creates
 from bench.measurements.firing import measure_burst, measure_steady
 from bench.measurements.footprint import measure_footprint
@@ -31,8 +32,10 @@ from bench.measurements.v1.session import V1_MEASURES, measure_v1
 from bench.results import Machine, Results, StoreFigures
 from bench.scale import Scale, StoreName
 from bench.stores.opening import Stores
+from bench.stores.postgres import PostgresSchema
 from bench.stores.postgres_preload import DUE_WITHIN_US
 from bench.stores.postgres_server import PostgresHost
+from bench.stores.sqlite import SqliteFile
 from bench.stores.statement_costs import StatementStatistics
 from bench.stores.store_under_test import StoreUnderTest
 
@@ -42,6 +45,7 @@ ON_SHARED_STORES = ("limit", "workers", "nodes")
 HELD_SNAPSHOT = "held-snapshot"
 SECURED = "secured"
 SCRAPE = "scrape"
+COPY = "copy"
 NAMES = {
     StoreName.SQLITE: (
         *MEASURES,
@@ -58,6 +62,7 @@ NAMES = {
         *MEASURES,
         *ON_SHARED_STORES,
         HELD_SNAPSHOT,
+        COPY,
         SECURED,
         SCRAPE,
         "loaded",
@@ -90,9 +95,11 @@ def most_stored(names: set[str], scale: Scale) -> int:
     commanded = 2 * scale.bus.commands if "bus-commands" in names else 0
     # The backup and the restored store lie beside the store.
     backed_up = 3 * 2 * scale.backed_up if "backup" in names else 0
+    # The limit stores the rows once more, and the file and its rows lie beside them.
+    copied = 4 * 2 * scale.copied if COPY in names else 0
     held = max(scale.held_rates, default=0) * scale.held_seconds if HELD_SNAPSHOT in names else 0
     # Dead rows stay in both tables that a timer passes through.
-    return max(2 * stored, 2 * paged, imported, commanded, backed_up, 3 * held)
+    return max(2 * stored, 2 * paged, imported, commanded, backed_up, copied, 3 * held)
 
 
 class Session:
@@ -123,6 +130,9 @@ class Session:
         if "backup" in self._names:
             with self._stores.new_store("backup") as store:
                 self._back_up(store, results)
+        if COPY in self._names:
+            with self._stores.new_store(COPY) as store:
+                self._copy(store, results)
         if SECURED in self._names:
             with (
                 self._stores.new_store("plain") as plain_store,
@@ -151,6 +161,15 @@ class Session:
             store.fill(size, self._steps, analyze=False)
         with self._steps.step("backup beside creates, restore and audit"):
             results.backup = measure_backup(store)
+
+    def _copy(self, store: StoreUnderTest, results: Results) -> None:
+        assert isinstance(store, PostgresSchema)
+        file = SqliteFile(store.directory)
+        size = self._scale.copied
+        with self._steps.step(f"storing {size:,} pending and {size:,} finished timers in SQLite"):
+            file.fill(size, self._steps, analyze=False)
+        with self._steps.step("duetime copy from SQLite to PostgreSQL, and a bare COPY"):
+            results.copy = measure_copy(file.path, store)
 
     def _on_empty_store(self, store: StoreUnderTest, results: Results) -> None:
         with Server(store) as server:

@@ -5,6 +5,7 @@ from rich.table import Table
 
 from bench.limits.http_clients import ClientFigures
 from bench.measurements.backup import BackupFigures
+from bench.measurements.copy import CopyFigures
 from bench.measurements.footprint import FootprintFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
@@ -31,6 +32,7 @@ MOST_FOR_SAFETY = 1.1
 """CPU time with all safety, as a multiple of that without."""
 
 MOST_MS_PER_SCRAPE = 50.0
+LEAST_COPIED_PER_SECOND = 20_000
 
 NUMERIC_COLUMNS = ("measured", "bare limit", "ratio")
 
@@ -58,6 +60,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += footprint_rows(results.footprint, bounds)
     if results.backup is not None:
         rows += backup_rows(results.backup)
+    if results.copy is not None:
+        rows += copy_rows(results.copy)
     if results.secured is not None:
         rows += secured_rows(results.secured)
     if results.scrape is not None:
@@ -75,7 +79,14 @@ def rows_of(results: Results) -> list[Row]:
     rows += v1_rows(results.v1, bounds)
     rows += bus_rows(results.bus, bounds)
     has_more = not (results.v1.is_empty and results.bus.is_empty)
-    others = (results.nodes, results.backup, results.secured, results.scrape, results.held)
+    others = (
+        results.nodes,
+        results.backup,
+        results.copy,
+        results.secured,
+        results.scrape,
+        results.held,
+    )
     if results.stores or any(others) or has_more:
         rows.append(
             Row(
@@ -127,6 +138,36 @@ def scrape_rows(figures: ScrapeFigures) -> list[Row]:
         Row("  longest", f"{figures.longest_ms:.1f} ms"),
         Row("  server CPU", f"{figures.cpu_ms:.1f} ms"),
     ]
+
+
+def copy_rows(figures: CopyFigures) -> list[Row]:
+    """The limit is a COPY without indexes; the whole command is beside the limit with indexes."""
+    timers, limit = figures.timers, figures.limit
+    copied = timers / figures.copy_seconds
+    bare = timers / limit.load_seconds
+    whole = timers / figures.seconds
+    bare_whole = timers / (limit.load_seconds + limit.index_seconds)
+    database = figures.database_cpu_seconds
+    cpu = [Row("  CPU of the command per timer", _per_timer(figures.command_cpu_seconds, timers))]
+    if database is not None:
+        cpu.append(Row("  CPU of the database per timer", _per_timer(database, timers)))
+    return [
+        Row(f"copy of {timers:,} timers from SQLite"),
+        Row("  copied", f"{copied:,.0f}/s", f"{bare:,.0f}/s", ratio_text(copied, bare)),
+        Row(
+            "  copied, indexed and compared",
+            f"{whole:,.0f}/s",
+            f"{bare_whole:,.0f}/s",
+            ratio_text(whole, bare_whole),
+            f"> {LEAST_COPIED_PER_SECOND:,}/s",
+            judge(whole > LEAST_COPIED_PER_SECOND),
+        ),
+        *cpu,
+    ]
+
+
+def _per_timer(seconds: float, timers: int) -> str:
+    return f"{seconds / timers * 1e6:.1f} µs"
 
 
 def secured_rows(figures: SecuredFigures) -> list[Row]:

@@ -16,14 +16,14 @@ MOST_THROUGH_THE_STORE = 1_000_000
 class SqliteFile:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._file = directory / "bench.db"
-        self.settings: Mapping[str, str] = {"DATABASE_URL": f"sqlite:///{self._file}"}
+        self.path = directory / "bench.db"
+        self.settings: Mapping[str, str] = {"DATABASE_URL": f"sqlite:///{self.path}"}
 
     def tally(self, lists: Lists) -> Tally:
         return ListTally(lists)
 
     def fill(self, stored: int, steps: Steps, *, analyze: bool) -> None:
-        preload = Preload(path=str(self._file), pending=stored, finished=stored)
+        preload = Preload(path=str(self.path), pending=stored, finished=stored)
         with steps.step(f"  {2 * stored:,} timers", total=2 * stored) as advance_to:
             if stored <= MOST_THROUGH_THE_STORE:
                 preload_store(preload, advance_to)
