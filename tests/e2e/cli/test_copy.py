@@ -1,6 +1,7 @@
 """`duetime copy`: everything moves, a service goes on with it, and wrong stores are refused."""
 
 import json
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,12 +12,17 @@ import pytest
 
 from duetime.domain.errors import SchemaRefused
 from duetime.domain.namespace import Namespace
+from duetime.ports.store import CreateRequest, OnExisting
 from duetime.stores.postgres import PostgresStore
+from duetime.stores.postgres.connections import ANY_PLAN, connected
+from duetime.stores.postgres.copying.target import opened_target
+from duetime.stores.sqlite import SqliteStore
+from duetime.testing.timers import make_timer
 from tests.polling import poll
 from tests.postgres.fixtures import dropped_schema
 from tests.postgres.options import store_options
 from tests.real_server.callback_receiver import Answer, CallbackReceiver, Hang
-from tests.real_server.command import Finished, run_command
+from tests.real_server.command import Command, Finished, run_command
 from tests.real_server.server_process import API_KEY, ServerProcess
 from tests.real_server.timer_requests import create_soon, create_timer, in_ms, wait_for_status
 from tests.real_server.v1_requests import create_v1, get_v1, wait_for_v1
@@ -25,6 +31,7 @@ pytestmark = pytest.mark.e2e
 
 KEYS = {"ENCRYPTION_KEYS": "k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 FAR_MS = 3_600_000
+MANY = 2_000
 FILE = "timers.db"
 ELSEWHERE = "http://127.0.0.2:9"
 
@@ -288,7 +295,40 @@ async def test_stores_in_use_are_refused(
         refused = await copy(tmp_path, *ours, "--to", postgres_url, "--to-schema", postgres_schema)
         assert refused.status == 1
         assert "is not empty" in refused.errors
-    assert not (tmp_path / "new.db").exists()
+        assert not (tmp_path / "new.db").exists()
+    # The node was killed, and is still on the list of members.
+    to = ("--to", "new.db")
+    finished = await copy(tmp_path, "--from", *theirs, *to, "--quiet", LEASE_SECONDS="1")
+    assert (finished.status, finished.errors) == (0, "")
+
+
+async def test_ctrl_c_stops_a_copy_that_goes_on_later(
+    tmp_path: Path, postgres_url: str, postgres_schema: str
+) -> None:
+    store = SqliteStore(tmp_path / FILE)
+    await store.open()
+    await store.add_namespace(Namespace("default", 16))
+    timers = [make_timer(f"timer-{n}", execute_at=in_ms(FAR_MS)) for n in range(MANY)]
+    await store.create([CreateRequest(timer, OnExisting.KEEP) for timer in timers])
+    await store.close()
+    target = ("--from", FILE, "--to", postgres_url, "--to-schema", postgres_schema)
+    options = store_options(postgres_url, postgres_schema)
+
+    async def copied_so_far() -> int:
+        async with connected(options, ANY_PLAN) as connection:
+            if await connection.fetchval("SELECT to_regclass('copies')") is None:
+                return 0
+            return await connection.fetchval("SELECT timers FROM copies") or 0
+
+    async with Command("copy", *target, "--batch", "2", directory=tmp_path) as command:
+        await poll(copied_so_far, lambda count: count > 0)
+        status = await command.end(signal.SIGINT)
+    assert status == 1
+    assert command.errors.endswith("interrupted: run the same command again, and it goes on\n")
+    assert 0 < await copied_so_far() < MANY
+    report = await copied(tmp_path, *target)
+    assert report["resumed_at"] > 0
+    assert (report["copied"] + report["resumed_at"], report["equal"]) == (MANY, True)
 
 
 @pytest.mark.parametrize(
@@ -334,8 +374,6 @@ async def test_no_service_starts_on_a_part_of_a_copy(
     store = PostgresStore(options)
     await store.open()
     await store.close()
-    from duetime.stores.postgres.copying.target import opened_target
-
     async with opened_target(options) as target:
         await target.begin("old.db", "sqlite 1", in_ms(0))
     with pytest.raises(SchemaRefused, match=r"unfinished copy of old\.db"):

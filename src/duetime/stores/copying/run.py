@@ -1,8 +1,8 @@
 """A whole copy: begin or go on, move, compare, finish."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 from msgspec import Struct
 
@@ -77,10 +77,15 @@ async def run_copy(sides: Sides, clock: Clock, show: Showing, *, rows: int) -> C
         )
     copied = clock.monotonic()
     expected = None if seen is None else seen.result()
-    async with sides.read_back() as target, asyncio.TaskGroup() as tasks:
-        # The database builds indexes while this process computes checksums.
-        tasks.create_task(sides.target.complete())
-        compared = await compare(sides.source, target, timers, show, expected=expected)
+    # The database makes indexes while this process computes checksums.
+    completing = asyncio.ensure_future(sides.target.complete())
+    try:
+        async with sides.read_back() as target:
+            compared = await compare(sides.source, target, timers, show, expected=expected)
+        await completing
+    finally:
+        completing.cancel()
+        await asyncio.gather(completing, return_exceptions=True)
     if not compared.differences:
         async with sides.read_again() as again:
             if await again.identity() != identity:
@@ -119,9 +124,3 @@ async def compare(
         tables = {each.group.table for each in different}
         examples = await rows_that_differ(source, target, tables)
     return Compared(expected, different, examples)
-
-
-@contextmanager
-def showing_nothing(verb: str, timers: int) -> Iterator[Advance]:
-    """Progress for tests and scripts."""
-    yield lambda count: None

@@ -75,3 +75,18 @@ def test_a_bar_shows_only_what_is_known(size: int | None, words: str) -> None:
     shown = screen.getvalue()
     assert words in shown
     assert "?" not in shown.replace("\x1b[?25", "")
+
+
+def test_lines_may_count_timers() -> None:
+    output = Output()
+    progress = ProgressLines(
+        "copied",
+        10_000,
+        noun="timer",
+        amount_text=lambda count: f"{count:,.0f} timers",
+        monotonic=lambda: output.seconds,
+        write=output.lines.append,
+    )
+    output.seconds += 5
+    progress.advance(2_500)
+    assert output.lines == ["copied 2,500 timers of 10,000 timers (25%), 500 timers/s, 15 s left\n"]

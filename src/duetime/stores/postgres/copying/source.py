@@ -15,12 +15,13 @@ from duetime.stores.postgres.tables import (
     PENDING_AS_TIMER,
 )
 
-COPY_TIMEOUT_SECONDS = 3_600.0
+COPY_TIMEOUT_SECONDS = 86_400.0
+"""Time for one statement. Making an index takes a second for every million timers or so."""
 
 FOR_COPYING: Mapping[str, str] = {
     # The other side of the copy may take its time.
     "idle_in_transaction_session_timeout": "0",
-    # Without limits on memory for sorting a whole table once.
+    # All rows are read, and not only the first ones.
     "cursor_tuple_fraction": "1.0",
 }
 
