@@ -10,7 +10,7 @@ from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
 from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
-from duetime.api.http.body import answer_request
+from duetime.api.http.body import answer_request, put_tracer
 from duetime.api.http.body_budget import BodyBudget
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import Endpoint, bind
@@ -49,6 +49,7 @@ from duetime.service.security.keys import Keys
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 from duetime.telemetry.metrics.requests import NO_OPERATION
+from duetime.telemetry.request_tracer import RequestTracer
 
 
 class Services(Struct, frozen=True, kw_only=True):
@@ -91,10 +92,12 @@ def create_app(
     asyncapi: bytes,
     metrics: Metrics,
     audited_creates: Sampling | None = None,
+    tracer: RequestTracer | None = None,
 ) -> "App":
     """The application, ready to be served. Without an `api_key` every request is accepted, and the
     keys of the ring do not matter. `asyncapi` is the document that describes the bus. Without
-    `audited_creates` the audit log has no creates."""
+    `audited_creates` the audit log has no creates, and without a `tracer` requests have no
+    spans."""
     lifecycle = Lifecycle()
     authentication = Authentication(api_key, key_ring, lifecycle)
     max_body_bytes = rules.max_body_bytes
@@ -139,10 +142,12 @@ def create_app(
         max_body_bytes=max_body_bytes,
         audited=audited_creates,
         metrics=metrics.requests,
+        tracer=tracer,
     )
     bodies = BodyBudget(rules.max_bodies_bytes)
     shown = (*others, metrics.api_endpoint())
-    return App(shown, authentication, auditing, v1, fast_create, lifecycle, bodies, probes, metrics)
+    guards = (authentication, auditing)
+    return App(shown, *guards, v1, fast_create, lifecycle, bodies, probes, metrics, tracer)
 
 
 class App:
@@ -161,7 +166,9 @@ class App:
         bodies: BodyBudget,
         probes: Probes,
         metrics: Metrics,
+        tracer: RequestTracer | None,
     ) -> None:
+        self._tracer = tracer
         self.fast_create = fast_create
         self.bodies = bodies
         self.lifecycle = lifecycle
@@ -192,6 +199,8 @@ class App:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
+        if self._tracer is not None:
+            put_tracer(scope, self._tracer)
         await measured(self._requests, self._route, scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,20 +10,25 @@ _STATUS_LINES = {
 }
 
 
-def answer_bytes(answer: Answer, default_headers: Headers, *, keep_alive: bool) -> bytes:
-    return b"%b%b%bcontent-length: %d\r\n%b\r\n%b" % (
+def answer_bytes(
+    answer: Answer, default_headers: Headers, request_id: bytes, *, keep_alive: bool
+) -> bytes:
+    return b"%b%b%bx-request-id: %b\r\ncontent-length: %d\r\n%b\r\n%b" % (
         _STATUS_LINES[answer.status],
         _lines(default_headers),
         _lines(answer.headers),
+        request_id,
         len(answer.content),
         b"" if keep_alive else b"connection: close\r\n",
         answer.content,
     )
 
 
-def last_answer_bytes(answer: Answer, default_headers: Headers, method: bytes) -> bytes:
+def last_answer_bytes(
+    answer: Answer, default_headers: Headers, request_id: bytes, method: bytes
+) -> bytes:
     """The answer that ends a connection. HEAD gets no content."""
-    whole = answer_bytes(answer, default_headers, keep_alive=False)
+    whole = answer_bytes(answer, default_headers, request_id, keep_alive=False)
     return whole[: len(whole) - len(answer.content)] if method == b"HEAD" else whole
 
 

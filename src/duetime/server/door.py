@@ -1,6 +1,7 @@
 """The places for connections to the API, and who gets one when all are taken."""
 
 import asyncio
+import re
 
 import structlog
 
@@ -9,6 +10,7 @@ from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.connection_limits import ConnectionLimits
 from duetime.server.http_protocol import Refusing
 from duetime.server.places import Occupant, PeerPlaces, Places
+from duetime.telemetry.current_work import request_id_of
 
 _log = structlog.get_logger()
 
@@ -19,6 +21,7 @@ rest of the request."""
 REMIND_SECONDS = 60.0
 """Time between two log lines about a lack of places."""
 
+_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r\n]+?)[ \t]*\r\n", re.IGNORECASE)
 _FULL = "too many connections: try again in a moment"
 
 _PEER_ADVICE = (
@@ -149,13 +152,15 @@ class SurplusProtocol(asyncio.Protocol):
         if self._answering is None:
             method, target, *_ = [*data.split(b" ", 2), b""]
             self._timer.cancel()
-            self._answering = self._loop.create_task(self._answer(method, target))
+            given = _REQUEST_ID.search(data)
+            request_id = request_id_of(None if given is None else given[1])
+            self._answering = self._loop.create_task(self._answer(method, target, request_id))
 
-    async def _answer(self, method: bytes, target: bytes) -> None:
+    async def _answer(self, method: bytes, target: bytes, request_id: bytes) -> None:
         answer = await self._app.overload(target, _FULL)
         if self._transport.is_closing():
             return
-        self._transport.write(last_answer_bytes(answer, (), method))
+        self._transport.write(last_answer_bytes(answer, (), request_id, method))
         self._transport.write_eof()
         self._timer = self._loop.call_later(SURPLUS_SECONDS, self.end)
 

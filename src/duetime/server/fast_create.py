@@ -25,8 +25,8 @@ class FastCreate(Protocol):
     def requests(self) -> OperationRequests: ...
 
     def admit(self, method: bytes, target: bytes, headers: Headers) -> Caller | None:
-        """The caller of a request that may take the fast path. One that is not admitted takes the
-        usual path and is answered there."""
+        """The caller of a request that may take the fast path, with its work. One that is not
+        admitted takes the usual path and is answered there."""
         ...
 
     def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
@@ -60,6 +60,13 @@ class FastCreateCycle:
         self.keep_alive = keep_alive
         self.disconnected = False
         self.response_complete = False
+
+    @property
+    def request_id(self) -> bytes:
+        work = self.caller.work
+        assert work is not None
+        assert work.request_id is not None
+        return work.request_id
 
 
 class FastCreateProtocol(BoundedHttpProtocol):
@@ -125,6 +132,11 @@ class FastCreateProtocol(BoundedHttpProtocol):
         else:
             super()._abandon(cycle)
 
+    def _request_id_of(self, cycle: Any) -> bytes | None:
+        if type(cycle) is FastCreateCycle:
+            return cycle.request_id
+        return super()._request_id_of(cycle)
+
     def _forget_body(self, cycle: FastCreateCycle) -> None:
         self.bodies.give_back(len(cycle.body))
         cycle.body = b""
@@ -137,7 +149,8 @@ class FastCreateProtocol(BoundedHttpProtocol):
         if cycle.disconnected or self.is_closing:
             return
         headers = tuple(self.server_state.default_headers)
-        self.transport.write(answer_bytes(answer, headers, keep_alive=cycle.keep_alive))
+        answered = answer_bytes(answer, headers, cycle.request_id, keep_alive=cycle.keep_alive)
+        self.transport.write(answered)
         if not cycle.keep_alive:
             self.close_after_answer()
         self.on_response_complete()

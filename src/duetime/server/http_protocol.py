@@ -14,11 +14,13 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from duetime.api.http.answers import Answer
+from duetime.api.http.body import work_in
 from duetime.api.http.body_budget import Bodies, BodyBudget, BodyShare, share_of
 from duetime.api.http.host import host_problem
 from duetime.domain.limits import MAX_HEAD_BYTES
 from duetime.server.answer_bytes import last_answer_bytes
 from duetime.server.lingering_close import LingeringClose
+from duetime.telemetry.current_work import work_of
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CONNECT = b"CONNECT"
@@ -249,7 +251,20 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         headers = tuple(self.server_state.default_headers)
         # Before its target is read, the parser may still know the method of the request before.
         method = self.parser.get_method() if self.url else b""
-        return last_answer_bytes(answer, headers, method)
+        return last_answer_bytes(answer, headers, self._request_id(), method)
+
+    def _request_id(self) -> bytes:
+        """The id of the request that is being read."""
+        if self._is_in_message:
+            cycle: Any = self.cycle
+            request_id = self._request_id_of(cycle)
+        else:
+            request_id = work_of(self.headers or ()).request_id
+        assert request_id is not None
+        return request_id
+
+    def _request_id_of(self, cycle: Any) -> bytes | None:
+        return work_in(cycle.scope).request_id
 
     def close_after_answer(self) -> None:
         """Close the connection; the client gets the time to read the answer that was written."""

@@ -12,6 +12,8 @@ import msgspec
 import structlog
 from structlog.types import EventDict, Processor, WrappedLogger
 
+from duetime.telemetry.current_work import add_current_work
+
 _LEVELS = {
     "trace": logging.NOTSET,
     "debug": logging.DEBUG,
@@ -33,6 +35,7 @@ def configure_logs(level: str, layout: str, stream: TextIO | None = None) -> Non
     as_text = layout == "text" or (layout == "auto" and stream.isatty())
     preparation: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        add_current_work,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
     ]

@@ -3,24 +3,13 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
 
 from duetime.telemetry.logs import configure_logs
 
-
-@pytest.fixture(autouse=True)
-def _restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-    for name in ("asyncio", "httpcore", "httpx", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("restored_logging")
 
 
 def test_an_event_is_a_json_line_with_its_fields() -> None:

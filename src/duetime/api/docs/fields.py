@@ -42,13 +42,14 @@ def answer_fields(answers: Json) -> str:
 
 
 def _answer_headers(answer: Json) -> str:
-    """The headers of the answer, if the document describes any."""
-    if "headers" not in answer:
-        return ""
+    """The headers of this answer. The document only refers to those that all answers have."""
     entries = [
         _entry(name, header["schema"], {"description": header["description"]})
         for name, header in answer["headers"].items()
+        if "schema" in header
     ]
+    if not entries:
+        return ""
     return f"<h4>Headers of the answer</h4>{_list(''.join(entries))}"
 
 

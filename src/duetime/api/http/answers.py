@@ -5,6 +5,7 @@ from typing import NamedTuple
 from starlette.types import Send
 
 from duetime.domain.errors import DuetimeError, TooManyRequests, Unauthorized
+from duetime.telemetry.current_work import REQUEST_ID_HEADER
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -31,19 +32,19 @@ def error_headers(error: DuetimeError, status: int) -> Headers:
 
 
 class Answer(NamedTuple):
-    """`headers` lack only the length of the content."""
+    """`headers` lack only the id of the request and the length of the content."""
 
     status: int
     content: bytes
     headers: Headers = JSON_TYPE
 
-    async def send(self, send: Send) -> None:
+    async def send(self, send: Send, request_id: bytes) -> None:
         length = (b"content-length", b"%d" % len(self.content))
         await send(
             {
                 "type": "http.response.start",
                 "status": self.status,
-                "headers": [*self.headers, length],
+                "headers": [*self.headers, (REQUEST_ID_HEADER, request_id), length],
             }
         )
         await send({"type": "http.response.body", "body": self.content})

@@ -6,9 +6,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from duetime.api.http.answers import CLOSE, Answer
 from duetime.api.http.caller import caller_if_known, leave
-from duetime.api.http.operation import Handler
+from duetime.api.http.operation import Handler, noted_operation
 from duetime.domain.errors import TooLarge
+from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork, work_of
+from duetime.telemetry.request_tracer import RequestSpan, RequestTracer
 
+_WORK = "duetime.work"
+_TRACER = "duetime.tracer"
+_UNTRACED = frozenset({"/healthz", "/livez", "/metrics", "/readyz"})
 _OPEN_ENDED = frozenset({b"transfer-encoding", b"expect"})
 
 
@@ -48,6 +53,20 @@ class BodyWatch:
         return answer._replace(headers=(*answer.headers, CLOSE))
 
 
+def work_in(scope: Scope) -> CurrentWork:
+    """The work of the request, with its id."""
+    work: CurrentWork | None = scope.get(_WORK)
+    if work is None:
+        work = scope[_WORK] = work_of(scope["headers"])
+    return work
+
+
+def put_tracer(scope: Scope, tracer: RequestTracer) -> None:
+    """Have the request traced, unless it is a probe or a scrape."""
+    if scope["path"] not in _UNTRACED:
+        scope[_TRACER] = tracer
+
+
 async def answer_request(
     handle: Handler,
     explain: Callable[[Exception, Scope], Answer],
@@ -60,6 +79,10 @@ async def answer_request(
     A handler returns a whole answer before any byte is sent, so an error never leaves an answer
     half sent, and no traceback leaves the process. However the request ends, its caller leaves.
     """
+    work = work_in(scope)
+    CURRENT_WORK.set(work)
+    tracer: RequestTracer | None = scope.get(_TRACER)
+    span = None if tracer is None else tracer.begin_request(work, scope["method"])
     watch = BodyWatch(scope, receive)
     try:
         try:
@@ -70,9 +93,23 @@ async def answer_request(
             scope[_ERROR] = error
             answer = explain(error, scope)
         scope[_STATUS] = answer.status
-        await watch.ending(answer).send(send)
+        assert work.request_id is not None
+        await watch.ending(answer).send(send, work.request_id)
     finally:
         leave(scope)
+        work.is_over = True
+        if span is not None:
+            _end(span, scope)
+
+
+def _end(span: RequestSpan, scope: Scope) -> None:
+    operation, caller = noted_operation(scope), caller_if_known(scope)
+    span.end(
+        None if operation is None else operation.id,
+        None if operation is None else operation.path,
+        None if caller is None else caller.namespace,
+        answered_status(scope),
+    )
 
 
 def answered_status(scope: Scope) -> int | None:

@@ -9,6 +9,7 @@ from starlette.types import Scope
 from duetime.domain.errors import Forbidden, NamespaceNotFound
 from duetime.domain.keys import TimerKey
 from duetime.domain.security.access import Access, Role
+from duetime.telemetry.current_work import CurrentWork
 
 _IN_SCOPE = "duetime.caller"
 
@@ -36,7 +37,7 @@ class Caller:
 
     For the audit log, `action` is the word for a request whose operation has none, `replaced` says
     that a create replaced a timer, and `has_begun` that the request may have changed something even
-    if it fails.
+    if it fails. `work` is set for requests that have no task of their own.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Caller:
         "namespace",
         "replaced",
         "target",
+        "work",
     )
 
     def __init__(
@@ -65,6 +67,7 @@ class Caller:
         self.details: str | None = None
         self.replaced = False
         self.has_begun = False
+        self.work: CurrentWork | None = None
 
     def enter(self) -> None:
         """Begin the request; `leave` ends it. Raises `TooManyRequests`."""

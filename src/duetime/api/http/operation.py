@@ -142,11 +142,11 @@ _IN_SCOPE = "duetime.operation"
 
 
 def note_operation(scope: Scope, operation: Operation[Any]) -> None:
-    scope[_IN_SCOPE] = operation.id
+    scope[_IN_SCOPE] = operation
 
 
-def noted_operation(scope: Scope) -> str | None:
-    """The id of the operation that a request is for; None if it is for none."""
+def noted_operation(scope: Scope) -> Operation[Any] | None:
+    """The operation that a request is for; None if it is for none."""
     return scope.get(_IN_SCOPE)
 
 

@@ -17,7 +17,9 @@ async def measured(
     finally:
         status = answered_status(scope)
         if status is not None:
-            requests.of(noted_operation(scope) or NO_OPERATION).answered(status, began)
+            operation = noted_operation(scope)
+            name = NO_OPERATION if operation is None else operation.id
+            requests.of(name).answered(status, began)
         error = explained_error(scope)
         if error is not None:
             requests.failed(error)

@@ -30,6 +30,7 @@ from duetime.api.v1.routes.namespaces import NAMESPACES
 from duetime.api.v1.routes.secrets import SECRETS
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
+from duetime.telemetry.current_work import MAX_REQUEST_ID_CHARACTERS
 
 _TAGS = (
     *(TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS),
@@ -43,6 +44,15 @@ _DOCUMENTED: tuple[tuple[Tag, Operation[Any]], ...] = tuple(
     for operation in group.operations
     if operation.tag is not None
 )
+
+_REQUEST_ID: Json = {
+    "description": "Identifies the request in the service's log: the `X-Request-Id` that the "
+    f"client sent, if it has at most {MAX_REQUEST_ID_CHARACTERS} letters, digits and characters of "
+    "`._:+/=@-`, else a new id.",
+    "required": True,
+    "schema": {"type": "string", "example": "9c1e6a0b52f7d384"},
+}
+_ANSWER_HEADERS: Json = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
 
 _DESCRIPTION = (
     "Register a callback for an instant, and Duetime makes it: durably, on time, at least once.\n\n"
@@ -79,6 +89,7 @@ def openapi_document() -> Json:
         "paths": paths,
         "components": {
             "schemas": schemas_of(dict.fromkeys(_types())),
+            "headers": {"RequestId": _REQUEST_ID},
             "securitySchemes": {
                 "apiKey": {
                     "type": "apiKey",
@@ -118,7 +129,7 @@ def _operation(operation: Operation[Any], tag: Tag) -> Json:
         description=operation.description,
         parameters=_parameters(operation.parameters),
         requestBody=None if body is None else _body(body),
-        responses=_responses(operation.responses),
+        responses=_responses(operation.responses, _ANSWER_HEADERS),
         callbacks=None if callback is None else {"timerDue": _callback(callback)},
     )
     return described if operation.needs_key else {**described, "security": []}
@@ -148,11 +159,12 @@ def _body(body: Body) -> Json:
     return _present(required=body.required, content=content)
 
 
-def _responses(responses: Iterable[Response]) -> Json:
+def _responses(responses: Iterable[Response], headers: Json) -> Json:
+    """`headers` are those that every response has."""
     return {
         each.status: _present(
             description=each.description,
-            headers=each.headers,
+            headers={**each.headers, **headers},
             content=each.schema and _contents(each.schema, each.examples, each.media),
             links=each.links,
         )
@@ -177,7 +189,7 @@ def _callback(callback: Callback) -> Json:
                 "security": [],
                 "parameters": _parameters(_CALLBACK_HEADERS),
                 "requestBody": _body(callback.body),
-                "responses": _responses(callback.responses),
+                "responses": _responses(callback.responses, {}),
             }
         }
     }

@@ -20,7 +20,16 @@ from duetime.ports.store import CreateResult
 from duetime.service.create_requests import NewTimer
 from duetime.service.security.audit_log import Sampling
 from duetime.service.timer_service import TimerService
+from duetime.telemetry.current_work import (
+    CURRENT_WORK,
+    REQUEST_ID_HEADER,
+    TRACEPARENT_HEADER,
+    CurrentWork,
+    request_id_of,
+    traceparent_of,
+)
 from duetime.telemetry.metrics.requests import RequestMetrics
+from duetime.telemetry.request_tracer import RequestSpan, RequestTracer
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -45,6 +54,7 @@ class FastCreate:
         max_body_bytes: int,
         audited: Sampling | None = None,
         metrics: RequestMetrics,
+        tracer: RequestTracer | None = None,
     ) -> None:
         """The `audited` creates take the usual path, which records them."""
         self.requests = metrics.of(CREATE_TIMER.id)
@@ -54,6 +64,7 @@ class FastCreate:
         self._lifecycle = lifecycle
         self._largest_body = min(max_body_bytes, _LARGEST_PLAIN_BODY)
         self._audited = audited
+        self._tracer = tracer
         self._tasks: set[asyncio.Task[CreateResult]] = set()
 
     def close(self) -> None:
@@ -76,10 +87,21 @@ class FastCreate:
             and self._lifecycle.is_started
             and (self._audited is None or self._audited.passes())
         ):
-            return self._authentication.admit_known(by_name, CREATE_TIMER)
+            caller = self._authentication.admit_known(by_name, CREATE_TIMER)
+            if caller is not None:
+                caller.work = CurrentWork(
+                    request_id_of(by_name.get(REQUEST_ID_HEADER)),
+                    traceparent_of(by_name.get(TRACEPARENT_HEADER)),
+                )
+            return caller
         return None
 
     def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
+        if self._tracer is not None and caller.work is not None:
+            span = self._tracer.begin_request(caller.work, CREATE_TIMER.method)
+            if span is not None:
+                respond = partial(_respond_and_end, span, caller, respond)
+        token = CURRENT_WORK.set(caller.work)
         try:
             caller.check_still_valid()
             # Not before: from here on the caller leaves in any case.
@@ -92,6 +114,8 @@ class FastCreate:
             respond(error_answer(error, _LOGGED_AS))
         else:
             created.add_done_callback(partial(_respond, caller, respond))
+        finally:
+            CURRENT_WORK.reset(token)
 
     def _begin(self, new: NewTimer) -> "asyncio.Future[CreateResult]":
         if new.idempotency_key is None and self._service.knows(new.namespace):
@@ -102,9 +126,17 @@ class FastCreate:
         return task
 
 
+def _respond_and_end(
+    span: RequestSpan, caller: Caller, respond: Callable[[Answer], None], answer: Answer
+) -> None:
+    respond(answer)
+    span.end(CREATE_TIMER.id, CREATE_TIMER.path, caller.namespace, answer.status)
+
+
 def _respond(
     caller: Caller, respond: Callable[[Answer], None], created: "asyncio.Future[CreateResult]"
 ) -> None:
+    # The callback runs in the context of `handle`, where the work is the current one.
     caller.leave()
     try:
         answer = created_answer(created.result())
@@ -112,4 +144,6 @@ def _respond(
         answer = error_answer(RuntimeError("the create was cancelled"), _LOGGED_AS)
     except Exception as error:
         answer = error_answer(error, _LOGGED_AS)
+    if caller.work is not None:
+        caller.work.is_over = True
     respond(answer)

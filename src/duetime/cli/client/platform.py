@@ -166,7 +166,8 @@ class PlatformClient:
         if answer.status_code == 401:
             self.fail_unauthorized()
         if not answer.is_success:
-            fail(in_option_names(printable(str(members["message"]))), ExitCode.FAILED)
+            problem = in_option_names(printable(str(members["message"])))
+            fail(with_request_id(problem, answer), ExitCode.FAILED)
         return members["data"]
 
     @contextmanager
@@ -194,11 +195,11 @@ class PlatformClient:
         )
 
     def fail_unlike_duetime(self, answer: "httpx.Response") -> NoReturn:
-        fail(
+        problem = (
             f"{self.url} answered HTTP {answer.status_code}, but not as Duetime does"
-            f"{_NO_PATH if urlsplit(self.url).path else ''}",
-            ExitCode.FAILED,
+            f"{_NO_PATH if urlsplit(self.url).path else ''}"
         )
+        fail(with_request_id(problem, answer), ExitCode.FAILED)
 
     def _refuse_api_path(self) -> None:
         server = _API_PATH.sub("", self.url)
@@ -304,3 +305,12 @@ def _decoded(text: bytes) -> object:
 def _member(name: str, value: msgspec.Raw) -> object:
     is_kept = name in _KEPT_AS_WRITTEN and bytes(value) != b"null"
     return value if is_kept else _decoded(bytes(value))
+
+
+def with_request_id(problem: str, answer: "httpx.Response") -> str:
+    """The problem, with the id by which the service's log knows the request if the service is to
+    blame."""
+    request_id = answer.headers.get("X-Request-Id")
+    if answer.status_code < 500 or not request_id:
+        return problem
+    return f"{problem} (request id {printable(request_id)})"

@@ -15,6 +15,7 @@ from duetime.cli.client.platform import (
     NoAnswer,
     PlatformClient,
     read_document,
+    with_request_id,
 )
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_KEY_CHARACTERS
@@ -162,7 +163,7 @@ class V1Client:
             problem = refusal(
                 document, of_operation=of_operation, has_issued_key=self.has_issued_key
             )
-            fail(problem, ExitCode.FAILED)
+            fail(with_request_id(problem, answer), ExitCode.FAILED)
         return document
 
 

@@ -28,15 +28,25 @@ Every line has `timestamp` (UTC, ISO 8601), `level` and `event`. It may also hav
 
 | field | meaning |
 |---|---|
-| `worker` | The number of the worker, if there are several. |
-| `exception` | A traceback, if the table below names it. Text prints it below the line. |
+"""
 
+_COMMON_FIELDS = {
+    "`request_id`": "The `X-Request-Id` of the request that was being handled.",
+    "`trace_id`, `span_id`": "The span that the line belongs to. If the service does not trace the "
+    "request, it is the span of the client that sent a `traceparent`.",
+    "`worker`": "The number of the worker, if there are several.",
+    "`exception`": "A traceback, if the table below names it. Text prints it below the line.",
+}
+
+_LIBRARIES = """
 Warnings of libraries have the words of the library as `event`; those words are not stable.
 """
 
 
 def page_text() -> str:
     parts = [_HEAD]
+    parts += (f"| {names} | {meaning} |\n" for names, meaning in _COMMON_FIELDS.items())
+    parts.append(_LIBRARIES)
     for area in AREAS:
         parts.append(
             f"\n## {area.heading}\n\n"
