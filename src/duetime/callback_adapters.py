@@ -18,6 +18,7 @@ from duetime.ports.namespaces.view import NamespaceView
 from duetime.ports.signer import SignerView
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.settings import Settings
+from duetime.telemetry.traces.destination import AttemptTracer, TracedDestination
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -75,8 +76,9 @@ def callback_destination(
     events: EventDestination | None,
     signers: SignerView,
     sealer: CallbackSealer,
-) -> DestinationRouter:
-    """Where callbacks of all types go."""
+    tracer: AttemptTracer | None,
+) -> Destination:
+    """The destination of callbacks of all types. With a `tracer` attempts have spans."""
     destinations: dict[type[Callback], Destination] = {HttpCallback: http}
     if nats is not None:
         from duetime.delivery.nats import NatsDestination
@@ -90,7 +92,8 @@ def callback_destination(
         NatsCallback: "'nats' needs a NATS server: set NATS_URL or NATS_HOST",
         BusCallback: "'bus' needs a broker: set TIMER_BROKER_URL",
     }
-    return DestinationRouter(destinations, unavailable, clock, sealer)
+    router = DestinationRouter(destinations, unavailable, clock, sealer)
+    return router if tracer is None else TracedDestination(router, tracer, clock)
 
 
 def callback_timeout_ms(settings: Settings) -> int:

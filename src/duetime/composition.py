@@ -1,7 +1,6 @@
 """The one place where the adapters meet the core: a service process is made from settings."""
 
-import gc
-import sys
+import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,6 +24,7 @@ from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine
 from duetime.engine.meters import EngineMeters
 from duetime.engine_settings import engine_options
+from duetime.event_loop import tune_interpreter
 from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
@@ -65,19 +65,13 @@ from duetime.store_adapters import cluster_of, store_name, store_of, store_watch
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
+from duetime.telemetry.traces.starting import spans_of
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
+    from duetime.telemetry.traces.spans import Spans
 
 _log = structlog.get_logger()
-
-SWITCH_INTERVAL_SECONDS = 0.00001
-"""Time that a thread may keep the interpreter while another one waits for it. The store's writer
-needs it briefly, a few times per commit; Python's 5 ms would cap commits at 200 a second."""
-
-GARBAGE_THRESHOLD = 50_000
-"""New containers before the collector looks for cycles. Requests and deliveries make hardly any;
-Python's 700 would make it look hundreds of times a second."""
 
 STORE_RETRY_SECONDS = 0.5
 """Pause between two tries to reach the store at the start."""
@@ -107,6 +101,7 @@ class Duetime:
         loop_lag: LoopLag,
         scrapes: Scrapes,
         door: Door,
+        spans: "Spans | None",
         app: App,
     ) -> None:
         self._settings = settings
@@ -127,13 +122,14 @@ class Duetime:
         self._loop_lag = loop_lag
         self._scrapes = scrapes
         self.door = door
+        self._spans = spans
         self.app = app
         app.lifecycle.is_started = False
 
     async def open(self) -> None:
         """Open the store, waiting for one that cannot be reached yet. A failure is raised after the
         store is closed again."""
-        _tune_interpreter()
+        tune_interpreter()
         clock, told = SystemClock(), ""
         give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
         while True:
@@ -220,6 +216,8 @@ class Duetime:
         if self._bus_router is not None:
             await self._bus_router.close()
         await self._store.close()
+        if self._spans is not None:
+            await self._spans.stop()
 
 
 def assemble(
@@ -232,6 +230,7 @@ def assemble(
     raise_descriptor_limit()
     budget = descriptor_budget()
     options = engine_options(settings, clock, budget)
+    spans = spans_of(os.environ, options.owner, clock)
     nats = None if settings.nats is None else nats_of(settings.nats, clock)
     bus = None if settings.broker is None else bus_of(settings.broker, options.owner, clock)
     events = None if bus is None else EventDestination(bus, clock)
@@ -259,7 +258,7 @@ def assemble(
         signers,
     )
     destination = callback_destination(
-        settings, clock, http, nats, events, signers, callback_sealer
+        settings, clock, http, nats, events, signers, callback_sealer, spans
     )
     cluster = cluster_of(settings, store, clock)
     labels = LabelValues(settings.metrics_namespaces)
@@ -309,6 +308,7 @@ def assemble(
             own_port=settings.metrics_port is not None,
         ),
         audited_creates=Sampling(share) if share else None,
+        tracer=spans,
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
             max_bodies_bytes=settings.max_bodies_bytes,
@@ -334,6 +334,7 @@ def assemble(
         loop_lag=loop_lag,
         scrapes=scrapes,
         door=door,
+        spans=spans,
         app=app,
     )
 
@@ -397,10 +398,3 @@ def _timer_rules(settings: Settings) -> TimerRules:
         callback_timeout_ms=callback_timeout_ms(settings),
         max_payload_bytes=settings.max_payload_bytes,
     )
-
-
-def _tune_interpreter() -> None:
-    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from opentelemetry.sdk import environment_variables
 
 from duetime.api.http.auditing import CLIENT_GONE
 from duetime.api.v1.errors import STATUS_AND_ERROR
@@ -29,6 +30,7 @@ TEST_VARIABLES = {
     "DUETIME_TEST_POSTGRES_URL",
 }
 BUILD_ARGUMENTS = {"PYTHON_DIGEST"}
+OTEL_VARIABLES = {name for name in vars(environment_variables) if name.startswith("OTEL_")}
 STREAM_NAMES = {"TIMER_COMMANDS", "TIMER_EVENTS", "TIMER_REJECTED"}
 ERROR_CODES = {
     *("METHOD_NOT_ALLOWED", "NOT_FOUND", CLIENT_GONE, LEFT_OUT),
@@ -101,7 +103,8 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_variables_are_settings(page: Path) -> None:
     named = set(_VARIABLE.findall(page.read_text(encoding="utf-8")))
     known = SETTINGS.keys() | CLIENT_VARIABLES | TEST_VARIABLES | ERROR_CODES | STREAM_NAMES
-    assert named <= known | BUILD_ARGUMENTS
+    known |= BUILD_ARGUMENTS | OTEL_VARIABLES | {"OTEL_", "OTEL_TRACES_EXPORTER"}
+    assert named <= known
 
 
 def test_the_key_is_set_before_it_is_used(page: Path) -> None:

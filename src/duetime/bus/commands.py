@@ -18,6 +18,7 @@ from duetime.domain.json_depth import is_deeper_than
 from duetime.domain.limits import MAX_COMMAND_BYTES, MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES
 from duetime.ports.bus import ReceivedCommand
 from duetime.service.bus_scheduling import Cancellation, Schedule
+from duetime.telemetry.current_work import traceparent_of
 
 UNREADABLE = (DecodeError, RecursionError, UnicodeDecodeError)
 _NOT_JSON = "the command is not JSON in UTF-8, or is nested too deeply"
@@ -84,6 +85,7 @@ def read_command(command: ReceivedCommand) -> Schedule | Cancellation:
         correlation_id=envelope.correlation_id or None,
         order=command.order,
         payload=carried,
+        traceparent=traceparent_of(command.traceparent),
     )
 
 

@@ -17,6 +17,7 @@ from duetime.domain.timer import Claim
 from duetime.ports.bus import Bus, Channel, OutgoingMessage
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
+from duetime.telemetry.current_work import outgoing_traceparent
 
 PAUSE_SECONDS = 0.5
 """Time for which a failed attempt keeps its slot. Slots are few while the broker is away, so this
@@ -64,6 +65,7 @@ class EventDestination:
             id=envelope.id,
             key=key_of(claim.namespace, claim.id),
             data=encode(envelope),
+            traceparent=outgoing_traceparent(),
         )
         try:
             await self._bus.publish(message, may_send)

@@ -35,7 +35,7 @@ class _Stored:
     """The messages of a channel. A repeated id is dropped even if its first message is gone."""
 
     def __init__(self) -> None:
-        self.data: OrderedDict[int, bytes] = OrderedDict()
+        self.messages: OrderedDict[int, OutgoingMessage] = OrderedDict()
         self.watchers: set[Watcher] = set()
         self._ids: OrderedDict[str, None] = OrderedDict()
 
@@ -43,12 +43,17 @@ class _Stored:
         return message_id in self._ids
 
     def add(self, order: int, message: OutgoingMessage) -> None:
-        self.data[order] = message.data
+        self.messages[order] = message
         self._ids[message.id] = None
         if len(self._ids) > MAX_KEPT:
             self._ids.popitem(last=False)
         for watcher in self.watchers:
             watcher.unseen.append(message.data)
+
+
+def _received(message: OutgoingMessage, order: int) -> ReceivedCommand:
+    traceparent = None if message.traceparent is None else message.traceparent.encode()
+    return ReceivedCommand(data=message.data, order=order, traceparent=traceparent)
 
 
 class Watcher:
@@ -78,7 +83,7 @@ class MemoryBroker:
     def messages(self, channel: Channel) -> list[bytes]:
         """The stored messages, oldest first: unacknowledged commands, or the last hundred thousand
         events or rejections."""
-        return list(self._stored[channel].data.values())
+        return [message.data for message in self._stored[channel].messages.values()]
 
     def fail_with(self, message: str | None) -> None:
         """From now on every method of every bus does nothing and raises `BusUnavailable` with
@@ -102,8 +107,8 @@ class MemoryBroker:
             stored.add(self._last_order, message)
             if message.channel is Channel.COMMANDS:
                 heappush(self._free, self._last_order)
-            elif len(stored.data) > MAX_KEPT:
-                stored.data.popitem(last=False)
+            elif len(stored.messages) > MAX_KEPT:
+                stored.messages.popitem(last=False)
             self.wake()
         if self._lost_answer is not None:
             raise BusUnavailable(self._lost_answer)
@@ -111,20 +116,20 @@ class MemoryBroker:
     def hand_over(self, holder: object, limit: int, now: float) -> list[ReceivedCommand]:
         self._free_overdue(now)
         handed_over: list[ReceivedCommand] = []
-        stored = self._stored[Channel.COMMANDS].data
+        stored = self._stored[Channel.COMMANDS].messages
         while self._free and len(handed_over) < limit and len(self._held) < MAX_IN_FLIGHT:
             order = heappop(self._free)
             # A command may be acknowledged after its holder's time is up; then it is gone.
             if order in stored:
                 self._held[order] = _Held(holder, now + self._redeliver_after_seconds)
-                handed_over.append(ReceivedCommand(data=stored[order], order=order))
+                handed_over.append(_received(stored[order], order))
         return handed_over
 
     def forget(self, commands: Iterable[ReceivedCommand]) -> None:
         """Applies to commands that another consumer holds by now, because brokers accept late
         acknowledgements."""
         for command in commands:
-            self._stored[Channel.COMMANDS].data.pop(command.order, None)
+            self._stored[Channel.COMMANDS].messages.pop(command.order, None)
             self._held.pop(command.order, None)
         self.wake()
 
@@ -154,7 +159,8 @@ class MemoryBroker:
     def add_watcher(self, channel: Channel, watcher: Watcher, last: int) -> None:
         """The watcher first returns the `last` stored messages."""
         stored = self._stored[channel]
-        watcher.unseen.extendleft(islice(reversed(stored.data.values()), last))
+        latest = islice(reversed(stored.messages.values()), last)
+        watcher.unseen.extendleft(message.data for message in latest)
         stored.watchers.add(watcher)
 
     def remove_watcher(self, channel: Channel, watcher: Watcher) -> None:

@@ -40,6 +40,7 @@ from duetime.network_failures import MEMORY
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
 from duetime.ports.signer import NoSigners, SignerView
+from duetime.telemetry.current_work import TRACE_HEADERS, outgoing_traceparent
 
 USER_AGENT = f"duetime/{__version__} timer-platform/0.1.0"
 
@@ -47,6 +48,7 @@ _DEFAULT_HEADERS = {"content-type": "application/json", "user-agent": USER_AGENT
 _DEFAULT_LINES = b"Content-Type: application/json\r\nUser-Agent: %b\r\n" % USER_AGENT.encode()
 _DELIVERY_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature", "timer-attempt"}
 _NEVER_THE_CLIENTS = RESERVED_HEADERS | _DELIVERY_HEADERS
+_NEVER_WHEN_TRACED = _NEVER_THE_CLIENTS | TRACE_HEADERS
 
 _TARGETS_REMEMBERED = 4_096
 
@@ -120,7 +122,7 @@ class HttpDestination:
         sent_at = self._clock.now()
         try:
             target = _target_of(callback.url)
-            header_lines = _header_lines(claim, callback.headers, sent_at)
+            header_lines = _header_lines(claim, callback.headers, sent_at, outgoing_traceparent())
             body = _body(claim, callback)
             signers = self._signers.signers(claim.namespace)
             if signers:
@@ -180,16 +182,23 @@ class HttpDestination:
         await self._client.close()
 
 
-def _header_lines(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> bytes:
+def _header_lines(
+    claim: Claim, headers: dict[str, str] | None, sent_at: Instant, traceparent: str | None
+) -> bytes:
     """The client's headers over our defaults, then the headers that identify the delivery.
 
-    A client's value for a header that frames the request or identifies the delivery is dropped.
+    A client's value for a header that frames the request or identifies the delivery is dropped,
+    and so is its trace context if the attempt has one of its own.
     """
     ours = b"webhook-id: %b\r\nwebhook-timestamp: %d\r\nTimer-Attempt: %d\r\n" % (
         claim.delivery_id.encode(),
         sent_at // MICROSECONDS_PER_SECOND,
         claim.attempt,
     )
+    never_the_clients = _NEVER_THE_CLIENTS
+    if traceparent is not None:
+        ours += b"traceparent: %b\r\n" % traceparent.encode()
+        never_the_clients = _NEVER_WHEN_TRACED
     if not headers:
         return _DEFAULT_LINES + ours
     chosen = dict(_DEFAULT_HEADERS)
@@ -197,7 +206,7 @@ def _header_lines(claim: Claim, headers: dict[str, str] | None, sent_at: Instant
         lower = name.lower()
         if lower in _DEFAULT_HEADERS:
             chosen[lower] = value
-        elif lower not in _NEVER_THE_CLIENTS:
+        elif lower not in never_the_clients:
             chosen[name] = value
     lines = "".join(f"{name}: {value.strip()}\r\n" for name, value in chosen.items())
     return lines.encode("latin-1") + ours

@@ -19,6 +19,7 @@ from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
 from duetime.ports.destination import MaySend
 from duetime.ports.signer import NoSigners, SignerView
+from duetime.telemetry.current_work import TRACE_HEADERS, outgoing_traceparent
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _CHANNELS = frozenset(Channel)
@@ -68,7 +69,7 @@ class NatsDestination:
         )
         sent_at = self._clock.now()
         body = b"" if callback.payload is UNSET else bytes(callback.payload)
-        headers = _headers(claim, callback.headers, sent_at)
+        headers = _headers(claim, callback.headers, sent_at, outgoing_traceparent())
         signers = self._signers.signers(claim.namespace)
         if signers:
             seconds = sent_at // MICROSECONDS_PER_SECOND
@@ -96,9 +97,14 @@ class NatsDestination:
         await self._connection.close()
 
 
-def _headers(claim: Claim, headers: dict[str, str] | None, sent_at: Instant) -> dict[str, str]:
+def _headers(
+    claim: Claim, headers: dict[str, str] | None, sent_at: Instant, traceparent: str | None
+) -> dict[str, str]:
     """The client's headers, and ours that identify the delivery and override the client's."""
-    theirs = {name: value for name, value in (headers or {}).items() if name.lower() not in _OURS}
+    ours = _OURS if traceparent is None else _OURS | TRACE_HEADERS
+    theirs = {name: value for name, value in (headers or {}).items() if name.lower() not in ours}
+    if traceparent is not None:
+        theirs["traceparent"] = traceparent
     return theirs | {
         "Nats-Msg-Id": claim.delivery_id,
         "webhook-id": claim.delivery_id,

@@ -26,7 +26,9 @@ class HttpCallback(
 
     Without a `timeout_ms`, the service's setting applies (here and in the other callbacks).
     `sealed` has the headers and the payload if the store keeps them encrypted; they are absent
-    then, and so are the secrets of the URL.
+    then, and so are the secrets of the URL. `traceparent` is the trace context of the request that
+    gave the callback, if it had one. It is no part of what the client asked for: requests that
+    differ in it only are equal.
     """
 
     url: str
@@ -35,6 +37,7 @@ class HttpCallback(
     timeout_ms: int | None = None
     protocol: CallbackProtocol = CallbackProtocol.STATUS
     sealed: str | None = None
+    traceparent: str | None = None
 
 
 class NatsCallback(
@@ -50,6 +53,7 @@ class NatsCallback(
     timeout_ms: int | None = None
     ack: bool = False
     sealed: str | None = None
+    traceparent: str | None = None
 
     @property
     def subject(self) -> str:
@@ -64,6 +68,7 @@ class BusCallback(
     payload: Payload = UNSET
     timeout_ms: int | None = None
     sealed: str | None = None
+    traceparent: str | None = None
 
 
 Callback = HttpCallback | NatsCallback | BusCallback

@@ -34,12 +34,14 @@ class Channel(StrEnum):
 
 class OutgoingMessage(Struct, frozen=True, kw_only=True):
     """`id` names the message: a broker that can do so drops another message of the same id.
-    Consumers may divide the channel by `key`; messages of one key stay in order."""
+    Consumers may divide the channel by `key`; messages of one key stay in order. `traceparent` is
+    the trace context, which goes beside the data as the broker can carry it."""
 
     channel: Channel
     id: str
     key: str
     data: bytes
+    traceparent: str | None = None
 
 
 class ReceivedCommand(Struct, frozen=True, kw_only=True):
@@ -47,12 +49,14 @@ class ReceivedCommand(Struct, frozen=True, kw_only=True):
 
     `order` grows from one message of the channel to the next, even when the broker forgets the
     messages in between. A message that is handed over again keeps its `order`, so it shows which
-    of two commands was published last. `receipt` belongs to the adapter.
+    of two commands was published last. `traceparent` is the trace context that came beside the
+    data, unchecked. `receipt` belongs to the adapter.
     """
 
     data: bytes
     order: int
     receipt: object = None
+    traceparent: bytes | None = None
 
 
 class Bus(Protocol):

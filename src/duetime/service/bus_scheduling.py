@@ -47,6 +47,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     correlation_id: str | None
     order: int
     payload: Payload = UNSET
+    traceparent: str | None = None
 
     @property
     def key(self) -> TimerKey:
@@ -293,13 +294,18 @@ def _last_of_each_key(schedules: Sequence[Schedule], indexes: Iterable[int]) -> 
     return list(last.values())
 
 
+def _callback_of(schedule: Schedule) -> BusCallback:
+    if schedule.payload is UNSET and schedule.traceparent is None:
+        return _NO_PAYLOAD
+    return BusCallback(payload=schedule.payload, traceparent=schedule.traceparent)
+
+
 def _new_timer(schedule: Schedule) -> NewTimer:
-    payload = schedule.payload
     return NewTimer(
         namespace=schedule.namespace,
         id=schedule.id,
         execute_at=schedule.due_at,
-        callback=_NO_PAYLOAD if payload is UNSET else BusCallback(payload=payload),
+        callback=_callback_of(schedule),
         correlation_id=schedule.correlation_id,
         command_order=schedule.order,
     )

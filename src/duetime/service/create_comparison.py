@@ -69,7 +69,8 @@ _NULL = Raw(b"null")
 
 def _plain(callback: Callback, default_timeout_ms: int, none_is_null: bool) -> Callback:
     """The callback with its defaults spelt out."""
-    plain = replace(callback, timeout_ms=callback.timeout_ms or default_timeout_ms)
+    timeout_ms = callback.timeout_ms or default_timeout_ms
+    plain = replace(callback, timeout_ms=timeout_ms, traceparent=None)
     if isinstance(plain, BusCallback):
         return plain
     plain = replace(plain, headers=plain.headers or None)

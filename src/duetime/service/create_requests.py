@@ -5,6 +5,7 @@ from hashlib import blake2b
 from itertools import count
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from duetime.domain.callback import Callback
 from duetime.domain.errors import DuetimeError, InvalidInput, NamespaceDeleting, NamespaceNotFound
@@ -22,6 +23,7 @@ from duetime.service.validation import (
     check_key_text,
     check_storable_text,
 )
+from duetime.telemetry.current_work import kept_traceparent
 
 
 class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
@@ -45,6 +47,14 @@ class NewTimer(Struct, frozen=True, kw_only=True, gc=False):
     command_order: int = 0
     idempotency_key: str | None = None
     on_existing: OnExisting = OnExisting.KEEP
+
+
+def with_trace_context(callback: Callback) -> Callback:
+    """The callback with the trace context of the current request, unless it has one already."""
+    traceparent = kept_traceparent()
+    if traceparent is None or callback.traceparent is not None:
+        return callback
+    return replace(callback, traceparent=traceparent)
 
 
 def delay_fingerprint(delay: Delay) -> bytes:
@@ -114,7 +124,7 @@ class NamespaceRequests:
             delivery_id=self._new_uuid(),
             execute_at=execute_at,
             due_at=execute_at,
-            callback=new.callback,
+            callback=with_trace_context(new.callback),
             created_at=now,
             updated_at=now,
             retry_policy=retry_policy,

@@ -41,7 +41,7 @@ from duetime.ports.store import (
 )
 from duetime.ports.wakeups import WakeUps
 from duetime.service.create_comparison import differing_fields
-from duetime.service.create_requests import CreateRequests, NewTimer
+from duetime.service.create_requests import CreateRequests, NewTimer, with_trace_context
 from duetime.service.idempotency import fingerprint_of, id_of_idempotency_key
 from duetime.service.namespaces import Namespaces
 from duetime.service.pending_limits import LimitedCreates
@@ -185,7 +185,7 @@ class TimerService:
         correcting them would not help. Secrets in the callback that are given as they are shown
         stay as they are stored, and go to another place only if `may_move_secrets`.
         """
-        if callback is not UNSET and has_redacted(callback):
+        if callback is not UNSET and has_redacted(callback := with_trace_context(callback)):
             return await self.change_parts(
                 key,
                 lambda before: callback,

@@ -111,6 +111,8 @@ class JetStreamBus:
             "Nats-Msg-Id": _for_header(message.id),
             "Partition-Key": _for_header(message.key),
         }
+        if message.traceparent is not None:
+            headers["traceparent"] = message.traceparent
         try:
             await self._connection.publish_stored(
                 message.channel, message.data, headers, PUBLISH_SECONDS

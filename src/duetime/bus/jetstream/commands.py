@@ -136,7 +136,12 @@ class CommandPull:
         if message.reply.startswith(_RECEIPT):
             order, pending = _read_receipt(message.reply)
             if message.subject == Channel.COMMANDS:
-                command = ReceivedCommand(data=message.data, order=order, receipt=message.reply)
+                command = ReceivedCommand(
+                    data=message.data,
+                    order=order,
+                    receipt=message.reply,
+                    traceparent=_traceparent(message.headers),
+                )
                 self._buffer.append((asyncio.get_running_loop().time(), command))
             self._requested = max(0, self._requested - 1)
             self._more_at_server = pending > 0
@@ -180,3 +185,8 @@ def _read_receipt(reply: str) -> tuple[int, int]:
     not yet handed over. Newer servers prepend their domain and account."""
     parts = reply.split(".")
     return (int(parts[7]), int(parts[8])) if len(parts) == 9 else (int(parts[9]), int(parts[10]))
+
+
+def _traceparent(headers: dict[str, str] | None) -> bytes | None:
+    text = None if headers is None else headers.get("traceparent")
+    return None if text is None else text.encode(errors="replace")

@@ -247,6 +247,7 @@ def _command(entry_id: bytes, fields: Sequence[bytes]) -> ReceivedCommand:
         data=_data_of(fields),
         order=int(milliseconds) * _ORDERS_PER_MS + int(number),
         receipt=entry_id,
+        traceparent=_fields(fields).get(b"traceparent"),
     )
 
 

@@ -100,7 +100,9 @@ class RedisPublisher:
                 # Measured by the server's clock, which is in the id of the last entry.
                 trimming = ("MINID", "~", self._newest_ms - self._keep_ms)
                 trimmed.add(message.channel)
-            fields = ("id", message.id, "key", message.key, "data", message.data)
+            fields: tuple[Word, ...] = ("id", message.id, "key", message.key, "data", message.data)
+            if message.traceparent is not None:
+                fields += ("traceparent", message.traceparent)
             calls.append(("XADD", message.channel.value, *trimming, "*", *fields))
         return calls
 

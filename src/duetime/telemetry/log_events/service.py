@@ -90,6 +90,15 @@ SERVICE = Area(
             "Make sure that the proxy refuses internal addresses, or set the guard.",
         ),
         LogEvent(
+            "traces.export_troubled",
+            "warning",
+            ("problem", "count"),
+            "Spans could not be exported, or were dropped because the queue is full; `problem` has "
+            "the words of OpenTelemetry. Timers are not affected. Logged at most once a minute; "
+            "`count` problems since the last line.",
+            "Look at the collector, or sample less.",
+        ),
+        LogEvent(
             "loop.step_failed",
             "error",
             ("loop", "exception"),

@@ -11,11 +11,14 @@ from duetime.testing.bus_contract.steps import (
     PATIENCE_SECONDS,
     SHORT_SECONDS,
     contents,
+    message,
     publish,
     publish_at_once,
     take,
     take_nothing,
 )
+
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 MAX_IN_FLIGHT = 5_000
 """Unacknowledged commands: a few thousand, and some more for nodes that ask at the same time."""
@@ -27,6 +30,13 @@ class ReceivingContract:
         published = [f"command {number}" for number in range(20)]
         await publish(bus, *published)
         assert contents(await take(bus, 20)) == published
+
+    async def test_the_trace_context_of_a_command_comes_beside_it(self, bus: Bus) -> None:
+        await bus.publish(message("traced", traceparent=TRACEPARENT))
+        await publish(bus, "plain")
+        traced, plain = await take(bus, 2)
+        assert (traced.data, traced.traceparent) == (b"traced", TRACEPARENT.encode())
+        assert plain.traceparent is None
 
     async def test_the_order_of_a_command_grows(self, bus: Bus) -> None:
         await publish(bus, *map(str, range(20)))

@@ -20,6 +20,7 @@ def message(
     channel: Channel = Channel.COMMANDS,
     id: str | None = None,
     key: str = "acme.call-1",
+    traceparent: str | None = None,
 ) -> OutgoingMessage:
     """A message with this content, which is also its id by default."""
     content = data.encode() if isinstance(data, str) else data
@@ -28,6 +29,7 @@ def message(
         id=content[:100].decode(errors="replace") if id is None else id,
         key=key,
         data=content,
+        traceparent=traceparent,
     )
 
 

@@ -35,6 +35,7 @@ from duetime.domain.keys import NamespaceKeys
 from duetime.domain.limits import MAX_JSON_DEPTH
 from duetime.domain.namespace import DEFAULT_SHARDS, Namespace, NamespaceOptions
 from duetime.domain.timer import Attempt, Timer, Wait
+from duetime.telemetry.current_work import traceparent_of
 
 FullEntry = FullTimer | FullNamespace | UnreadableEntry
 Value = TypeVar("Value")
@@ -147,8 +148,9 @@ def _callback_of(full: FullCallback) -> Callback:
     if full.timeout is not None:
         timeout_ms = _parsed("timer.callback.timeout", parse_duration_ms, full.timeout)
     payload = _json_of("timer.callback.payload", full.payload, full.payload_text)
+    traceparent = _traceparent(full.traceparent)
     if isinstance(full, FullBusCallback):
-        return BusCallback(payload=payload, timeout_ms=timeout_ms)
+        return BusCallback(payload=payload, timeout_ms=timeout_ms, traceparent=traceparent)
     if isinstance(full, FullHttpCallback):
         return HttpCallback(
             url=full.url,
@@ -156,6 +158,7 @@ def _callback_of(full: FullCallback) -> Callback:
             payload=payload,
             timeout_ms=timeout_ms,
             protocol=CallbackProtocol(full.protocol),
+            traceparent=traceparent,
         )
     return NatsCallback(
         topic=full.topic,
@@ -164,7 +167,14 @@ def _callback_of(full: FullCallback) -> Callback:
         payload=payload,
         timeout_ms=timeout_ms,
         ack=full.ack,
+        traceparent=traceparent,
     )
+
+
+def _traceparent(text: str | None) -> str | None:
+    if text is not None and traceparent_of(text.encode(errors="replace")) != text:
+        raise InvalidInput("timer.callback.traceparent", "must be a W3C traceparent of version 00")
+    return text
 
 
 def _attempt_of(full: FullAttempt) -> Attempt:

@@ -24,6 +24,15 @@ Timeout = Annotated[
 ]
 
 
+Traceparent = Annotated[
+    str | None,
+    Meta(
+        description="The trace context of the request that gave the callback, if it had one.",
+        examples=["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"],
+    ),
+]
+
+
 class FullHttpCallback(
     Struct,
     frozen=True,
@@ -42,6 +51,7 @@ class FullHttpCallback(
     payload_text: PayloadText = UNSET
     timeout: Timeout = None
     protocol: Literal["answer", "status"]
+    traceparent: Traceparent = None
 
 
 class FullNatsCallback(
@@ -63,6 +73,7 @@ class FullNatsCallback(
     payload_text: PayloadText = UNSET
     timeout: Timeout = None
     ack: bool = False
+    traceparent: Traceparent = None
 
 
 class FullBusCallback(
@@ -80,6 +91,7 @@ class FullBusCallback(
     payload: PayloadJson = UNSET
     payload_text: PayloadText = UNSET
     timeout: Timeout = None
+    traceparent: Traceparent = None
 
 
 FullCallback = FullHttpCallback | FullNatsCallback | FullBusCallback

@@ -58,7 +58,12 @@ def _callback(callback: Callback) -> FullCallback:
     timeout = None if callback.timeout_ms is None else format_duration(callback.timeout_ms)
     payload, payload_text = _json_or_text(callback.payload)
     if isinstance(callback, BusCallback):
-        return FullBusCallback(payload=payload, payload_text=payload_text, timeout=timeout)
+        return FullBusCallback(
+            payload=payload,
+            payload_text=payload_text,
+            timeout=timeout,
+            traceparent=callback.traceparent,
+        )
     if isinstance(callback, HttpCallback):
         return FullHttpCallback(
             url=callback.url,
@@ -67,6 +72,7 @@ def _callback(callback: Callback) -> FullCallback:
             payload_text=payload_text,
             timeout=timeout,
             protocol=callback.protocol.value,
+            traceparent=callback.traceparent,
         )
     return FullNatsCallback(
         topic=callback.topic,
@@ -76,6 +82,7 @@ def _callback(callback: Callback) -> FullCallback:
         payload_text=payload_text,
         timeout=timeout,
         ack=callback.ack,
+        traceparent=callback.traceparent,
     )
 
 

@@ -21,6 +21,9 @@ def at(seconds: float) -> Instant:
     return Instant(START_AT + round(seconds * SECOND))
 
 
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
 def rich(id: str = "rich", status: TimerStatus = TimerStatus.FAILED, **changes: object) -> Timer:
     """A timer with no member left at its default."""
     timer = make_timer(
@@ -34,6 +37,7 @@ def rich(id: str = "rich", status: TimerStatus = TimerStatus.FAILED, **changes: 
                 b'{"big": 1180591620717411303424,\r\n "float": 1.10, "text": "a\\nb\\u00e4"}'
             ),
             timeout_ms=1_500,
+            traceparent=TRACEPARENT,
         ),
         retry_policy=RetryPolicy(max_retries=7, initial_interval_ms=1, backoff_multiplier=1.3),
         metadata=Raw(b' "x" '.strip()),
@@ -72,10 +76,16 @@ OTHER_CALLBACKS: list[Callback] = [
     HttpCallback(url="http://example.com/", headers={}, payload=Raw(b"null")),
     NatsCallback(topic="a.b"),
     NatsCallback(
-        topic="a.b", key="c", headers={"X": "ä"}, payload=Raw(b"[1,\n2]"), timeout_ms=1, ack=True
+        topic="a.b",
+        key="c",
+        headers={"X": "ä"},
+        payload=Raw(b"[1,\n2]"),
+        timeout_ms=1,
+        ack=True,
+        traceparent=TRACEPARENT,
     ),
     BusCallback(),
-    BusCallback(payload=Raw(b'{"n":  1}'), timeout_ms=30_000),
+    BusCallback(payload=Raw(b'{"n":  1}'), timeout_ms=30_000, traceparent=TRACEPARENT),
 ]
 
 

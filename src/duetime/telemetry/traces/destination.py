@@ -1,0 +1,81 @@
+"""Attempts with spans, whatever their destination."""
+
+import asyncio
+from typing import Protocol
+
+from duetime.domain.callback import Callback
+from duetime.domain.errors import LocalShortage
+from duetime.domain.instants import Instant
+from duetime.domain.outcome import NotSent, Outcome
+from duetime.domain.timer import Claim
+from duetime.ports.clock import Clock
+from duetime.ports.destination import Destination, MaySend
+from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
+
+
+class AttemptSpan(Protocol):
+    @property
+    def traceparent(self) -> str: ...
+
+    def end(self, outcome: Outcome) -> None: ...
+
+    def end_without_outcome(self, reason: str) -> None: ...
+
+
+class AttemptTracer(Protocol):
+    def picks_attempt(self, claim: Claim) -> bool:
+        """Whether to begin a span."""
+        ...
+
+    def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> AttemptSpan | None:
+        """None if the attempt is not sampled after all."""
+        ...
+
+    def unsampled_traceparent(self) -> str: ...
+
+
+class TracedDestination:
+    """A destination whose attempts have spans if they are sampled, and a trace context to send to
+    the endpoint in any case. Each attempt needs a task of its own."""
+
+    def __init__(self, destination: Destination, tracer: AttemptTracer, clock: Clock) -> None:
+        self._destination = destination
+        self._tracer = tracer
+        self._clock = clock
+
+    def check(self, callback: Callback) -> None:
+        self._destination.check(callback)
+
+    def endpoint_of(self, claim: Claim) -> str:
+        return self._destination.endpoint_of(claim)
+
+    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
+        span = None
+        if self._tracer.picks_attempt(claim):
+            endpoint = self._destination.endpoint_of(claim)
+            span = self._tracer.begin_attempt(claim, endpoint, self._clock.now())
+        if span is None:
+            CURRENT_WORK.set(
+                CurrentWork(None, self._tracer.unsampled_traceparent(), is_attempt=True)
+            )
+            return await self._destination.deliver(claim, may_send)
+        CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
+        try:
+            outcome = await self._destination.deliver(claim, may_send)
+        except NotSent:
+            span.end_without_outcome("not_sent")
+            raise
+        except LocalShortage:
+            span.end_without_outcome("postponed")
+            raise
+        except asyncio.CancelledError:
+            span.end_without_outcome("abandoned")
+            raise
+        except Exception:
+            span.end_without_outcome("broken")
+            raise
+        span.end(outcome)
+        return outcome
+
+    async def close(self) -> None:
+        await self._destination.close()

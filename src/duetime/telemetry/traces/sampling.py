@@ -1,0 +1,56 @@
+"""Whether a request or an attempt gets a span, decided before anything of it is made.
+
+An unsampled span of the SDK takes tens of microseconds, and most spans are unsampled. So the
+standard samplers are decided here, with a comparison; another one is left to the SDK.
+"""
+
+from collections.abc import Mapping
+from random import getrandbits
+
+from duetime.telemetry.traces.configuration import SAMPLER, SAMPLER_ARGUMENT
+
+DEFAULT_SAMPLER = "parentbased_always_on"
+
+_LOW_BITS = (1 << 64) - 1
+_NEVER, _ALWAYS = 0, 1 << 64
+
+
+class Sampling:
+    """A sampler of the specification. The lower 64 bits of a trace id decide, as in the SDK: an id
+    below `bound` is sampled."""
+
+    def __init__(self, bound: int, *, follows_parent: bool) -> None:
+        self.bound = bound
+        self._follows_parent = follows_parent
+
+    def picks(self, parent: str | None, *, is_root: bool) -> bool:
+        """Whether to make a span. `parent` is the traceparent of the span that caused it. The new
+        span continues that trace, unless it `is_root`."""
+        if parent is None or (is_root and not self._follows_parent):
+            return getrandbits(64) < self.bound
+        if self._follows_parent:
+            return bool(int(parent[53:55], 16) & 1)
+        return int(parent[3:35], 16) & _LOW_BITS < self.bound
+
+    def sampled_trace_id(self) -> int:
+        """A random trace id that is sampled, for a new trace that `picks` has chosen."""
+        return (getrandbits(63) | 1) << 64 | getrandbits(64) % max(self.bound, 1)
+
+
+def sampling_of(environment: Mapping[str, str]) -> Sampling | None:
+    """The sampling that the variables ask for; None if the SDK has to find and ask the sampler."""
+    name = environment.get(SAMPLER, "").strip().lower() or DEFAULT_SAMPLER
+    follows_parent = name.startswith("parentbased_")
+    match name.removeprefix("parentbased_"):
+        case "always_on":
+            return Sampling(_ALWAYS, follows_parent=follows_parent)
+        case "always_off":
+            return Sampling(_NEVER, follows_parent=follows_parent)
+        case "traceidratio":
+            try:
+                ratio = float(environment.get(SAMPLER_ARGUMENT, "").strip() or 1.0)
+            except ValueError:
+                return None
+            if 0 <= ratio <= 1:
+                return Sampling(round(ratio * _ALWAYS), follows_parent=follows_parent)
+    return None

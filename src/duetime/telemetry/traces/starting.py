@@ -1,0 +1,29 @@
+"""Traces from the environment: on if an exporter is configured, else nothing is imported."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from duetime.ports.clock import Clock
+from duetime.telemetry.traces.configuration import EXTRA, WrongTracing, exporter_names
+from duetime.telemetry.traces.sampling import sampling_of
+
+if TYPE_CHECKING:
+    from duetime.telemetry.traces.spans import Spans
+
+
+def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Spans | None":
+    """The spans of this process, `instance`; None if traces are off. Raises `WrongTracing`."""
+    names = exporter_names(environment)
+    if not names:
+        return None
+    try:
+        from duetime.telemetry.traces.exporting import Exporting
+        from duetime.telemetry.traces.spans import Spans
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise WrongTracing(
+            f"the OTEL_ variables configure traces, which need an extra: pip install '{EXTRA}'"
+        ) from None
+    sampling = sampling_of(environment)
+    return Spans(Exporting(names, sampling, environment, instance, clock), sampling)
