@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from duetime import __version__
 from duetime.clock import SystemClock
-from tests.e2e.telemetry.trace_collector import TraceCollector, attributes_of, traceparent_of
+from tests.e2e.telemetry.trace_collector import TraceCollector, attributes_of
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.server_process import ServerDied, ServerProcess
@@ -20,6 +21,7 @@ from tests.real_server.v1_requests import v1_body
 
 CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 UNSAMPLED = CLIENT[:-2] + "00"
+ENCRYPTION_KEY = f"k1:{b64encode(bytes(32)).decode()}"
 CLIENT_TRACE, CLIENT_SPAN = CLIENT[3:35], CLIENT[36:52]
 
 
@@ -32,8 +34,10 @@ async def collector() -> AsyncIterator[TraceCollector]:
 async def test_a_create_is_part_of_the_clients_trace_and_the_attempt_links_to_it(
     tmp_path: Path, collector: TraceCollector, receiver: CallbackReceiver
 ) -> None:
+    attributes = {"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=pod-1"}
+    settings = {**collector.settings, **attributes}
     async with (
-        ServerProcess(tmp_path, **collector.settings) as server,
+        ServerProcess(tmp_path, **settings) as server,
         server.client() as api,
     ):
         api.headers.update({"traceparent": CLIENT, "X-Request-Id": "req-17"})
@@ -78,11 +82,13 @@ async def test_a_create_is_part_of_the_clients_trace_and_the_attempt_links_to_it
             "server.port": int(receiver.url.rpartition(":")[2]),
             "url.scheme": "http",
         }
-        assert request.headers["traceparent"] == traceparent_of(attempt)
+        sent = request.headers["traceparent"]
+        assert sent[:52] == f"00-{attempt.trace_id.hex()}-{attempt.span_id.hex()}"
+        assert int(sent[53:], 16) & 1, "sampled"
         resource = collector.resources()[0]
         assert resource["service.name"] == "duetime"
         assert resource["service.version"] == __version__
-        assert resource["service.instance.id"]
+        assert resource["service.instance.id"] == "pod-1"
         exported = b"".join(each.body for each in collector.requests)
         for secret in (b"secret-query", b"secret-header", b"secret-payload", b"Bearer"):
             assert secret not in exported
@@ -173,16 +179,20 @@ async def test_without_an_exporter_the_users_own_header_is_sent_and_nothing_else
         assert receiver.of("/own")[0].headers["traceparent"] == UNSAMPLED
 
 
+@pytest.mark.parametrize("encryption", [{}, {"ENCRYPTION_KEYS": ENCRYPTION_KEY}])
 async def test_the_context_of_the_create_outlives_a_restart_and_a_change_of_the_instant(
-    tmp_path: Path, collector: TraceCollector, receiver: CallbackReceiver
+    tmp_path: Path,
+    collector: TraceCollector,
+    receiver: CallbackReceiver,
+    encryption: dict[str, str],
 ) -> None:
-    async with ServerProcess(tmp_path) as server:
+    async with ServerProcess(tmp_path, **encryption) as server:
         async with server.client() as api:
             api.headers["traceparent"] = CLIENT
-            body = v1_body("late", f"{receiver.url}/late", in_ms(3_600_000))
+            body = v1_body("late", f"{receiver.url}/late", in_ms(3_600_000), payload={"a": 1})
             assert (await api.post("/api/v1/timers", json=body)).status_code == 200
         await server.kill()
-        server_with_traces = ServerProcess(tmp_path, **collector.settings)
+        server_with_traces = ServerProcess(tmp_path, **collector.settings, **encryption)
         async with server_with_traces, server_with_traces.client() as api:
             moved = await api.put("/api/v1/timers/default/late", json={"executeIn": "1ms"})
             assert moved.status_code == 200, moved.text

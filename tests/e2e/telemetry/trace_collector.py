@@ -54,7 +54,3 @@ def attributes_of(described: Any) -> dict[str, object]:
         each.key: getattr(each.value, each.value.WhichOneof("value"))
         for each in described.attributes
     }
-
-
-def traceparent_of(span: Span) -> str:
-    return f"00-{span.trace_id.hex()}-{span.span_id.hex()}-01"

@@ -20,6 +20,7 @@ from duetime.delivery.nats import NatsDestination
 from duetime.domain.callback import NatsCallback, Payload
 from duetime.domain.outcome import Completed, Failed, Outcome
 from duetime.nats import NatsConnection, NatsFailure, NatsOptions
+from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
 from duetime.testing.virtual_clock import START_AT, VirtualClock
 from tests.brokers.nats_credentials import make_identity
 from tests.brokers.nats_fixtures import MakeNats
@@ -139,6 +140,20 @@ async def test_the_payload_is_published_with_the_clients_headers_and_ours(
         "webhook-timestamp": str(START_AT // 1_000_000),
         "Timer-Attempt": "3",
     }
+
+
+async def test_the_trace_context_of_an_attempt_replaces_the_clients(
+    destination: NatsDestination, client: Client
+) -> None:
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    async def send() -> Outcome:
+        CURRENT_WORK.set(CurrentWork(None, traceparent, is_attempt=True))
+        return await deliver(destination, headers={"Traceparent": "x", "tracestate": "a=b"})
+
+    headers = (await receive_one(client, "orders", send)).headers or {}
+    assert headers["traceparent"] == traceparent
+    assert headers.keys().isdisjoint({"Traceparent", "tracestate"})
 
 
 async def test_the_key_ends_the_subject_and_a_missing_payload_is_empty(

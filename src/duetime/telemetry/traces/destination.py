@@ -1,7 +1,8 @@
 """Attempts with spans, whatever their destination."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from duetime.domain.callback import Callback
 from duetime.domain.errors import LocalShortage
@@ -49,17 +50,21 @@ class TracedDestination:
     def endpoint_of(self, claim: Claim) -> str:
         return self._destination.endpoint_of(claim)
 
-    async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
+    def deliver(self, claim: Claim, may_send: MaySend) -> Coroutine[Any, Any, Outcome]:
+        """As the port says, but called in the task that awaits the result."""
         span = None
         if self._tracer.picks_attempt(claim):
             endpoint = self._destination.endpoint_of(claim)
             span = self._tracer.begin_attempt(claim, endpoint, self._clock.now())
-        if span is None:
-            CURRENT_WORK.set(
-                CurrentWork(None, self._tracer.unsampled_traceparent(), is_attempt=True)
-            )
-            return await self._destination.deliver(claim, may_send)
-        CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
+        if span is not None:
+            CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
+            return self._deliver_traced(span, claim, may_send)
+        # No coroutine of ours: most attempts are not sampled.
+        traceparent = self._tracer.unsampled_traceparent()
+        CURRENT_WORK.set(CurrentWork(None, traceparent, is_attempt=True))
+        return self._destination.deliver(claim, may_send)
+
+    async def _deliver_traced(self, span: AttemptSpan, claim: Claim, may_send: MaySend) -> Outcome:
         try:
             outcome = await self._destination.deliver(claim, may_send)
         except NotSent:

@@ -2,12 +2,11 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 
 import structlog
-from opentelemetry.sdk.environment_variables import OTEL_SERVICE_NAME
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
@@ -38,19 +37,14 @@ class Exporting:
         self,
         names: Sequence[str],
         sampling: Sampling | None,
-        environment: Mapping[str, str],
         instance: str,
         clock: Clock,
     ) -> None:
         """Raises `WrongTracing`."""
         exporters = [_exporter(name) for name in names]
-        attributes = {"service.version": __version__, "service.instance.id": instance}
-        if not environment.get(OTEL_SERVICE_NAME):
-            attributes["service.name"] = "duetime"
-        # Variables win over attributes that are given here, except for the name.
         self._provider = TracerProvider(
             sampler=None if sampling is None else ALWAYS_ON,
-            resource=Resource.create(attributes),
+            resource=_resource(instance),
             shutdown_on_exit=False,
             id_generator=None if sampling is None else _SampledIds(sampling),
         )
@@ -103,6 +97,16 @@ class _ExporterLog(logging.Handler):
             problem += f" {record.exc_info[1]}"
         _log.warning("traces.export_troubled", problem=problem, count=self._count)
         self._count = 0
+
+
+def _resource(instance: str) -> Resource:
+    """The description of this process. Variables take precedence."""
+    ours = {
+        "service.name": "duetime",
+        "service.version": __version__,
+        "service.instance.id": instance,
+    }
+    return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
 
 
 def _exporter(name: str) -> SpanExporter:

@@ -84,7 +84,8 @@ class Spans:
 
     def unsampled_traceparent(self) -> str:
         """The trace context of an attempt without a span: endpoints do not trace it either."""
-        return f"00-{getrandbits(128) or 1:032x}-{getrandbits(64) or 1:016x}-00"
+        ids = getrandbits(192).to_bytes(24, "big").hex()
+        return f"00-{ids[:32]}-{ids[32:]}-00"
 
     async def stop(self) -> None:
         """Export what is left, for a moment at most."""

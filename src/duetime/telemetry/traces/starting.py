@@ -26,4 +26,4 @@ def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Sp
             f"the OTEL_ variables configure traces, which need an extra: pip install '{EXTRA}'"
         ) from None
     sampling = sampling_of(environment)
-    return Spans(Exporting(names, sampling, environment, instance, clock), sampling)
+    return Spans(Exporting(names, sampling, instance, clock), sampling)

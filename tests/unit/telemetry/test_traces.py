@@ -1,0 +1,109 @@
+"""Traces: when they are on, and what is sampled."""
+
+import pytest
+from opentelemetry.sdk.trace.sampling import Decision, ParentBased, TraceIdRatioBased
+
+from duetime.telemetry.traces.configuration import WrongTracing, exporter_names
+from duetime.telemetry.traces.sampling import sampling_of
+
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+UNSAMPLED = PARENT[:-2] + "00"
+ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, ()),
+        ({"OTEL_TRACES_EXPORTER": ""}, ()),
+        ({"OTEL_TRACES_EXPORTER": "none"}, ()),
+        ({"OTEL_TRACES_EXPORTER": "none", **ENDPOINT}, ()),
+        ({"OTEL_SDK_DISABLED": "True", **ENDPOINT}, ()),
+        ({"OTEL_SDK_DISABLED": "false", **ENDPOINT}, ("otlp_proto_http",)),
+        (ENDPOINT, ("otlp_proto_http",)),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, ("otlp_proto_http",)),
+        ({"OTEL_TRACES_EXPORTER": "otlp, console"}, ("otlp_proto_http", "console")),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", **ENDPOINT}, ("otlp_proto_grpc",)),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+                **ENDPOINT,
+            },
+            ("otlp_proto_http",),
+        ),
+        # Other signals have exporters of their own.
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c:4318"}, ()),
+    ],
+)
+def test_the_standard_variables_turn_traces_on(
+    environment: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    assert exporter_names(environment) == expected
+
+
+def test_a_protocol_that_nobody_speaks_is_refused() -> None:
+    environment = {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", **ENDPOINT}
+    with pytest.raises(WrongTracing, match="OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be one of"):
+        exporter_names(environment)
+
+
+def sampler(name: str, argument: str = "") -> dict[str, str]:
+    return {"OTEL_TRACES_SAMPLER": name, "OTEL_TRACES_SAMPLER_ARG": argument}
+
+
+@pytest.mark.parametrize(
+    ("environment", "root", "sampled_parent", "unsampled_parent"),
+    [
+        ({}, True, True, False),
+        (sampler("always_on"), True, True, True),
+        (sampler("always_off"), False, False, False),
+        (sampler("parentbased_always_off"), False, True, False),
+        (sampler("parentbased_traceidratio", "0"), False, True, False),
+        (sampler("parentbased_traceidratio"), True, True, False),
+        (sampler("traceidratio", "0"), False, False, False),
+    ],
+)
+def test_standard_samplers(
+    environment: dict[str, str], root: bool, sampled_parent: bool, unsampled_parent: bool
+) -> None:
+    sampling = sampling_of(environment)
+    assert sampling is not None
+    assert sampling.picks(None, is_root=True) == root
+    assert sampling.picks(PARENT, is_root=False) == sampled_parent
+    assert sampling.picks(UNSAMPLED, is_root=False) == unsampled_parent
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        sampler("jaeger_remote"),
+        sampler("traceidratio", "much"),
+        sampler("traceidratio", "2"),
+        sampler("traceidratio", "nan"),
+    ],
+)
+def test_the_sdk_decides_about_everything_else(environment: dict[str, str]) -> None:
+    assert sampling_of(environment) is None
+
+
+def test_one_percent_is_one_percent_and_the_sdk_would_agree() -> None:
+    sampling = sampling_of(sampler("parentbased_traceidratio", "0.01"))
+    assert sampling is not None
+    picked = sum(sampling.picks(None, is_root=True) for _ in range(100_000))
+    assert 700 < picked < 1_300
+    judge = ParentBased(TraceIdRatioBased(0.01))
+    for _ in range(1_000):
+        trace_id = sampling.sampled_trace_id()
+        assert 0 < trace_id < 1 << 128
+        assert judge.should_sample(None, trace_id, "x").decision is Decision.RECORD_AND_SAMPLE
+
+
+def test_a_ratio_of_trace_ids_is_that_of_the_sdk() -> None:
+    sampling, judge = sampling_of(sampler("traceidratio", "0.5")), TraceIdRatioBased(0.5)
+    assert sampling is not None
+    for low in (0, 1, 2**63 - 1, 2**63, 2**64 - 1):
+        trace_id = (7 << 64) + low
+        parent = f"00-{trace_id:032x}-{1:016x}-00"
+        expected = judge.should_sample(None, trace_id, "x").decision is Decision.RECORD_AND_SAMPLE
+        assert sampling.picks(parent, is_root=False) == expected
