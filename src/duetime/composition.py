@@ -4,13 +4,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import structlog
 from msgspec.structs import replace
 
-from duetime.api.app import ApiRules, App, Services, create_app
+from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.metrics.metrics_app import Metrics
 from duetime.api.v1.endpoints import NodeEndpoints
-from duetime.background import BackgroundLoop
 from duetime.broker_adapters import bus_of, nats_of
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
@@ -20,11 +18,9 @@ from duetime.callback_adapters import callback_destination, callback_timeout_ms,
 from duetime.clock import SystemClock
 from duetime.delivery.signing import make_signer
 from duetime.descriptors import descriptor_budget, raise_descriptor_limit
-from duetime.domain.errors import StoreUnreachable, Unavailable
 from duetime.engine import Engine
 from duetime.engine.meters import EngineMeters
 from duetime.engine_settings import engine_options
-from duetime.event_loop import tune_interpreter
 from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
@@ -37,7 +33,7 @@ from duetime.reports.scrapes import Scrapes
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer
-from duetime.server.door import Door, api_door
+from duetime.server.door import api_door
 from duetime.server.worker_metrics import WorkerMetrics
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
@@ -46,178 +42,29 @@ from duetime.service.explaining import Explaining, Report
 from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
-from duetime.service.reporting.objectives import LAST_WRITE_SECONDS as LAST_COUNT_SECONDS
 from duetime.service.reporting.objectives import Objectives
 from duetime.service.restoring import Restoring
 from duetime.service.sealing_store import with_sealed_contents
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import KeyLimits, KeyRing
-from duetime.service.security.key_uses import LAST_WRITE_SECONDS, KeyUses
+from duetime.service.security.key_uses import KeyUses
 from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
+from duetime.service_process import Duetime
 from duetime.settings import Settings
-from duetime.store_adapters import cluster_of, store_name, store_of, store_watch_of
+from duetime.store_adapters import cluster_of, store_of, store_watch_of
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
 from duetime.telemetry.traces.starting import spans_of
 
 if TYPE_CHECKING:
-    from duetime.nats.connection import NatsConnection
-    from duetime.telemetry.traces.spans import Spans
-
-_log = structlog.get_logger()
-
-STORE_RETRY_SECONDS = 0.5
-"""Pause between two tries to reach the store at the start."""
-
-
-class Duetime:
-    """One service process: its parts, started and stopped in order."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        store: TimerStore,
-        nats: "NatsConnection | None",
-        destination: Destination,
-        engine: Engine,
-        namespaces: Namespaces,
-        namespace_refresher: NamespaceRefresher,
-        credential_watch: CredentialWatch,
-        webhook_secrets: WebhookSecrets,
-        key_uses: KeyUses,
-        store_watch: BackgroundLoop | None,
-        bulk_runner: BulkRunner,
-        bus_router: BusRouter | None,
-        audit_log: AuditLog,
-        objectives: Objectives,
-        loop_lag: LoopLag,
-        scrapes: Scrapes,
-        door: Door,
-        spans: "Spans | None",
-        app: App,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._nats = nats
-        self._destination = destination
-        self._engine = engine
-        self._namespaces = namespaces
-        self._namespace_refresher = namespace_refresher
-        self._credential_watch = credential_watch
-        self._webhook_secrets = webhook_secrets
-        self._key_uses = key_uses
-        self._store_watch = store_watch
-        self._bulk_runner = bulk_runner
-        self._bus_router = bus_router
-        self._audit_log = audit_log
-        self._objectives = objectives
-        self._loop_lag = loop_lag
-        self._scrapes = scrapes
-        self.door = door
-        self._spans = spans
-        self.app = app
-        app.lifecycle.is_started = False
-
-    async def open(self) -> None:
-        """Open the store, waiting for one that cannot be reached yet. A failure is raised after the
-        store is closed again."""
-        tune_interpreter()
-        clock, told = SystemClock(), ""
-        give_up_at = clock.monotonic() + self._settings.startup_wait_seconds
-        while True:
-            try:
-                await self._store.open()
-            except BaseException as error:
-                await self._store.close()
-                left_seconds = give_up_at - clock.monotonic()
-                if not isinstance(error, StoreUnreachable) or left_seconds <= 0:
-                    raise
-                if error.message != told:
-                    told = error.message
-                    _log.warning(
-                        "store.waiting",
-                        database=store_name(self._settings),
-                        reason=error.message,
-                        seconds_left=round(left_seconds, 1),
-                    )
-                await clock.sleep(min(STORE_RETRY_SECONDS, left_seconds))
-            else:
-                _log.info("store.opened", database=store_name(self._settings))
-                return
-
-    async def start(self) -> None:
-        """Start NATS, namespaces, the bus and the engine, in this order. A failure is raised after
-        everything is closed again, the store too."""
-        try:
-            await self._connect_to_nats()
-            await self._namespaces.add_all(self._settings.namespaces)
-            await self._webhook_secrets.seal_again()
-            if self._bus_router is not None:
-                await self._bus_router.open()
-            await self._engine.start()
-        except BaseException:
-            await self._close()
-            raise
-        if self._store.capabilities.shared_by_nodes:
-            self._namespace_refresher.start()
-        self._loop_lag.start()
-        self._credential_watch.start()
-        self._key_uses.start()
-        self._objectives.start()
-        if self._store_watch is not None:
-            self._store_watch.start()
-        self._bulk_runner.start()
-        if self._bus_router is not None:
-            self._bus_router.start()
-        await self._scrapes.listen()
-        self.app.lifecycle.is_started = True
-
-    async def _connect_to_nats(self) -> None:
-        if self._nats is None:
-            return
-        try:
-            await self._nats.connect()
-        except Unavailable as error:
-            raise Unavailable(f"NATS_URL or NATS_HOST: {error.message}") from None
-        _log.info("nats.connected", server=self._nats.display_name)
-
-    def drain(self) -> None:
-        self.app.drain()
-
-    async def stop(self) -> None:
-        if self._bus_router is not None:
-            await self._bus_router.stop()
-        await self._namespace_refresher.abandon()
-        await self._credential_watch.abandon()
-        await self._key_uses.stop_within(LAST_WRITE_SECONDS)
-        if self._store_watch is not None:
-            await self._store_watch.abandon()
-        clock = SystemClock()
-        end_seconds = clock.monotonic() + self._settings.shutdown_grace_seconds
-        # Before the engine hands over its shards: the next owner goes on with the written progress.
-        await self._bulk_runner.stop_within(self._settings.shutdown_grace_seconds)
-        await self._engine.stop(max(end_seconds - clock.monotonic(), 0))
-        await self._objectives.stop_within(LAST_COUNT_SECONDS)
-        await self._audit_log.close()
-        await self._close()
-
-    async def _close(self) -> None:
-        await self._loop_lag.abandon()
-        self._scrapes.close()
-        await self._destination.close()
-        if self._bus_router is not None:
-            await self._bus_router.close()
-        await self._store.close()
-        if self._spans is not None:
-            await self._spans.stop()
+    pass
 
 
 def assemble(

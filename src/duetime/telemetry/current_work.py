@@ -76,6 +76,10 @@ def outgoing_traceparent() -> str | None:
     return work.traceparent if work is not None and work.is_attempt else None
 
 
+def trace_id_of(traceparent: str) -> str:
+    return traceparent[3:35]
+
+
 def kept_traceparent() -> str | None:
     """The trace context that a timer created by the current request keeps."""
     work = CURRENT_WORK.get()
@@ -90,6 +94,6 @@ def add_current_work(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if work.request_id is not None:
         event["request_id"] = work.request_id.decode()
     if work.traceparent is not None:
-        event["trace_id"] = work.traceparent[3:35]
+        event["trace_id"] = trace_id_of(work.traceparent)
         event["span_id"] = work.traceparent[36:52]
     return event

@@ -7,10 +7,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duetime.delivery.http import HttpDestination
 from duetime.domain.namespace import Namespace
+from duetime.domain.outcome import Completed
 from duetime.domain.retry import RetryPolicy
+from duetime.domain.timer import TimerStatus
 from duetime.engine import Engine
 from duetime.engine.meters import EngineMeters
 from duetime.reports.metrics import cluster_metrics, engine_metrics
+from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
 from duetime.telemetry.metrics.exposition import Format
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
@@ -25,10 +28,10 @@ class MeteredBench(EngineBench):
     def __init__(self, meters: EngineMeters | None = None, **options: Any) -> None:
         self.meters = meters or EngineMeters()
         super().__init__(**options)
-        self._registry = Registry()
+        self.registry = Registry()
         http = cast(HttpDestination, SimpleNamespace(refused=0))
-        self._registry.add(engine_metrics(self.engine, http))
-        self._registry.add(cluster_metrics(self.engine))
+        self.registry.add(engine_metrics(self.engine, http))
+        self.registry.add(cluster_metrics(self.engine))
 
     def new_engine(self) -> Engine:
         return Engine(
@@ -43,7 +46,7 @@ class MeteredBench(EngineBench):
 
     def shown(self) -> dict[tuple[str, ...], float]:
         """Each sample by its name and the values of its labels."""
-        text = self._registry.render(Format.PROMETHEUS)
+        text = self.registry.render(Format.PROMETHEUS)
         return {
             (sample.name, *sample.labels.values()): sample.value
             for family in text_string_to_metric_families(text)
@@ -215,3 +218,29 @@ async def test_endpoints_are_shown_on_request_only_and_up_to_a_number() -> None:
             if labels[0] == "duetime_endpoint_attempts_total"
         } == expected
         await bench.engine.stop(1)
+
+
+@on_virtual_time
+async def test_a_sampled_attempt_is_an_example_of_its_lateness() -> None:
+    bench = MeteredBench()
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    bench.destination.script("t", Succeed())
+    await bench.start()
+    await bench.create("unsampled", 1)
+    await bench.clock.sleep(2)
+    CURRENT_WORK.set(CurrentWork(None, f"00-{trace_id}-b7ad6b7169203331-01", is_attempt=True))
+    claim = bench.destination.attempts[0].claim
+    sent_at = bench.clock.now()
+    bench.meters.attempt_made(
+        claim,
+        GOOD,
+        Completed(sent_at=sent_at, answered_at=sent_at),
+        3_000,
+        TimerStatus.COMPLETED,
+    )
+
+    text = bench.registry.render(Format.OPENMETRICS)
+
+    (line,) = [line for line in text.splitlines() if "trace_id" in line]
+    assert line.startswith('duetime_lateness_seconds_bucket{namespace="default"')
+    assert f'le="0.005"}} 2 # {{trace_id="{trace_id}"}} 0.003' in line
