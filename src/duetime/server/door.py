@@ -40,7 +40,8 @@ def api_door(budget: DescriptorBudget) -> "Door":
 
 def metrics_door() -> "Door":
     """The door of the metrics' own port. Its descriptors are in the reserve."""
-    return Door(ConnectionLimits(max_connections=8, max_surplus=4, head_seconds=5.0))
+    limits = ConnectionLimits(max_connections=8, max_surplus=4, head_seconds=5.0)
+    return Door(limits, is_logged=False)
 
 
 class Door:
@@ -58,8 +59,10 @@ class Door:
     gives way.
     """
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, *, is_logged: bool = True) -> None:
+        """`is_logged` says whether a lack of places is."""
         self.limits = limits
+        self._is_logged = is_logged
         self._all = Places()
         self._peers = PeerPlaces()
         self._surplus: dict[SurplusProtocol, None] = {}
@@ -115,7 +118,7 @@ class Door:
         return len(places) * 2 > self.limits.max_connections
 
     def _log_full(self, now: float) -> None:
-        if now >= self._remind_seconds:
+        if self._is_logged and now >= self._remind_seconds:
             self._remind_seconds = now + REMIND_SECONDS
             peer, places = self._peers.greediest()
             _log.warning(
