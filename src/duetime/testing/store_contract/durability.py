@@ -12,7 +12,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.domain.timer import Attempt, Timer, TimerStatus, Wait
 from duetime.domain.transitions import Change, Redrive
 from duetime.ports.leases import ShardState
 from duetime.ports.store import CreateResult, Existence, OnExisting, PageQuery, ScanQuery
@@ -165,6 +165,7 @@ def with_history(id: str, status: TimerStatus, **changes: object) -> Timer:
         recorded_outcome=AttemptOutcome.FAILED,
         error='HTTP 500 "ä"',
         answer="sorry\0",
+        waits=(Wait("claim", 20_000), Wait("word of a later release", 1)),
     )
     state = replace(
         timer,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import Instant
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.domain.timer import Attempt, Timer, TimerStatus, Wait
 from duetime.testing.timers import make_timer
 from duetime.testing.virtual_clock import START_AT
 from tests.unit.api.asgi_client import API_KEY, call
@@ -54,6 +54,7 @@ def rich(id: str = "rich", status: TimerStatus = TimerStatus.FAILED, **changes: 
         recorded_outcome="failed",
         error='HTTP 500: "\x1b[31m"',
         answer="line 1\nline 2\0",
+        waits=(Wait("claim", 20_000), Wait("word of a later release", 1)),
     )
     old = Attempt(number=2, due_at=at(-40), claimed_at=at(-40), error="gone")
     state = replace(
