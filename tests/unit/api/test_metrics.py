@@ -166,6 +166,8 @@ async def test_requests_are_counted_by_operation_and_status(api: ApiBench) -> No
     await api.request("GET", "/unknown")
     await api.request("PATCH", "/timers")
     api.app.refusal(b"/timers", 431, "the head is too large")
+    await api.app.overload(b"/timers", "too many connections")
+    await api.app.overload(b"/livez", "too many connections")
     counted = await counts(api)
     assert counted == {
         ("createTimer", "201"): 1,
@@ -175,6 +177,8 @@ async def test_requests_are_counted_by_operation_and_status(api: ApiBench) -> No
         ("none", "404"): 1,
         ("none", "405"): 1,
         ("none", "431"): 1,
+        ("none", "503"): 1,
+        ("none", "200"): 1,
     }
     assert (await counts(api))["metrics", "200"] == 1
 
