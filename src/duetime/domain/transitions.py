@@ -3,7 +3,7 @@
 Finished states never change again by themselves; `redriven` takes an operator.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -57,6 +57,11 @@ an earlier one of the same key that was removed."""
 
 def claim_id_of(claim: Claim | Settlement) -> ClaimId:
     return claim.namespace, claim.id, claim.created_at, claim.claim_number
+
+
+def holds(claims: Iterable[Claim], claim: Claim) -> bool:
+    """Whether the claim is among these. Quick, because most ids differ."""
+    return any(each.id == claim.id and claim_id_of(each) == claim_id_of(claim) for each in claims)
 
 
 class Change(Struct, frozen=True, kw_only=True):

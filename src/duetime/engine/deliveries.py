@@ -16,7 +16,7 @@ from duetime.domain.outcome import Failed, NotSent, Outcome
 from duetime.domain.timer import Claim, TimerStatus, Waits
 from duetime.domain.transitions import (
     Settlement,
-    claim_id_of,
+    holds,
     not_before,
     settlement_of,
     was_due_at,
@@ -80,7 +80,7 @@ class Deliveries:
 
     def sent(self, claim: Claim) -> tuple[Instant, Waits] | None:
         """When the claim's attempt began, and its waits, if it is under way."""
-        if all(claim_id_of(each) != claim_id_of(claim) for each in self._tasks.values()):
+        if not holds(self._tasks.values(), claim):
             return None
         on_time = max(waiting_since(claim), claim.claimed_at)
         return self._sent_late.get(claim.delivery_id, (on_time, ()))

@@ -261,7 +261,7 @@ class Engine:
         return self._lanes.statuses()
 
     def report_on(self, timer: Timer, now: Instant) -> FiringReport:
-        """The report on an unfinished timer, which may be of a shard of another node."""
+        """The report on a timer, which may be of a shard of another node."""
         state, view = self._state, self._state.view
         owns = timer.shard in self._held.claimable and self._held.are_valid
         owner, owner_url = (state.node, None) if owns else owner_of(timer.shard, view)
@@ -273,7 +273,9 @@ class Engine:
             owner_url=owner_url,
             clock_ahead_ms=self.clock_watch.ahead_ms,
         )
-        return self._with_live_facts(report, timer, now) if owns else report
+        if not owns or timer.status.is_finished:
+            return report
+        return self._with_live_facts(report, timer, now)
 
     def _with_live_facts(self, report: FiringReport, timer: Timer, now: Instant) -> FiringReport:
         if timer.claimed_at is None:

@@ -144,6 +144,10 @@ class IdleBreakers:
         if len(self._open) + len(self._closed) > MAX_REMEMBERED:
             self._drop_oldest(self._closed or self._open, now_seconds)
 
+    def find(self, endpoint: str) -> Breaker | None:
+        """The breaker of an endpoint that failed lately; it stays here."""
+        return self._open.get(endpoint) or self._closed.get(endpoint)
+
     def remembered(self, now_seconds: float) -> list[Breaker]:
         """The breakers of endpoints that failed lately."""
         self._forget_old_ones(now_seconds)

@@ -8,7 +8,7 @@ from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
 from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.timer import Claim
-from duetime.domain.transitions import claim_id_of, not_before
+from duetime.domain.transitions import holds, not_before
 from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
@@ -219,15 +219,18 @@ class Lanes:
 
     def waits_for(self, endpoint: str, claim: Claim) -> WaitCause | None:
         """The cause for which the claim waits here; None if it does not."""
-        lane, wanted = self._lanes.get(endpoint), claim_id_of(claim)
-        if lane is not None and any(claim_id_of(each) == wanted for each in lane.waiting_claims()):
+        lane = self._lanes.get(endpoint)
+        if lane is not None and holds(lane.waiting_claims(), claim):
             return lane.hindrance(claim.namespace)
-        in_crowd = any(claim_id_of(each) == wanted for each in self._crowd)
-        return WaitCause.SLOTS if in_crowd else None
+        return WaitCause.SLOTS if holds(self._crowd, claim) else None
 
     def status_of(self, endpoint: str) -> EndpointStatus | None:
         """The endpoint, if it is in use or failed lately."""
-        return next((each for each in self.statuses() if each.endpoint == endpoint), None)
+        lane = self._lanes.get(endpoint)
+        if lane is not None:
+            return _status(lane.breaker, lane.in_flight, lane.waiting)
+        breaker = self._idle.find(endpoint)
+        return None if breaker is None else _status(breaker, 0, 0)
 
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, open, or failing lately; the open ones first, by name."""
