@@ -174,6 +174,10 @@ async def test_back_to_a_file_by_way_of_another_schema(
     tmp_path: Path, receiver: CallbackReceiver, postgres_url: str, postgres_schema: str
 ) -> None:
     left = await use_file(tmp_path, receiver)
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        hours = [(hour, name, 7, 1) for hour in (4, 5) for name in ("a", "b", "c")]
+        database.executemany("INSERT INTO lateness_counts VALUES (?, ?, ?, ?)", hours)
+        database.commit()
     with dropped_schema(postgres_url) as other:
         first = ("--from", FILE, "--to", postgres_url, "--to-schema", postgres_schema)
         between = ("--from", postgres_url, "--from-schema", postgres_schema)
@@ -184,6 +188,7 @@ async def test_back_to_a_file_by_way_of_another_schema(
             for arguments in (first, second, third)
         ]
     assert len({report["checksum"] for report in reports}) == 1
+    assert [report["rows"]["lateness_counts"] for report in reports] == [6, 6, 6]
     server = ServerProcess(tmp_path, TIMER_DB_PATH=str(tmp_path / "back.db"), **KEYS)
     async with server, server.client() as api:
         await wait_for_status(api, left["soon"], "completed")

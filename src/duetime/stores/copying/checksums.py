@@ -73,6 +73,8 @@ def key_of(table: Table, row: Row) -> tuple[str, ...]:
     """The name of a row, which both sides of a copy share."""
     if table is Table.TIMERS:
         return row[NAMESPACE], row[ID]
+    if table is Table.LATENESS_COUNTS:
+        return str(row[0]), row[1]
     return (str(row[0]),)
 
 

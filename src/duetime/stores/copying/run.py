@@ -65,8 +65,7 @@ async def run_copy(sides: Sides, clock: Clock, show: Showing, *, rows: int) -> C
     started = clock.monotonic()
     # A run that copies everything has seen everything: the source need not be read again.
     seen = Checksums() if mark.position is None else None
-    with show("copied", timers) as advance:
-        advance(mark.timers)
+    with show("copied", timers - mark.timers) as advance:
         await transfer(
             sides.source,
             sides.target,

@@ -23,6 +23,7 @@ class Table(StrEnum):
     CREDENTIALS = "credentials"
     OPERATIONS = "operations"
     AUDIT_LOG = "audit_log"
+    LATENESS_COUNTS = "lateness_counts"
     TIMERS = "timers"
 
 
@@ -34,6 +35,7 @@ COLUMNS_OF: dict[Table, tuple[str, ...]] = {
     Table.CREDENTIALS: ("id", "document", "last_used_at"),
     Table.OPERATIONS: ("id", "created_at", "updated_at", "version", "is_running", "document"),
     Table.AUDIT_LOG: AUDIT_COLUMNS,
+    Table.LATENESS_COUNTS: ("hour", "namespace", "in_time", "late"),
     Table.TIMERS: COLUMNS,
 }
 

@@ -55,9 +55,12 @@ _TRY_LOCK = "SELECT pg_try_advisory_lock(1685419381, hashtext($1))"
 _WAIT = "SELECT pg_sleep(0.2)"
 
 _TABLES = (
-    "namespaces", "shards", "credentials", "operations", "audit_log", "pending_timers",
-    "executing_timers", "finished_timers", "members",
-)  # fmt: skip
+    *(table for table in Table if table is not Table.TIMERS),
+    "pending_timers",
+    "executing_timers",
+    "finished_timers",
+    "members",
+)
 _LARGE_TABLES = ("pending_timers", "executing_timers", "finished_timers", "audit_log")
 
 # Indexes that are no part of a constraint. They take most of the time of a write, and are made in a

@@ -40,13 +40,13 @@ class _Part(NamedTuple):
 
     table: Table
     name: str
-    key: str
-    first: int | str
+    key: Sequence[str]
+    first: Sequence[int | str]
     rows: str
     columns: Sequence[str]
 
     def statement(self, *, in_bytes: bool = False) -> str:
-        """Rows behind the key ?1, in order. Damaged text can be read as bytes only."""
+        """Rows behind a key, in order. Damaged text can be read as bytes only."""
         columns = list(self.columns)
         if in_bytes:
             names = COLUMNS_OF[self.table]
@@ -54,14 +54,16 @@ class _Part(NamedTuple):
                 f"CAST({column} AS BLOB)" if name in TEXT_COLUMNS else column
                 for name, column in zip(names, columns, strict=True)
             ]
+        key, places = ", ".join(self.key), ", ".join("?" * len(self.key))
         return (
-            f"SELECT {self.key}, {', '.join(columns)} FROM {self.rows}"
-            f" WHERE {self.key} > ?1 ORDER BY {self.key}"
+            f"SELECT {key}, {', '.join(columns)} FROM {self.rows}"
+            f" WHERE ({key}) > ({places}) ORDER BY {key}"
         )
 
 
-def _plain_part(table: Table, key: str, first: int | str) -> _Part:
-    return _Part(table, table, key, first, table, COLUMNS_OF[table])
+def _plain_part(table: Table, **first: int | str) -> _Part:
+    """`first` has a value below all others for each column of the key."""
+    return _Part(table, table, list(first), list(first.values()), table, COLUMNS_OF[table])
 
 
 def _timers_part(name: str, key: str, absent: str) -> _Part:
@@ -71,16 +73,17 @@ def _timers_part(name: str, key: str, absent: str) -> _Part:
         for name in COLUMNS_OF[Table.TIMERS]
     ]
     rows = f"{name} AS state CROSS JOIN timers ON timers.row_id = state.row_id"
-    return _Part(Table.TIMERS, name, f"state.{key}", -(2**63), rows, columns)
+    return _Part(Table.TIMERS, name, [f"state.{key}"], [-(2**63)], rows, columns)
 
 
 _PARTS = (
-    _plain_part(Table.NAMESPACES, "name", ""),
-    _plain_part(Table.SHARDS, "shard", -1),
-    _plain_part(Table.CLOCK, "number", 0),
-    _plain_part(Table.CREDENTIALS, "id", ""),
-    _plain_part(Table.OPERATIONS, "id", ""),
-    _plain_part(Table.AUDIT_LOG, "id", ""),
+    _plain_part(Table.NAMESPACES, name=""),
+    _plain_part(Table.SHARDS, shard=-1),
+    _plain_part(Table.CLOCK, number=0),
+    _plain_part(Table.CREDENTIALS, id=""),
+    _plain_part(Table.OPERATIONS, id=""),
+    _plain_part(Table.AUDIT_LOG, id=""),
+    _plain_part(Table.LATENESS_COUNTS, hour=-1, namespace=""),
     _timers_part("live_timers", "row_id", "executed_at"),
     _timers_part("finished_timers", "finish_number", "claimed_at"),
 )
@@ -108,10 +111,10 @@ class SqliteSource:
         start = 0 if after is None else names.index(after.part)
         for part in _PARTS[start:]:
             is_resumed = after is not None and after.part == part.name
-            key = after.after[0] if after is not None and is_resumed else part.first
+            key = after.after if after is not None and is_resumed else part.first
             reading = _PartReader(self._connection, part, key)
             while found := await asyncio.to_thread(partial(reading.read, rows)):
-                yield Batch(part.table, found, Position(part.name, [reading.key]))
+                yield Batch(part.table, found, Position(part.name, reading.key))
 
     def _identity(self, timers: int) -> str:
         with _driver_errors():
@@ -133,7 +136,7 @@ class SqliteSource:
 class _PartReader:
     """`key` is that of the last row read."""
 
-    def __init__(self, connection: apsw.Connection, part: _Part, key: int | str) -> None:
+    def __init__(self, connection: apsw.Connection, part: _Part, key: Sequence[int | str]) -> None:
         self._connection = connection
         self._part = part
         self.key = key
@@ -143,19 +146,20 @@ class _PartReader:
         """The next rows; none at the end."""
         found: list[Row] = []
         size = 0
+        key_columns = len(self._part.key)
         with _driver_errors():
             while len(found) < max_rows and size < MAX_BATCH_BYTES:
                 row = self._next()
                 if row is None:
                     break
-                self.key = row[0]
-                found.append(row[1:])
+                self.key = row[:key_columns]
+                found.append(row[key_columns:])
                 size += sum(len(value) for value in row if isinstance(value, str))
         return storable_rows(self._part.table, found)
 
     def _next(self) -> Row | None:
         if self._cursor is None:
-            self._cursor = self._connection.execute(self._part.statement(), (self.key,))
+            self._cursor = self._connection.execute(self._part.statement(), self.key)
         try:
             return self._cursor.fetchone()
         except UnicodeDecodeError:
@@ -163,7 +167,7 @@ class _PartReader:
             return self._next_damaged()
 
     def _next_damaged(self) -> Row:
-        cursor = self._connection.execute(self._part.statement(in_bytes=True), (self.key,))
+        cursor = self._connection.execute(self._part.statement(in_bytes=True), self.key)
         try:
             row: Row | None = cursor.fetchone()
         except UnicodeDecodeError:
@@ -173,13 +177,13 @@ class _PartReader:
         finally:
             cursor.close()
         assert row is not None, "the row was there a moment ago, and nobody writes"
-        key, *values = row
+        key, values = row[: len(self._part.key)], row[len(self._part.key) :]
         names = COLUMNS_OF[self._part.table]
         texts = (
             text_of(name, value) if name in TEXT_COLUMNS and value is not None else value
             for name, value in zip(names, values, strict=True)
         )
-        return (key, *texts)
+        return (*key, *texts)
 
 
 @asynccontextmanager
