@@ -7,7 +7,7 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
 
 
 def run(code: str, **environment: str) -> str:
-    """What the code prints in a process of its own."""
+    """The output of the code in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

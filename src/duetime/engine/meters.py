@@ -7,7 +7,7 @@ from duetime.domain.outcome import AttemptOutcome, Outcome
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.engine.objective_counts import ObjectiveCounts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
-from duetime.telemetry.current_work import outgoing_traceparent, trace_id_of
+from duetime.telemetry.current_work import sampled_trace_id
 from duetime.telemetry.metrics.catalogue import engine, objective, timers
 from duetime.telemetry.metrics.recording import (
     Counter,
@@ -22,9 +22,6 @@ from duetime.telemetry.metrics.recording import (
 
 MAX_NAMESPACES = 1_000
 """Namespaces that are told apart, unless the settings say otherwise."""
-
-_SAMPLED = "-01"
-"""End of the trace context of an attempt that has a span."""
 
 _SECONDS = 1e-6
 """Seconds in a microsecond."""
@@ -89,14 +86,15 @@ class EngineMeters:
         firings = self._firings.get((claim.namespace, type(claim.callback)))
         if firings is None:
             firings = self._new_firings(claim)
-        late_seconds = late * _SECONDS if late > 0 else 0.0
-        firings.lateness.observe(late_seconds)
-        traceparent = outgoing_traceparent()
-        if traceparent is not None and traceparent.endswith(_SAMPLED):
-            firings.lateness.exemplify(
-                Exemplar(trace_id_of(traceparent), late_seconds, outcome.sent_at * _SECONDS)
-            )
-        firings.duration.observe((outcome.answered_at - outcome.sent_at) * _SECONDS)
+        lateness_seconds = late * _SECONDS if late > 0 else 0.0
+        duration_seconds = (outcome.answered_at - outcome.sent_at) * _SECONDS
+        firings.lateness.observe(lateness_seconds)
+        firings.duration.observe(duration_seconds)
+        trace_id = sampled_trace_id()
+        if trace_id is not None:
+            at_seconds = outcome.answered_at * _SECONDS
+            firings.lateness.exemplify(Exemplar(trace_id, lateness_seconds, at_seconds))
+            firings.duration.exemplify(Exemplar(trace_id, duration_seconds, at_seconds))
         firings.outcomes[outcome.kind] += 1
         if status is TimerStatus.COMPLETED:
             firings.completed += 1

@@ -16,6 +16,9 @@ TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
 
 MAX_REQUEST_ID_CHARACTERS = 128
 
+_SAMPLED = frozenset("13579bdf")
+"""The last digits of flags whose lowest bit is set."""
+
 _is_request_id = pattern(rb"[A-Za-z0-9._:+/=@-]{1,%d}" % MAX_REQUEST_ID_CHARACTERS).fullmatch
 # W3C Trace Context: a later version may have more fields, and ff is no version.
 _is_traceparent = pattern(
@@ -76,8 +79,12 @@ def outgoing_traceparent() -> str | None:
     return work.traceparent if work is not None and work.is_attempt else None
 
 
-def trace_id_of(traceparent: str) -> str:
-    return traceparent[3:35]
+def sampled_trace_id() -> str | None:
+    """The trace of the current attempt; None unless it has a span that is exported."""
+    work = CURRENT_WORK.get()
+    if work is None or not work.is_attempt or work.traceparent is None:
+        return None
+    return work.traceparent[3:35] if work.traceparent[54] in _SAMPLED else None
 
 
 def kept_traceparent() -> str | None:
@@ -94,6 +101,6 @@ def add_current_work(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if work.request_id is not None:
         event["request_id"] = work.request_id.decode()
     if work.traceparent is not None:
-        event["trace_id"] = trace_id_of(work.traceparent)
+        event["trace_id"] = work.traceparent[3:35]
         event["span_id"] = work.traceparent[36:52]
     return event

@@ -94,6 +94,21 @@ async def test_a_create_is_part_of_the_clients_trace_and_the_attempt_links_to_it
             assert secret not in exported
 
 
+async def test_metrics_have_the_trace_of_an_attempt_as_an_example(
+    tmp_path: Path, collector: TraceCollector, receiver: CallbackReceiver
+) -> None:
+    async with ServerProcess(tmp_path, **collector.settings) as server, server.client() as api:
+        await create_timer(api, f"{receiver.url}/due", in_ms(100))
+        (attempt,) = await collector.wait_for_spans(1, lambda span: span.name == "timer.attempt")
+        scrape = await api.get("/metrics", headers={"Accept": "application/openmetrics-text"})
+        example = f'# {{trace_id="{attempt.trace_id.hex()}"}}'
+        examples = [line for line in scrape.text.splitlines() if example in line]
+        assert {line.partition("{")[0] for line in examples} == {
+            "duetime_lateness_seconds_bucket",
+            "duetime_attempt_duration_seconds_bucket",
+        }
+
+
 async def test_requests_by_the_usual_path_are_traced_and_probes_are_not(
     tmp_path: Path, collector: TraceCollector, receiver: CallbackReceiver
 ) -> None:

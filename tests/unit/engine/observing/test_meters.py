@@ -224,7 +224,6 @@ async def test_endpoints_are_shown_on_request_only_and_up_to_a_number() -> None:
 async def test_a_sampled_attempt_is_an_example_of_its_lateness() -> None:
     bench = MeteredBench()
     trace_id = "0af7651916cd43dd8448eb211c80319c"
-    bench.destination.script("t", Succeed())
     await bench.start()
     await bench.create("unsampled", 1)
     await bench.clock.sleep(2)
@@ -241,6 +240,7 @@ async def test_a_sampled_attempt_is_an_example_of_its_lateness() -> None:
 
     text = bench.registry.render(Format.OPENMETRICS)
 
-    (line,) = [line for line in text.splitlines() if "trace_id" in line]
+    line, duration = [line for line in text.splitlines() if "trace_id" in line]
     assert line.startswith('duetime_lateness_seconds_bucket{namespace="default"')
+    assert duration.startswith("duetime_attempt_duration_seconds_bucket")
     assert f'le="0.005"}} 2 # {{trace_id="{trace_id}"}} 0.003' in line
