@@ -11,7 +11,7 @@ CALLS = histogram(
 )
 ERRORS = counter(
     "duetime_store_errors_total",
-    "Calls to the store that failed, by operation and reason: unavailable or other.",
+    "Calls to the store that failed, by operation and reason: unavailable, full or other.",
     "operation", "reason",
 )  # fmt: skip
 CREATE_BATCH = histogram(
@@ -26,13 +26,13 @@ SETTLE_BATCH = histogram(
 )
 COMMIT_SIZE = histogram(
     "duetime_store_commit_size",
-    "Writes that shared one commit of the SQLite file (group commit).",
+    "Timers and other writes that shared one commit of the SQLite file (group commit).",
     buckets.BATCH,
 )
 WAL_BYTES = gauge("duetime_sqlite_wal_bytes", "Size of the write-ahead log of the SQLite file.")
 CHECKPOINT_AGE = gauge(
     "duetime_sqlite_checkpoint_age_seconds",
-    "Time since the last checkpoint of the SQLite file that had something to do and succeeded.",
+    "Time since a checkpoint copied all of the write-ahead log into the SQLite file.",
 )
 DISK_FREE = gauge("duetime_disk_free_bytes", "Space left on the disk of the SQLite file.")
 DISK_RESERVE = gauge(

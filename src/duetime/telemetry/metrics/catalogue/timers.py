@@ -5,7 +5,7 @@ from duetime.telemetry.metrics.metric import counter, gauge, histogram
 
 CREATED = counter(
     "duetime_timers_created_total",
-    "Timers that were created here, by the type of their callback: http, nats or bus.",
+    "Timers that were created or imported here, by the type of their callback: http, nats or bus.",
     "namespace", "type",
 )  # fmt: skip
 REPLACED = counter(
@@ -59,6 +59,10 @@ OVERDUE = gauge(
     "them.",
     "namespace",
 )  # fmt: skip
+COUNTS_CAPPED = gauge(
+    "duetime_timers_counts_capped",
+    "1 while more timers are overdue or executing than are counted. Their numbers are too low.",
+)
 COUNTED_AT = gauge(
     "duetime_timers_counted_timestamp_seconds",
     "Instant at which the numbers of duetime_timers and duetime_timers_overdue were read.",
@@ -66,5 +70,5 @@ COUNTED_AT = gauge(
 
 TIMERS_METRICS = (
     CREATED, REPLACED, CHANGED, CANCELED, REDRIVEN, CLAIMED, FINISHED, ATTEMPTS, LATENESS,
-    ATTEMPT_DURATION, TIMERS, OVERDUE, COUNTED_AT,
+    ATTEMPT_DURATION, TIMERS, OVERDUE, COUNTS_CAPPED, COUNTED_AT,
 )  # fmt: skip
