@@ -30,6 +30,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
+from duetime.stores.postgres.inspection import census
 from duetime.stores.sqlite import creating
 from duetime.testing.timers import make_timer
 from tests.contract.histories import (
@@ -335,6 +336,18 @@ class StoreMachine(HistoryMachine):
             assert self.run(self.store.counts()) == self.model.counts()
             assert list(self.run(self.store.namespaces())) == self.model.namespaces()
 
+    @invariant()
+    def the_store_counts_what_the_model_holds(self) -> None:
+        counted = self.run(self.store.count_by_namespace(most_names=10))
+        live = self.run(self.store.count_live(self.now, most=1_000))
+        assert counted is not None
+        for namespace in self.model.known_namespaces:
+            counts = self.model.counts(namespace)
+            assert counted.pending.get(namespace, 0) == counts[TimerStatus.PENDING]
+            assert counted.failed.get(namespace, 0) == counts[TimerStatus.FAILED]
+            assert live.executing.get(namespace, 0) == counts[TimerStatus.EXECUTING]
+        assert sum(live.overdue.values()) == self.model.overdue(self.now)
+
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name.split()[0] in STORES])
 def test_random_histories(
@@ -342,6 +355,7 @@ def test_random_histories(
 ) -> None:
     if name == "sqlite large batches":
         monkeypatch.setattr(creating, "LARGEST_INSERT", 1)
+    monkeypatch.setattr(census, "FOLD_FROM_ROWS", 5)
 
     class Machine(StoreMachine):
         runner = asyncio.Runner()

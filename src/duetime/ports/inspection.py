@@ -74,6 +74,42 @@ class StoreContent(Struct, frozen=True, kw_only=True):
     last_change_at: Instant | None
 
 
+class NamespaceCounts(Struct, frozen=True):
+    """The numbers of pending and of failed timers by namespace. None stands for all namespaces that
+    were not asked for by name, together."""
+
+    pending: Mapping[str | None, int]
+    failed: Mapping[str | None, int]
+
+
+class LiveCounts(Struct, frozen=True):
+    """The numbers of executing timers, and of pending ones whose due instant is over, by namespace.
+    `are_all` is False if there are more."""
+
+    executing: Mapping[str, int]
+    overdue: Mapping[str, int]
+    are_all: bool
+
+
+class CensusStore(Protocol):
+    """The part of a store that counts timers by namespace, for whoever watches the service. Raises
+    `StoreUnavailable`, as the timer store does."""
+
+    async def count_by_namespace(self, *, most_names: int) -> NamespaceCounts | None:
+        """Read the numbers that the store keeps up to date with every write. Namespaces without
+        timers may be left out. Names the first `most_names` in their order.
+
+        The cost depends on the number of namespaces only. A store that keeps its numbers in parts
+        may put them together. None while it counts for the first time, after an upgrade.
+        """
+        ...
+
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+        """Count up to `most` executing and `most` overdue timers; those due first come first where
+        the store has them in order. May take long where the store has to read past others."""
+        ...
+
+
 class StoreInspector(Protocol):
     """Only reads; the service may run meanwhile."""
 

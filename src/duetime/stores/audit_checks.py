@@ -1,9 +1,10 @@
 """Checks of an audit: what each looks for, and how its findings are reported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import MAX_EXAMPLES, AuditFinding
 
 DUE_TOO_EARLY = "timers that are due before the instant that was asked for"
@@ -29,3 +30,16 @@ class Check(Struct, frozen=True):
 def finding(problem: str, examples: Sequence[str]) -> list[AuditFinding]:
     """A finding that counts all its examples and shows some, or none without examples."""
     return [AuditFinding(problem, len(examples), examples[:MAX_EXAMPLES])] if examples else []
+
+
+def miscounts(
+    kept: Mapping[tuple[str, int], int], stored: Mapping[tuple[str, int], int]
+) -> list[AuditFinding]:
+    """The counts by namespace and status that differ from the timers in the store."""
+    wrong = [
+        f"{namespace}/{TimerStatus(status).label}: {kept.get((namespace, status), 0)} counted,"
+        f" {stored.get((namespace, status), 0)} stored"
+        for namespace, status in sorted(kept.keys() | stored.keys())
+        if kept.get((namespace, status), 0) != stored.get((namespace, status), 0)
+    ]
+    return finding("wrong counts", wrong)

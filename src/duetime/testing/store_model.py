@@ -239,6 +239,10 @@ class StoreModel:
         ]
         return {status: statuses.count(status) for status in TimerStatus}
 
+    def overdue(self, now: Instant) -> int:
+        pending = (each for each in self.timers.values() if each.status is TimerStatus.PENDING)
+        return sum(timer.due_at < now for timer in pending)
+
     def shards(self) -> list[ShardState]:
         return [
             ShardState(shard, epoch, self.owners[shard])

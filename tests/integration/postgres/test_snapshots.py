@@ -59,6 +59,19 @@ async def test_the_oldest_snapshot_is_logged_once_a_minute(options: PostgresOpti
     assert entry["user"]
 
 
+async def test_the_age_of_the_oldest_transaction_is_known(options: PostgresOptions) -> None:
+    watch = SnapshotWatch(options, VirtualClock())
+
+    async def age_seconds() -> float:
+        await watch.look()
+        assert watch.oldest_age_seconds is not None
+        return watch.oldest_age_seconds
+
+    assert await age_seconds() == 0
+    async with held(options, "SELECT pg_current_xact_id()"):
+        assert 0 < await age_seconds() < await age_seconds()
+
+
 async def test_a_transaction_that_has_written_is_found(options: PostgresOptions) -> None:
     async with connected(options, ANY_PLAN) as connection:
         assert await oldest_snapshot(connection, 0.0) is None

@@ -11,7 +11,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from duetime.stores.sqlite.connections import connect
-from duetime.stores.sqlite.disk.checkpointer import LOG_PAGES_BEFORE_CHECKPOINT, Checkpointer
+from duetime.stores.sqlite.disk.checkpointer import (
+    LOG_PAGES_BEFORE_CHECKPOINT,
+    Checkpointer,
+    LogStatus,
+)
 from duetime.stores.sqlite.disk.space import DiskSpace
 from tests.foreign_reader import foreign_reader
 from tests.polling import poll
@@ -75,6 +79,36 @@ async def test_an_unexpected_error_does_not_end_checkpoints(
 
 LOG_PAGES = 64
 INSERT_FEW = f"INSERT INTO written VALUES (zeroblob({LOG_PAGES // 4 * PAGE_BYTES}))"
+
+
+async def test_the_size_of_the_log_and_the_age_of_its_last_copy_are_known(
+    path: Path, writing: apsw.Connection
+) -> None:
+    with (
+        path.open("rb") as file,
+        closing(
+            Checkpointer(path, file.fileno(), writing, must_not_end, DiskSpace(path, 0))
+        ) as checkpointer,
+    ):
+        before = checkpointer.status
+        writing.execute(INSERT)
+        grown = await poll(
+            lambda: status_of(checkpointer), until=lambda status: status.size_bytes > 2**25
+        )
+        assert grown.copied_seconds_ago > before.copied_seconds_ago
+
+        async def write_on() -> LogStatus:
+            checkpointer.between_commits()
+            return checkpointer.status
+
+        copied = await poll(
+            write_on, until=lambda status: status.copied_seconds_ago < grown.copied_seconds_ago
+        )
+        assert copied.size_bytes > 0
+
+
+async def status_of(checkpointer: Checkpointer) -> LogStatus:
+    return checkpointer.status
 
 
 async def test_a_reader_that_holds_the_log_is_named_and_the_log_shrinks_when_it_ends(

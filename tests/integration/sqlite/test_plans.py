@@ -153,6 +153,18 @@ def test_lists_search_indexes_and_sort_only_what_is_few(database: apsw.Connectio
     assert wrong == {}
 
 
+@pytest.mark.usefixtures("leases")
+def test_a_census_reads_no_timers_but_overdue_ones(database: apsw.Connection) -> None:
+    kept = steps_of(database, partial(lists.count_by_namespace, most_names=1))
+    assert not [step for step in kept if "timers" in step]
+    live = [
+        step
+        for step in steps_of(database, partial(lists.count_live, now=at(1), most=10))
+        if "timers" in step
+    ]
+    assert live == ["SEARCH live_timers USING INDEX live_timers_due (due_at<?)"]
+
+
 def test_searches_of_the_audit_log_read_an_index_in_order(database: apsw.Connection) -> None:
     """Without a sort, each ends with the entry that fills its page."""
     wrong = {}

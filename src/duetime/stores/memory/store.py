@@ -10,7 +10,7 @@ from duetime.domain import transitions
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
-from duetime.domain.timer import Claim, Timer, TimerStatus, unfinished_of
+from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
@@ -32,6 +32,7 @@ from duetime.ports.store import (
     ScanQuery,
     SortField,
 )
+from duetime.stores.memory.census import Census
 from duetime.stores.memory.lateness_table import LatenessTable
 from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
@@ -41,7 +42,7 @@ from duetime.stores.memory.timer_table import Shard, TimerTable
 from duetime.stores.namespace_changes import ChangeLog
 
 
-class MemoryStore(OperationTable):
+class MemoryStore(OperationTable, Census):
     """Implements `TimerStore`, `LeaseStore` and `MemberStore`.
 
     Every method is atomic because none awaits: nothing else runs on the event loop meanwhile.
@@ -285,12 +286,6 @@ class MemoryStore(OperationTable):
 
     async def mark_clock_believed(self, now: Instant) -> None:
         self._clock_believed_at = now
-
-    async def counts(self, namespace: str | None = None) -> dict[TimerStatus, int]:
-        return self._timers.counts(namespace)
-
-    async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
-        return unfinished_of(self._timers.counts(namespace))
 
     async def shards(self) -> Sequence[ShardState]:
         numbers = [ShardNumber(number) for number in range(self._num_shards)]

@@ -120,6 +120,17 @@ class TimerTable:
             ):
                 yield timer
 
+    def by_namespace(self, status: TimerStatus) -> dict[str, int]:
+        """The number of timers with the status in each namespace, in the order of the names."""
+        return {name: self._counts[name][status] for name in sorted(self._counts)}
+
+    def overdue(self, now: Instant) -> Counter[str]:
+        return Counter(
+            key.namespace
+            for key, timer in self._live.items()
+            if timer.status is TimerStatus.PENDING and timer.due_at < now
+        )
+
     def counts(self, namespace: str | None) -> dict[TimerStatus, int]:
         if namespace is None:
             counted = list(self._counts.values())

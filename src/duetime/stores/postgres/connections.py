@@ -162,6 +162,16 @@ class Connections:
             **_arguments(options, settings, statement_timeout_seconds),
         )
 
+    @property
+    def idle(self) -> int:
+        """Open connections that wait for work."""
+        return int(self._pool.get_idle_size())
+
+    @property
+    def used(self) -> int:
+        """Open connections at work."""
+        return int(self._pool.get_size()) - self.idle
+
     async def open(self) -> None:
         await self._pool
 

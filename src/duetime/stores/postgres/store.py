@@ -12,6 +12,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
+from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
@@ -49,6 +50,7 @@ from duetime.stores.postgres.connections import (
 )
 from duetime.stores.postgres.copying.unfinished import refuse_half_copied
 from duetime.stores.postgres.creating import Creating
+from duetime.stores.postgres.inspection import census
 from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
 from duetime.stores.postgres.options import PostgresOptions
@@ -84,6 +86,7 @@ class PostgresStore:
         await opened.open()
         self._opened = opened
         await namespaces.renumber_changes(opened.reads)
+        await census.begin_anew(opened.reads)
         await self._warn_if_not_durable()
 
     async def close(self) -> None:
@@ -203,6 +206,12 @@ class PostgresStore:
     async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
         return await lists.count_unfinished(self._pools.reads, namespace, exact_up_to)
 
+    async def count_by_namespace(self, *, most_names: int) -> NamespaceCounts | None:
+        return await census.count_by_namespace(self._pools.lists, self._options, most_names)
+
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+        return await census.count_live(self._pools.lists, now, most)
+
     async def shards(self) -> Sequence[ShardState]:
         return await cluster.read_shards(self._pools.engine)
 
@@ -245,6 +254,14 @@ class PostgresStore:
 
     async def forget_operations(self, *, ended_before: Instant, limit: int) -> int:
         return await namespaces.forget_operations(self._pools.reads, ended_before, limit)
+
+    @property
+    def connections(self) -> tuple[int, int] | None:
+        """Open connections that wait, and that work; None while the store is closed."""
+        if self._opened is None:
+            return None
+        pools = self._opened.all
+        return sum(each.idle for each in pools), sum(each.used for each in pools)
 
     async def _warn_if_not_durable(self) -> None:
         for setting in ("fsync", "full_page_writes"):

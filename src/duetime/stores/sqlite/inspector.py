@@ -29,6 +29,7 @@ from duetime.stores.audit_checks import (
     UNREADABLE_CREDENTIALS,
     Check,
     finding,
+    miscounts,
 )
 from duetime.stores.claim_rows import unreadable_claims
 from duetime.stores.security_rows import unreadable_credentials
@@ -229,7 +230,11 @@ def _audit(statements: Statements, now: Instant) -> AuditReport:
     for namespace, status, count in statements.execute(_ROWS_BY_STATUS):
         counts[TimerStatus(status)] += count
         by_status[namespace, status] = by_status.get((namespace, status), 0) + count
-    findings = [*_damage(statements), *_miscounts(statements, by_status)]
+    kept = {
+        (namespace, status): count
+        for namespace, status, count in statements.execute("SELECT * FROM counts")
+    }
+    findings = [*_damage(statements), *miscounts(kept, by_status)]
     for check in _CHECKS:
         findings.extend(_findings(statements, check, Instant(now - OVERDUE_TOO_LONG)))
     findings += finding(UNREADABLE, list(unreadable_claims(statements.execute(_EXECUTING))))
@@ -259,21 +264,6 @@ def _damage(statements: Statements) -> list[AuditFinding]:
     """Problems that SQLite itself finds in the file."""
     lines = [line for (line,) in statements.execute("PRAGMA quick_check") if line != "ok"]
     return finding("the file is damaged", lines)
-
-
-def _miscounts(statements: Statements, rows: dict[tuple[str, int], int]) -> list[AuditFinding]:
-    """The counts that differ from the timers in the file."""
-    kept = {
-        (namespace, status): count
-        for namespace, status, count in statements.execute("SELECT * FROM counts")
-    }
-    wrong = [
-        f"{namespace}/{TimerStatus(status).label}: {kept.get((namespace, status), 0)} counted,"
-        f" {rows.get((namespace, status), 0)} stored"
-        for namespace, status in sorted(kept.keys() | rows.keys())
-        if kept.get((namespace, status), 0) != rows.get((namespace, status), 0)
-    ]
-    return finding("wrong counts", wrong)
 
 
 def _states(statements: Statements, keys: Sequence[TimerKey]) -> list[list[TimerStatus]]:

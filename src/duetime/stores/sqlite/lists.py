@@ -8,10 +8,28 @@ from msgspec.structs import replace
 
 from duetime.domain.instants import Instant
 from duetime.domain.timer import Timer, TimerStatus
+from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.ports.store import Page, PageQuery, Position, ScanEntry, ScanQuery, SortField
 from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
 from duetime.stores.timer_rows import readable_timer
+
+# The name that comes after the first ?1 namespaces, if there are more.
+_FIRST_UNNAMED = "SELECT DISTINCT namespace FROM counts ORDER BY namespace LIMIT 1 OFFSET ?1"
+
+_COUNTS_BY_NAMESPACE = """
+    SELECT CASE WHEN ?1 IS NULL OR namespace < ?1 THEN namespace END AS name, status, sum(count)
+    FROM counts WHERE status IN (0, 3) GROUP BY name, status
+"""
+
+_EXECUTING_BY_NAMESPACE = "SELECT namespace, count FROM counts WHERE status = 1 AND count > 0"
+
+_OVERDUE_BY_NAMESPACE = """
+    SELECT namespace, count(*) FROM (
+        SELECT namespace FROM live_timers INDEXED BY live_timers_due
+        WHERE status = 0 AND due_at < ?1 ORDER BY due_at, timer_uuid LIMIT ?2
+    ) GROUP BY namespace
+"""
 
 _COUNTS = "SELECT status, count FROM counts WHERE namespace = ?1"
 _ALL_COUNTS = "SELECT status, sum(count) FROM counts GROUP BY status"
@@ -35,6 +53,23 @@ def read_counts(statements: Statements, namespace: str | None) -> dict[TimerStat
     for status, count in statements.execute(*asked):
         counts[TimerStatus(status)] = count
     return counts
+
+
+def count_by_namespace(statements: Statements, most_names: int) -> NamespaceCounts:
+    """From the table of counts, which every write keeps up to date."""
+    first_unnamed = statements.first(_FIRST_UNNAMED, most_names) or (None,)
+    pending: dict[str | None, int] = {}
+    failed: dict[str | None, int] = {}
+    for name, status, count in statements.execute(_COUNTS_BY_NAMESPACE, *first_unnamed):
+        (pending if status == TimerStatus.PENDING else failed)[name] = count
+    return NamespaceCounts(pending, failed)
+
+
+def count_live(statements: Statements, now: Instant, most: int) -> LiveCounts:
+    executing = dict(statements.execute(_EXECUTING_BY_NAMESPACE))
+    # One more than asked for tells whether there are more.
+    overdue = dict(statements.execute(_OVERDUE_BY_NAMESPACE, now, most + 1))
+    return LiveCounts(executing, overdue, are_all=sum(overdue.values()) <= most)
 
 
 def read_page(statements: Statements, query: PageQuery) -> Page:

@@ -16,6 +16,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus, unfinished_of
 from duetime.domain.transitions import Change, Redrive, Settlement
+from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
     Capabilities,
@@ -43,6 +44,7 @@ from duetime.stores.sqlite.creating import (
     is_one_statement,
     read_existing,
 )
+from duetime.stores.sqlite.disk.checkpointer import LogStatus
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile
 from duetime.stores.sqlite.disk.space import DiskStatus
@@ -53,6 +55,8 @@ from duetime.stores.sqlite.security.store import SqliteSecurityStore
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
 from duetime.stores.sqlite.writer import BatchOperation, Writer
+from duetime.telemetry.metrics.catalogue.store import COMMIT_SIZE
+from duetime.telemetry.metrics.recording import Histogram, Series
 
 _MAX_TRIES = 10
 """Attempts to create a timer that exists when it is written and is gone when it is read."""
@@ -81,6 +85,7 @@ class SqliteStore:
         self._reserve_bytes = reserve_bytes
         self._on_failure = EndOfProcess(self._path) if on_failure is None else on_failure
         self._opened: _Opened | None = None
+        self.commit_sizes = Histogram(COMMIT_SIZE)
         self.security = SqliteSecurityStore(self._require_opened)
         self.lateness_ledger = SqliteLatenessLedger(self._require_opened)
 
@@ -89,7 +94,7 @@ class SqliteStore:
         file = await loop.run_in_executor(
             None, open_whole, self._path, self._reserve_bytes, self._on_failure
         )
-        self._opened = _Opened(file, self._on_failure)
+        self._opened = _Opened(file, self._on_failure, self.commit_sizes.of())
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -268,6 +273,12 @@ class SqliteStore:
     async def count_unfinished(self, namespace: str, *, exact_up_to: int) -> int:
         return unfinished_of(await self.counts(namespace))
 
+    async def count_by_namespace(self, *, most_names: int) -> NamespaceCounts:
+        return await self._lists.run(partial(lists.count_by_namespace, most_names=most_names))
+
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+        return await self._lists.run(partial(lists.count_live, now=now, most=most))
+
     async def shards(self) -> Sequence[ShardState]:
         return await self._quick.run(leasing.read_shards)
 
@@ -308,6 +319,11 @@ class SqliteStore:
         space = opened.space
         is_full = opened.writer.found_no_room or space.is_full
         return DiskStatus(space.free_bytes, space.reserve_bytes, space.is_short, is_full)
+
+    @property
+    def log(self) -> LogStatus | None:
+        """None while the store is closed."""
+        return None if self._opened is None else self._opened.checkpointer.status
 
     def _refusal_of_new(self) -> StorageFull | None:
         space = self._require_opened().space
@@ -353,11 +369,14 @@ class SqliteStore:
 class _Opened:
     """Everything that exists only while the file is open. Made on the event loop's thread."""
 
-    def __init__(self, file: OpenFile, on_failure: OnFailure) -> None:
+    def __init__(self, file: OpenFile, on_failure: OnFailure, commit_sizes: Series) -> None:
         self.quick_reader = file.quick_reader
         self.list_reader = file.list_reader
         self.space = file.space
-        self.writer = Writer(file.connection, on_failure, file.checkpointer.between_commits)
+        self.checkpointer = file.checkpointer
+        self.writer = Writer(
+            file.connection, on_failure, file.checkpointer.between_commits, commit_sizes
+        )
         self.namespace_changes = ChangeLog()
         self._closing = file.closing
 

@@ -12,6 +12,8 @@ import apsw
 from duetime.domain.errors import StorageFull, StoreUnavailable
 from duetime.stores.sqlite.connections import Transaction, store_error
 from duetime.stores.sqlite.disk.failure import OnFailure, is_out_of_room, leaves_doubt
+from duetime.telemetry.metrics.catalogue.store import COMMIT_SIZE
+from duetime.telemetry.metrics.recording import Series
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -75,6 +77,8 @@ class Writer:
     `on_failure` ends the process. It is called after a storage error that leaves open what is on
     disk, and when the thread ends: by an error outside a transaction, a transaction that cannot be
     rolled back, or an error that is no `Exception`. Submissions then get no answer.
+
+    `commit_sizes` records the items of each commit.
     """
 
     def __init__(
@@ -82,10 +86,12 @@ class Writer:
         connection: apsw.Connection,
         on_failure: OnFailure,
         between_commits: Callable[[], None] = lambda: None,
+        commit_sizes: Series | None = None,
     ) -> None:
         self._connection = connection
         self._on_failure = on_failure
         self._between_commits = between_commits
+        self._commit_sizes = Series(COMMIT_SIZE.buckets) if commit_sizes is None else commit_sizes
         self._queue: SimpleQueue[_Submission | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._refusal: str | None = None
@@ -178,6 +184,7 @@ class Writer:
             if len(submissions) == 1:
                 return [(submissions[0].future, self._error_of(error))]
             return [answer for alone in submissions for answer in self._write([alone])]
+        self._commit_sizes.observe(sum(len(each.items) for each in submissions))
         if self.found_no_room:
             has_written = self._connection.total_changes() != changes_before
             self.found_no_room = not (has_written or self._finds_room())

@@ -27,10 +27,12 @@ from duetime.stores.audit_checks import (
     UNREADABLE_CREDENTIALS,
     Check,
     finding,
+    miscounts,
 )
 from duetime.stores.claim_rows import unreadable_claims
 from duetime.stores.postgres.claiming import CLAIM_AS_TEXT
 from duetime.stores.postgres.connections import Connection
+from duetime.stores.postgres.inspection.census import COUNTED_STATUSES, read_counts
 from duetime.stores.postgres.security.credentials import ALL_CREDENTIALS
 from duetime.stores.security_rows import unreadable_credentials
 
@@ -92,7 +94,10 @@ _CHECKS = (
     ),
 )
 
-_COUNTS = "SELECT status, count(*) FROM timers WHERE status BETWEEN 0 AND 4 GROUP BY status"
+_COUNTS = """
+    SELECT namespace, status, count(*) FROM timers WHERE status BETWEEN 0 AND 4
+    GROUP BY namespace, status
+"""
 
 _OVERDUE = "SELECT count(*) FROM pending_timers WHERE due_at < $1"
 
@@ -153,6 +158,7 @@ class _Books(Struct, frozen=True):
     ledger: _Ledger
     counts: dict[TimerStatus, int]
     rows: int
+    miscounts: list[AuditFinding]
 
 
 async def audit(connection: Connection, now: Instant) -> AuditReport:
@@ -167,6 +173,7 @@ async def audit(connection: Connection, now: Instant) -> AuditReport:
     after = await _read_ledger(connection)
     if books is not None:
         after, counts = books.ledger, books.counts
+        findings += books.miscounts
         findings += _imbalance(books.ledger, books.ledger, books.rows)
     else:
         findings += _imbalance(before, after, rows)
@@ -190,9 +197,14 @@ async def _read_books(connection: Connection) -> _Books | None:
             )
             ledger = await _read_ledger(connection)
             counts = dict.fromkeys(TimerStatus, 0)
-            for status, timers in await connection.fetch(_COUNTS):
-                counts[TimerStatus(status)] = timers
-            return _Books(ledger, counts, await connection.fetchval(_ROWS))
+            stored: dict[tuple[str, int], int] = {}
+            for namespace, status, timers in await connection.fetch(_COUNTS):
+                counts[TimerStatus(status)] += timers
+                if status in COUNTED_STATUSES:
+                    stored[namespace, status] = timers
+            kept = await read_counts(connection)
+            wrong = [] if kept is None else miscounts(kept, stored)
+            return _Books(ledger, counts, await connection.fetchval(_ROWS), wrong)
     except asyncpg.QueryCanceledError:
         return None
 

@@ -31,8 +31,8 @@ _STANDBY_ADVICE = (
 
 # Sessions of other roles have no transaction here, unless this role may read all statistics. Vacuum
 # does not wait for other vacuums. The snapshot of a standby is with its slot, or with its sender.
-OLDEST = """
-    SELECT pid, application, "user", state, seconds, transactions FROM (
+_HELD = """
+    (
         SELECT pid, application_name AS application, usename::text AS "user",
                coalesce(state, backend_type) AS state,
                extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
@@ -52,9 +52,16 @@ OLDEST = """
         SELECT active_pid, slot_name::text, '', 'replication slot', NULL, age(xmin)
         FROM pg_catalog.pg_replication_slots
     ) AS held
+"""
+
+OLDEST = f"""
+    SELECT pid, application, "user", state, seconds, transactions FROM {_HELD}
     WHERE seconds >= $1 OR (seconds IS NULL AND transactions >= $2)
     ORDER BY transactions DESC, seconds DESC LIMIT 1
 """
+
+
+OLDEST_AGE = f"SELECT coalesce(max(seconds), 0) FROM {_HELD}"
 
 
 async def oldest_snapshot(
@@ -67,7 +74,10 @@ async def oldest_snapshot(
 
 
 class SnapshotWatch(BackgroundLoop):
-    """Logs the session with the oldest snapshot, as long as it is too old."""
+    """Logs the session with the oldest snapshot, as long as it is too old.
+
+    `oldest_age_seconds` is the age of the oldest transaction; None before the first look.
+    """
 
     name = "snapshot-watch"
 
@@ -83,6 +93,7 @@ class SnapshotWatch(BackgroundLoop):
         self._options = options
         self._old = (old_seconds, old_transactions)
         self._log_at_seconds = 0.0
+        self.oldest_age_seconds: float | None = None
 
     async def step(self) -> None:
         await self.look()
@@ -91,6 +102,7 @@ class SnapshotWatch(BackgroundLoop):
     async def look(self) -> None:
         async with connected(self._options, ANY_PLAN) as connection:
             held = await oldest_snapshot(connection, *self._old)
+            self.oldest_age_seconds = await connection.fetchval(OLDEST_AGE)
         now_seconds = self._clock.monotonic()
         if held is not None and now_seconds >= self._log_at_seconds:
             self._log_at_seconds = now_seconds + LOG_AGAIN_SECONDS

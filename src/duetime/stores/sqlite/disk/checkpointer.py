@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import apsw
 import structlog
+from msgspec import Struct
 
+from duetime.clock import SystemClock
 from duetime.stores.sqlite.connections import connect
 from duetime.stores.sqlite.disk.failure import OnFailure, leaves_doubt
 from duetime.stores.sqlite.disk.log_readers import log_readers
@@ -37,6 +39,14 @@ LOOK_SECONDS = 0.5
 
 _PAGE_BYTES = 4_096
 _CACHE_KIB = 1_024
+
+
+class LogStatus(Struct, frozen=True):
+    """The size of the log's file, and the time since all of the log was copied, or since the file
+    was opened."""
+
+    size_bytes: int
+    copied_seconds_ago: float
 
 
 class Checkpointer:
@@ -82,6 +92,8 @@ class Checkpointer:
         self._has_failed = False
         self._closed = False
         self._limited_to_pages = 0
+        self._clock = SystemClock()
+        self._copied_at_seconds = self._clock.monotonic()
         # The log of the last process may still have to be copied.
         self._look(writing)
         self._limit_file()
@@ -115,6 +127,12 @@ class Checkpointer:
             self._copy_and_empty()
         finally:
             self._connection.close()
+
+    @property
+    def status(self) -> LogStatus:
+        """As it was when last looked at. Any thread may ask."""
+        ago_seconds = self._clock.monotonic() - self._copied_at_seconds
+        return LogStatus(self._space.log_size_bytes, ago_seconds)
 
     @property
     def _due_pages(self) -> int:
@@ -279,7 +297,10 @@ class Checkpointer:
             self._report_failed(str(error))
             return None
         self._has_failed = False
-        return _Pages(*pages)
+        copied = _Pages(*pages)
+        if copied.is_copied:
+            self._copied_at_seconds = self._clock.monotonic()
+        return copied
 
     def _report_failed(self, error: str) -> None:
         """Warn once: on a full disk it fails again and again."""

@@ -56,6 +56,7 @@ class DiskSpace:
         self.is_short = False
         self.is_tight = False
         self.is_full = False
+        self.log_size_bytes = 0
         self.can_copy_log = True
         """False if the copy would use up the disk before it is complete."""
         self.look()
@@ -65,6 +66,7 @@ class DiskSpace:
         with self._looking, suppress(OSError):
             if growth_bytes is not None:
                 self._growth_bytes = growth_bytes
+            self.log_size_bytes = self.log_bytes()
             disk = os.statvfs(self._path.parent)
             available_bytes = disk.f_bavail * disk.f_frsize
             self.is_full = available_bytes < FULL_BYTES
