@@ -30,6 +30,7 @@ from duetime.reports.loop_lag import LoopLag
 from duetime.reports.metrics import timer_metrics
 from duetime.reports.process_metrics import process_recorders
 from duetime.reports.scrapes import Scrapes
+from duetime.reports.store_metrics import StoreWatch
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer
@@ -57,7 +58,7 @@ from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.service_process import Duetime
 from duetime.settings import Settings
-from duetime.store_adapters import cluster_of, store_of, store_watch_of
+from duetime.store_adapters import cluster_of, store_of
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
@@ -73,7 +74,9 @@ def assemble(
     """Put a service process together, which listens on its `own` addresses. One of several
     `workers` shows the metrics of all. Nothing is opened, connected or started yet."""
     clock = SystemClock()
-    store = store_of(settings)
+    labels = LabelValues(settings.metrics_namespaces)
+    store_watch = StoreWatch(settings, store_of(settings), clock, labels)
+    store = store_watch.store
     raise_descriptor_limit()
     budget = descriptor_budget()
     options = engine_options(settings, clock, budget)
@@ -108,7 +111,6 @@ def assemble(
         settings, clock, http, nats, events, signers, callback_sealer, spans
     )
     cluster = cluster_of(settings, store, clock)
-    labels = LabelValues(settings.metrics_namespaces)
     meters = EngineMeters(labels, settings.metrics_endpoints, known)
     engine = Engine(
         store, store, destination, clock, options, cluster, known, store.security, meters
@@ -135,6 +137,7 @@ def assemble(
     requests, door, loop_lag = RequestMetrics(clock.monotonic), api_door(budget), LoopLag(clock)
     scrapes = Scrapes(registry, workers)
     registry.add(process_recorders(settings, clock, requests, door, audit_log, loop_lag))
+    registry.add(store_watch.recorders())
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
     app = create_app(
@@ -173,7 +176,7 @@ def assemble(
         credential_watch=credential_watch,
         webhook_secrets=webhook_secrets,
         key_uses=KeyUses(store.security, key_ring, clock),
-        store_watch=store_watch_of(settings, clock),
+        store_watch=store_watch,
         bulk_runner=bulk_runner,
         bus_router=bus_router,
         audit_log=audit_log,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from duetime.api.app import App
-from duetime.background import BackgroundLoop
 from duetime.bus.bus_router import BusRouter
 from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnreachable, Unavailable
@@ -15,6 +14,7 @@ from duetime.ports.destination import Destination
 from duetime.ports.store import TimerStore
 from duetime.reports.loop_lag import LoopLag
 from duetime.reports.scrapes import Scrapes
+from duetime.reports.store_metrics import StoreWatch
 from duetime.server.door import Door
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.namespaces import NamespaceRefresher, Namespaces
@@ -53,7 +53,7 @@ class Duetime:
         credential_watch: CredentialWatch,
         webhook_secrets: WebhookSecrets,
         key_uses: KeyUses,
-        store_watch: BackgroundLoop | None,
+        store_watch: StoreWatch,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
         audit_log: AuditLog,
@@ -132,8 +132,7 @@ class Duetime:
         self._credential_watch.start()
         self._key_uses.start()
         self._objectives.start()
-        if self._store_watch is not None:
-            self._store_watch.start()
+        self._store_watch.start()
         self._bulk_runner.start()
         if self._bus_router is not None:
             self._bus_router.start()
@@ -158,8 +157,7 @@ class Duetime:
         await self._namespace_refresher.abandon()
         await self._credential_watch.abandon()
         await self._key_uses.stop_within(LAST_WRITE_SECONDS)
-        if self._store_watch is not None:
-            await self._store_watch.abandon()
+        await self._store_watch.abandon()
         clock = SystemClock()
         end_seconds = clock.monotonic() + self._settings.shutdown_grace_seconds
         # Before the engine hands over its shards: the next owner goes on with the written progress.

@@ -1,12 +1,12 @@
 """From the settings of a store to its adapter, for the service and for the commands that open a
 store themselves."""
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, assert_never, cast
 
-from duetime.background import BackgroundLoop
 from duetime.clock import SystemClock
 from duetime.engine import Cluster
 from duetime.local_process import is_gone
+from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.settings import (
     MemoryStoreSettings,
@@ -18,7 +18,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import DiskStatus, SqliteStore
 
 if TYPE_CHECKING:
-    from duetime.stores.postgres import PostgresOptions, PostgresStore
+    from duetime.stores.postgres import PostgresOptions, PostgresStore, SnapshotWatch
 
 SHORTEST_PARTITION_SECONDS = 3_600
 LONGEST_PARTITION_SECONDS = 30 * 86_400
@@ -40,8 +40,9 @@ def store_of(settings: Settings) -> "SqliteStore | MemoryStore | PostgresStore":
 
 
 def disk_of(store: TimerStore) -> DiskStatus | None:
-    """The disk of the store, if the store can see it."""
-    return store.disk if isinstance(store, SqliteStore) else None
+    """The disk of the store, if the store can see it. The store may be wrapped."""
+    disk = getattr(store, "disk", None)
+    return disk if isinstance(disk, DiskStatus) else None
 
 
 def cluster_of(
@@ -49,17 +50,17 @@ def cluster_of(
 ) -> Cluster | None:
     if not isinstance(settings.store, PostgresStoreSettings):
         return None
-    from duetime.stores.postgres import PostgresSignals, PostgresStore
+    from duetime.stores.postgres import PostgresSignals
 
-    assert isinstance(store, PostgresStore)
     return Cluster(
-        members=store,
+        # By its settings; the store may be a measured one.
+        members=cast("PostgresStore", store),
         signals=PostgresSignals(postgres_options(settings.store, settings.retention_days), clock),
         is_gone=lambda facts: is_gone(facts.process),
     )
 
 
-def store_watch_of(settings: Settings, clock: SystemClock) -> BackgroundLoop | None:
+def snapshot_watch_of(settings: Settings, clock: Clock) -> "SnapshotWatch | None":
     """The loop that looks for trouble in a store that others use, too."""
     if not isinstance(settings.store, PostgresStoreSettings):
         return None

@@ -40,30 +40,30 @@ def engine_metrics(engine: Engine, http: HttpDestination) -> Sequence[Recorder]:
     meters = engine.meters
     return (
         *meters.recorders(),
-        _one(of_engine.RUNNING, lambda: int(engine.is_running)),
-        _one(of_engine.SLOTS, lambda: engine.slots),
-        _one(of_engine.SLOTS_IN_USE, lambda: engine.in_flight),
-        _one(of_engine.CLAIMS_WAITING, lambda: engine.waiting),
-        _one(of_engine.UNWRITTEN, lambda: engine.unwritten),
-        _one(of_engine.SHORTAGES, lambda: engine.local_shortages),
-        _one(of_engine.CALLBACKS_REFUSED, lambda: http.refused),
-        _one(of_engine.READ_AT, lambda: meters.read_at_seconds),
+        one(of_engine.RUNNING, lambda: int(engine.is_running)),
+        one(of_engine.SLOTS, lambda: engine.slots),
+        one(of_engine.SLOTS_IN_USE, lambda: engine.in_flight),
+        one(of_engine.CLAIMS_WAITING, lambda: engine.waiting),
+        one(of_engine.UNWRITTEN, lambda: engine.unwritten),
+        one(of_engine.SHORTAGES, lambda: engine.local_shortages),
+        one(of_engine.CALLBACKS_REFUSED, lambda: http.refused),
+        one(of_engine.READ_AT, lambda: meters.read_at_seconds),
         Gauge(of_engine.LANES, lambda: _lanes(engine.endpoints())),
         Gauge(of_engine.BREAKERS, lambda: _breakers(engine.endpoints())),
         Gauge(of_engine.ENDPOINT_OPEN, lambda: _open_endpoints(engine)),
-        _one(of_bus.SCHEDULES_PROCESSED, meters.attempts),
+        one(of_bus.SCHEDULES_PROCESSED, meters.attempts),
     )
 
 
 def cluster_metrics(engine: Engine) -> Sequence[Recorder]:
     return (
-        _one(of_cluster.MEMBERS, lambda: engine.members or 1),
-        _one(of_cluster.SHARDS, lambda: engine.shards),
-        _one(of_cluster.SHARDS_OWNED, lambda: engine.shards_owned),
-        _one(of_cluster.HIGHEST_EPOCH, lambda: engine.highest_epoch),
+        one(of_cluster.MEMBERS, lambda: engine.members or 1),
+        one(of_cluster.SHARDS, lambda: engine.shards),
+        one(of_cluster.SHARDS_OWNED, lambda: engine.shards_owned),
+        one(of_cluster.HIGHEST_EPOCH, lambda: engine.highest_epoch),
         Gauge(of_cluster.HANDOVERS, lambda: _handovers(engine)),
-        _one(of_cluster.CLOCK_OFFSET, lambda: _seconds(engine.clock_watch.offset_ms)),
-        _one(of_cluster.CLOCK_SKEWED, lambda: int(engine.clock_watch.is_skewed)),
+        one(of_cluster.CLOCK_OFFSET, lambda: _seconds(engine.clock_watch.offset_ms)),
+        one(of_cluster.CLOCK_SKEWED, lambda: int(engine.clock_watch.is_skewed)),
     )
 
 
@@ -90,11 +90,11 @@ def bus_metrics(router: BusRouter | None, nats: "NatsConnection | None") -> Sequ
                 (("rejected",), counts.rejected),
             ],
         ),
-        _one(of_bus.REJECTED, lambda: counts.rejected),
-        _one(of_bus.PUBLISHED, lambda: events.published),
-        _one(of_bus.PUBLISH_FAILED, lambda: events.failed),
-        _one(of_bus.LAG, lambda: router.lag),
-        _one(of_bus.COMMANDS_RECEIVED, lambda: counts.received),
+        one(of_bus.REJECTED, lambda: counts.rejected),
+        one(of_bus.PUBLISHED, lambda: events.published),
+        one(of_bus.PUBLISH_FAILED, lambda: events.failed),
+        one(of_bus.LAG, lambda: router.lag),
+        one(of_bus.COMMANDS_RECEIVED, lambda: counts.received),
     )
 
 
@@ -110,7 +110,7 @@ def objective_metrics(objectives: Objectives) -> Sequence[Recorder]:
     )
 
 
-def _one(metric: Metric, read: Callable[[], float | None]) -> Gauge:
+def one(metric: Metric, read: Callable[[], float | None]) -> Gauge:
     """A metric without labels. It has no sample while its value is unknown."""
 
     def samples() -> Samples:
