@@ -13,6 +13,7 @@ from duetime.domain.errors import DuetimeError, StorageFull, StoreUnavailable
 from duetime.domain.timer import Timer
 from duetime.ports.clock import Clock
 from duetime.ports.store import ClaimBatch, ConditionalResult, CreateResult, Existence
+from duetime.telemetry.metrics.catalogue import cluster as cluster_metrics
 from duetime.telemetry.metrics.catalogue import store as store_metrics
 from duetime.telemetry.metrics.catalogue import timers as timer_metrics
 from duetime.telemetry.metrics.recording import Counter, Histogram, LabelValues, Recorder
@@ -41,6 +42,7 @@ class StoreCalls:
         self._canceled = Counter(timer_metrics.CANCELED)
         self._redriven = Counter(timer_metrics.REDRIVEN)
         self._claimed = Counter(timer_metrics.CLAIMED)
+        self._recovered = Counter(cluster_metrics.RECOVERED)
         self._observers: dict[str, Callable[[Sequence[Any], Any], None]] = {
             "create": self._see_created,
             "restore": self._see_restored,
@@ -51,12 +53,14 @@ class StoreCalls:
             "remove_if_pending": self._see_canceled,
             "remove_pending": self._see_removed,
             "redrive_if_failed": self._see_redriven,
+            "recover": self._see_recovered,
         }
 
     def recorders(self) -> list[Recorder]:
         return [
             self._durations, self._errors, self._create_batch, self._settle_batch, self._created,
             self._replaced, self._changed, self._canceled, self._redriven, self._claimed,
+            self._recovered,
         ]  # fmt: skip
 
     def measured(self, store: S) -> S:
@@ -115,6 +119,9 @@ class StoreCalls:
             self._created.add(label, str(callback.__struct_config__.tag), count=count)
         if replaced:
             self._add(self._replaced, replaced)
+
+    def _see_recovered(self, values: Sequence[Any], recovered: Sequence[Any]) -> None:
+        self._recovered.add(count=len(recovered))
 
     def _see_settled(self, values: Sequence[Any], applied: Sequence[bool]) -> None:
         self._settle_batch.of().observe(len(applied))

@@ -15,7 +15,14 @@ from duetime.telemetry.metrics.exposition import Format
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.testing import VirtualClock, make_timer
-from duetime.testing.store_contract.steps import at, brought_to, claim, completion, own_shards
+from duetime.testing.store_contract.steps import (
+    at,
+    brought_to,
+    claim,
+    completion,
+    create,
+    own_shards,
+)
 
 UNKNOWN = TimerKey("default", "unknown")
 
@@ -34,7 +41,9 @@ class Measured:
     def shown(self, name: str) -> dict[str, float]:
         """The values of a metric by its labels."""
         lines = self._registry.render(Format.PROMETHEUS).splitlines()
-        samples = [line.rpartition(" ") for line in lines if line.startswith(f"{name}{{")]
+        samples = [
+            line.rpartition(" ") for line in lines if line.startswith((f"{name}{{", f"{name} "))
+        ]
         return {labels.partition("{")[2].rstrip("}"): float(value) for labels, _, value in samples}
 
 
@@ -99,6 +108,15 @@ async def test_claims_settlements_and_redrives_are_counted(measured: Measured) -
     assert measured.shown("duetime_timers_redriven_total") == {'namespace="default"': 1}
     assert measured.shown("duetime_timers_claimed_total") == {'namespace="default"': 1}
     assert measured.shown("duetime_store_settle_batch_size_bucket")['le="1"'] == 1
+
+
+async def test_recovered_timers_are_counted(measured: Measured) -> None:
+    await create(measured.kept, make_timer("a"))
+    await claim(measured.kept, await own_shards(measured.kept))
+
+    await measured.store.recover(await own_shards(measured.kept))
+
+    assert measured.shown("duetime_timers_recovered_total") == {"": 1}
 
 
 async def test_namespaces_beyond_the_limit_are_counted_as_other() -> None:
