@@ -5,7 +5,7 @@ import asyncio
 from duetime.event_loop import next_turn
 from duetime.server.worker_metrics import Samples, WorkerMetrics
 from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
-from duetime.telemetry.metrics.catalogue.process import WORKERS_MISSING
+from duetime.telemetry.metrics.catalogue.process import WORKERS, WORKERS_ANSWERING
 from duetime.telemetry.metrics.exposition import Format, exposition
 from duetime.telemetry.metrics.recording import Gauge
 from duetime.telemetry.metrics.registry import Registry
@@ -18,9 +18,13 @@ class Scrapes:
     def __init__(self, registry: Registry, workers: WorkerMetrics | None = None) -> None:
         self._registry = registry
         self._workers = workers
-        self._missing = 0
+        self._answering = 1
+        count = 1 if workers is None else workers.count
+        # Whichever worker is asked tells the same, so the series have no label of a worker.
+        self._of_all = Registry()
+        self._of_all.add([Gauge(WORKERS, lambda: [((), count)])])
+        self._of_all.add([Gauge(WORKERS_ANSWERING, lambda: [((), self._answering)])])
         self._under_way: dict[Format, asyncio.Task[str]] = {}
-        registry.add([Gauge(WORKERS_MISSING, lambda: [((), self._missing)])])
 
     async def scrape(self, form: Format) -> str:
         task = self._under_way.get(form)
@@ -33,7 +37,7 @@ class Scrapes:
     async def listen(self) -> None:
         """Answer the other workers, if there are any."""
         if self._workers is not None:
-            await self._workers.listen(self._samples_for_others)
+            await self._workers.listen(self._samples)
 
     def close(self) -> None:
         if self._workers is not None:
@@ -44,18 +48,13 @@ class Scrapes:
         if self._workers is not None:
             answers = await self._workers.samples_of_others(form)
             others = [answer for answer in answers if answer is not None]
-            self._missing = len(answers) - len(others)
-        return exposition(ALL_METRICS, [await self._samples(form), *others], form)
+            self._answering = 1 + len(others)
+        of_all = self._of_all.samples(form)
+        return exposition(ALL_METRICS, [of_all, await self._samples(form), *others], form)
 
     async def _samples(self, form: Format) -> dict[str, str]:
         samples = {}
         for name, lines in self._registry.each(form):
             samples[name] = lines
             await next_turn()
-        return samples
-
-    async def _samples_for_others(self, form: Format) -> Samples:
-        samples = await self._samples(form)
-        # Only the one that is scraped knows.
-        del samples[WORKERS_MISSING.name]
         return samples

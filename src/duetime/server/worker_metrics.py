@@ -55,6 +55,7 @@ class WorkerMetrics:
     def __init__(self, directory: Path | None, number: int, workers: int) -> None:
         """Without a directory nobody can be asked."""
         self.number = number
+        self.count = workers
         self._directory = directory
         self._others = [each for each in range(1, workers + 1) if each != number]
         self._server: asyncio.Server | None = None

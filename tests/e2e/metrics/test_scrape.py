@@ -50,7 +50,8 @@ async def test_requests_connections_and_the_process_are_counted(tmp_path: Path) 
         assert 10**7 < value(families, "process_resident_memory_bytes") < 10**9
         assert 0 < value(families, "process_cpu_seconds_total") < 60
         assert value(families, "duetime_build_info", store="sqlite") == 1
-        assert value(families, "duetime_metrics_workers_missing") == 0
+        assert value(families, "duetime_workers") == 1
+        assert value(families, "duetime_workers_answering") == 1
 
 
 async def test_the_metrics_have_a_port_of_their_own(tmp_path: Path, free_port: int) -> None:

@@ -15,7 +15,8 @@ from tests.real_server.timer_requests import create_timer, in_ms
 pytestmark = pytest.mark.e2e
 
 WORKERS = 3
-MISSING = "duetime_metrics_workers_missing"
+ANSWERING = "duetime_workers_answering"
+REQUESTS = "duetime_http_requests_total"
 STARTED = "process_start_time_seconds"
 
 Settings = dict[str, str]
@@ -49,10 +50,19 @@ def pid_of(service: ServerProcess, worker: int) -> int:
     return pids[-1]
 
 
+def workers_in(families: Families) -> set[str]:
+    return label_values(families, "worker") - {""}
+
+
+def scrapes_of(families: Families, worker: int) -> float:
+    """Scrapes that the worker has answered."""
+    return value(families, REQUESTS, operation="metrics", worker=str(worker))
+
+
 async def scrape_all(service: ServerProcess, form: str = "text") -> Families:
     """A scrape that lacks no worker. A worker is asked once it says that it has started."""
     return await poll(
-        lambda: scrape(service.url, form), lambda families: not value(families, MISSING)
+        lambda: scrape(service.url, form), lambda families: value(families, ANSWERING) == WORKERS
     )
 
 
@@ -63,28 +73,29 @@ async def test_one_scrape_has_the_numbers_of_all_workers(service: ServerProcess,
         async with service.client() as api:
             await create_timer(api, "http://127.0.0.1:9/", in_ms(3_600_000))
     families = await scrape_all(service, form)
-    assert label_values(families, "worker") == {"1", "2", "3"}
+    assert workers_in(families) == {"1", "2", "3"}
     created = {"operation": "createTimer", "status": "201"}
-    assert value(families, "duetime_http_requests_total", **created) == 12
-    assert len(families["duetime_metrics_workers_missing"].samples) == 1
+    assert value(families, REQUESTS, **created) == 12
+    for name in (ANSWERING, "duetime_workers"):
+        (sample,) = families[name].samples
+        assert (sample.labels, sample.value) == ({}, WORKERS)
 
 
 async def test_a_worker_that_hangs_is_left_out_and_counted(service: ServerProcess) -> None:
     await scrape_all(service)
     async with service.client() as api:
         # The connection is to one worker, and the other two are asked by it.
-        families = await scrape_by(api)
-        scraped = next(s.labels["worker"] for s in families[MISSING].samples)
-        hanging = pid_of(service, 1 if scraped != "1" else 2)
+        before, after = await scrape_by(api), await scrape_by(api)
+        hanging = pid_of(service, 1 if scrapes_of(before, 1) == scrapes_of(after, 1) else 2)
         os.kill(hanging, signal.SIGSTOP)
         try:
             families = await scrape_by(api)
-            assert value(families, MISSING) == 1
-            assert len(label_values(families, "worker")) == WORKERS - 1
+            assert value(families, ANSWERING) == WORKERS - 1
+            assert len(workers_in(families)) == WORKERS - 1
         finally:
             os.kill(hanging, signal.SIGCONT)
         families = await scrape_by(api)
-        assert value(families, MISSING) == 0
+        assert value(families, ANSWERING) == WORKERS
 
 
 async def test_a_worker_that_dies_is_left_out_until_its_successor_answers(
@@ -115,14 +126,11 @@ async def test_every_worker_answers_for_all_on_the_own_port(
     tmp_path: Path, shared: Settings, free_port: int
 ) -> None:
     async with ServerProcess(tmp_path, METRICS_PORT=str(free_port), **shared) as service:
-        scraped: set[str] = set()
-
-        async def scrape_again() -> set[str]:
-            families = await scrape(f"http://127.0.0.1:{free_port}")
-            scraped.update(sample.labels["worker"] for sample in families[MISSING].samples)
-            return scraped
-
-        await poll(scrape_again, lambda workers: len(workers) == WORKERS)
+        # Each scrape has a connection of its own, which the system gives to any worker.
+        await poll(
+            lambda: scrape(f"http://127.0.0.1:{free_port}"),
+            lambda families: all(scrapes_of(families, number) for number in (1, 2, 3)),
+        )
         assert await service.stop() == 0
 
 
@@ -145,5 +153,6 @@ async def test_without_a_directory_a_scrape_shows_one_worker(
     async with ServerProcess(tmp_path, **{**shared, "TMPDIR": str(long)}) as service:
         await service.wait_for_log("metrics.workers_apart")
         families = await scrape(service.url)
-        assert value(families, MISSING) == WORKERS - 1
-        assert len(label_values(families, "worker")) == 1
+        assert value(families, ANSWERING) == 1
+        assert value(families, "duetime_workers") == WORKERS
+        assert len(workers_in(families)) == 1

@@ -39,9 +39,11 @@ LOOP_LAG = histogram(
     "is one delay.",
     buckets.LOOP_LAG,
 )
-WORKERS_MISSING = gauge(
-    "duetime_metrics_workers_missing",
-    "Workers that did not answer in time, so that this scrape lacks their numbers.",
+WORKERS = gauge("duetime_workers", "Workers of this service (WORKERS). Has no label `worker`.")
+WORKERS_ANSWERING = gauge(
+    "duetime_workers_answering",
+    "Workers whose numbers are in this scrape; others did not answer within a second. Has no label "
+    "`worker`.",
 )
 BUILD = gauge(
     "duetime_build_info",
@@ -56,6 +58,6 @@ STARTED = gauge("process_start_time_seconds", "Instant at which the process star
 
 PROCESS_METRICS = (
     REQUESTS, REQUEST_DURATION, CONNECTIONS, CONNECTIONS_TURNED_AWAY, CONNECTIONS_CLOSED,
-    REQUESTS_REFUSED, AUDIT_WAITING, AUDIT_DROPPED, LOOP_LAG, WORKERS_MISSING, BUILD, CPU, RESIDENT,
-    OPEN_FILES, MAX_FILES, STARTED,
+    REQUESTS_REFUSED, AUDIT_WAITING, AUDIT_DROPPED, LOOP_LAG, WORKERS, WORKERS_ANSWERING, BUILD,
+    CPU, RESIDENT, OPEN_FILES, MAX_FILES, STARTED,
 )  # fmt: skip
