@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import msgspec
 
-from bench.harness.server import COMMAND, ServerFailed, environment_of
+from bench.measurements.backup import run
 from bench.measurements.store_audit import audit_store
 from bench.stores.postgres import PostgresSchema
 
@@ -89,18 +88,7 @@ def measure_copy(file: Path, store: PostgresSchema) -> CopyFigures:
 
 def copy(file: Path, store: PostgresSchema) -> Copied:
     arguments = ["--from", str(file), "--to", store.host.url, "--to-schema", store.schema]
-    done = subprocess.run(
-        [COMMAND, "copy", *arguments, "--quiet", "--json"],
-        cwd=store.directory,
-        env=environment_of(store),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    if not done.stdout:
-        raise ServerFailed(f"duetime copy ended with {done.returncode}: {done.stderr!r}")
-    return msgspec.json.decode(done.stdout, type=Copied)
+    return msgspec.json.decode(run(store, "copy", *arguments, "--quiet"), type=Copied)
 
 
 async def measure_limit(store: PostgresSchema) -> Limit:

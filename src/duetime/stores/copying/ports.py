@@ -1,7 +1,7 @@
 """The two sides of a copy, as each kind of store implements them."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,30 @@ class Position(Struct, frozen=True, array_like=True):
 
     part: str
     after: Sequence[Any]
+
+
+class Part(Protocol):
+    """Rows of a source that have an order of their own."""
+
+    @property
+    def name(self) -> str: ...
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+def parts_behind(
+    parts: Sequence[PartT], position: Position | None
+) -> Iterator[tuple[PartT, Sequence[Any]]]:
+    """The parts that are not wholly before the position, each with the key after which it is to be
+    read; an empty key stands for the beginning."""
+    is_behind = position is None
+    for part in parts:
+        if position is not None and part.name == position.part:
+            is_behind = True
+            yield part, position.after
+        elif is_behind:
+            yield part, ()
 
 
 class Batch(Struct, frozen=True):

@@ -4,7 +4,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from duetime.stores.copying.ports import DEFAULT_BATCH_ROWS, MAX_BATCH_BYTES, Batch, Position
+from duetime.stores.copying.ports import (
+    DEFAULT_BATCH_ROWS,
+    MAX_BATCH_BYTES,
+    Batch,
+    Position,
+    parts_behind,
+)
 from duetime.stores.copying.tables import COLUMNS_OF, Row, Table, identity_of
 from duetime.stores.postgres.connections import connect
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
@@ -81,11 +87,7 @@ class PostgresSource:
     async def batches(
         self, after: Position | None, *, rows: int = DEFAULT_BATCH_ROWS, in_order: bool = True
     ) -> AsyncIterator[Batch]:
-        names = [part.name for part in _PARTS]
-        start = 0 if after is None else names.index(after.part)
-        for part in _PARTS[start:]:
-            is_resumed = after is not None and after.part == part.name
-            key = after.after if after is not None and is_resumed else ()
+        for part, key in parts_behind(_PARTS, after):
             async for found, last in self._read(part, key, rows, in_order=in_order):
                 yield Batch(part.table, found, Position(part.name, last))
 

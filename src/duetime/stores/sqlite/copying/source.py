@@ -10,7 +10,13 @@ from typing import NamedTuple
 import apsw
 
 from duetime.domain.errors import CopyRefused, StoreInUse
-from duetime.stores.copying.ports import DEFAULT_BATCH_ROWS, MAX_BATCH_BYTES, Batch, Position
+from duetime.stores.copying.ports import (
+    DEFAULT_BATCH_ROWS,
+    MAX_BATCH_BYTES,
+    Batch,
+    Position,
+    parts_behind,
+)
 from duetime.stores.copying.tables import (
     COLUMNS_OF,
     TEXT_COLUMNS,
@@ -107,12 +113,8 @@ class SqliteSource:
     async def batches(
         self, after: Position | None, *, rows: int = DEFAULT_BATCH_ROWS, in_order: bool = True
     ) -> AsyncIterator[Batch]:
-        names = [part.name for part in _PARTS]
-        start = 0 if after is None else names.index(after.part)
-        for part in _PARTS[start:]:
-            is_resumed = after is not None and after.part == part.name
-            key = after.after if after is not None and is_resumed else part.first
-            reading = _PartReader(self._connection, part, key)
+        for part, key in parts_behind(_PARTS, after):
+            reading = _PartReader(self._connection, part, key or part.first)
             while found := await asyncio.to_thread(partial(reading.read, rows)):
                 yield Batch(part.table, found, Position(part.name, reading.key))
 
