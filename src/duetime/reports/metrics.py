@@ -14,8 +14,7 @@ from duetime.telemetry.metrics.catalogue import bus as of_bus
 from duetime.telemetry.metrics.catalogue import cluster as of_cluster
 from duetime.telemetry.metrics.catalogue import engine as of_engine
 from duetime.telemetry.metrics.catalogue import objective as of_objective
-from duetime.telemetry.metrics.metric import Metric
-from duetime.telemetry.metrics.recording import Gauge, Recorder, Samples
+from duetime.telemetry.metrics.recording import Gauge, Recorder, Samples, one
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -108,16 +107,6 @@ def objective_metrics(objectives: Objectives) -> Sequence[Recorder]:
         Gauge(of_objective.WINDOW, of_each(lambda slo, _: slo.window_ms / 1_000)),
         Gauge(of_objective.BUDGET_LEFT, of_each(lambda _, budget: budget.left)),
     )
-
-
-def one(metric: Metric, read: Callable[[], float | None]) -> Gauge:
-    """A metric without labels. It has no sample while its value is unknown."""
-
-    def samples() -> Samples:
-        value = read()
-        return () if value is None else (((), value),)
-
-    return Gauge(metric, samples)
 
 
 def _seconds(ms: float | None) -> float | None:

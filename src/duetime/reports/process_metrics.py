@@ -1,10 +1,8 @@
 """The metrics of the API and of this process, as its parts and the system tell them."""
 
-import contextlib
 import os
 import platform
 import resource
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from duetime import __version__
@@ -19,8 +17,7 @@ from duetime.settings import (
     SqliteStoreSettings,
 )
 from duetime.telemetry.metrics.catalogue import process
-from duetime.telemetry.metrics.metric import Labels, Metric
-from duetime.telemetry.metrics.recording import Gauge, Recorder
+from duetime.telemetry.metrics.recording import Gauge, Recorder, one
 from duetime.telemetry.metrics.requests import RequestMetrics
 
 STORE_KINDS = {
@@ -45,29 +42,19 @@ def process_recorders(
     started_seconds = clock.now() / 1_000_000
     return [
         *requests.recorders(),
-        _number(process.CONNECTIONS, lambda: door.connections),
-        _number(process.CONNECTIONS_TURNED_AWAY, lambda: door.turned_away),
-        _number(process.CONNECTIONS_CLOSED, lambda: door.closed),
-        _number(process.AUDIT_WAITING, lambda: audit_log.waiting),
-        _number(process.AUDIT_DROPPED, lambda: audit_log.dropped),
+        one(process.CONNECTIONS, lambda: door.connections),
+        one(process.CONNECTIONS_TURNED_AWAY, lambda: door.turned_away),
+        one(process.CONNECTIONS_CLOSED, lambda: door.closed),
+        one(process.AUDIT_WAITING, lambda: audit_log.waiting),
+        one(process.AUDIT_DROPPED, lambda: audit_log.dropped),
         loop_lag.histogram,
         Gauge(process.BUILD, lambda: [(build, 1)]),
-        _number(process.CPU, _cpu_seconds),
-        _number(process.RESIDENT, _resident_bytes),
-        _number(process.OPEN_FILES, _open_files),
-        _number(process.MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
-        _number(process.STARTED, lambda: started_seconds),
+        one(process.CPU, _cpu_seconds),
+        one(process.RESIDENT, _resident_bytes),
+        one(process.OPEN_FILES, _open_files),
+        one(process.MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        one(process.STARTED, lambda: started_seconds),
     ]
-
-
-def _number(metric: Metric, read: Callable[[], float]) -> Gauge:
-    """A metric without labels. It has no sample where the system does not tell the number."""
-
-    def samples() -> Iterator[tuple[Labels, float]]:
-        with contextlib.suppress(OSError):
-            yield (), read()
-
-    return Gauge(metric, samples)
 
 
 def _cpu_seconds() -> float:

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, cast
 
 from duetime.ports.clock import Clock
-from duetime.reports.metrics import one
 from duetime.service.reporting.census import Census
 from duetime.settings import Settings
 from duetime.store_adapters import snapshot_watch_of
@@ -11,7 +10,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.stores.sqlite import SqliteStore
 from duetime.telemetry.measured_store import StoreCalls
 from duetime.telemetry.metrics.catalogue import store as catalogue
-from duetime.telemetry.metrics.recording import Gauge, LabelValues, Recorder, Samples
+from duetime.telemetry.metrics.recording import Gauge, LabelValues, Recorder, Samples, one
 
 if TYPE_CHECKING:
     from duetime.stores.postgres import PostgresStore, SnapshotWatch

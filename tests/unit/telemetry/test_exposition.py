@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
+from structlog.testing import capture_logs
 
 from duetime.telemetry.metrics.catalogue import cluster, timers
 from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
@@ -17,6 +18,7 @@ from duetime.telemetry.metrics.recording import (
     Gauge,
     Histogram,
     LabelValues,
+    one,
 )
 from duetime.telemetry.metrics.registry import Registry
 
@@ -152,3 +154,25 @@ def test_label_values_beyond_the_limit_become_one() -> None:
         "a",
         "other",
     ]
+
+
+def test_a_metric_that_cannot_be_read_hides_no_other() -> None:
+    def broken() -> float:
+        raise RuntimeError("a defect")
+
+    def unknown() -> float:
+        raise FileNotFoundError("/proc")
+
+    registry = Registry()
+    registry.add([one(cluster.MEMBERS, broken), one(cluster.SHARDS_OWNED, unknown)])
+    registry.add([one(cluster.SHARDS, lambda: 16)])
+
+    with capture_logs() as logs:
+        for _ in range(2):
+            found = families(registry)
+
+    assert [sample.value for sample in found["duetime_shards"].samples] == [16]
+    assert found["duetime_cluster_members"].samples == []
+    assert found["duetime_shards_owned"].samples == []
+    (entry,) = logs
+    assert (entry["event"], entry["metric"]) == ("metrics.unreadable", "duetime_cluster_members")

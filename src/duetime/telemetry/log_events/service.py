@@ -118,6 +118,13 @@ WORKERS = Area(
             "A worker serves; `replaces` is the process that it replaced.",
         ),
         LogEvent(
+            "metrics.unreadable",
+            "error",
+            ("metric", "exception"),
+            "A metric could not be read, so scrapes leave it out. Logged once for each metric.",
+            "Report this, with the traceback: it is a defect of Duetime.",
+        ),
+        LogEvent(
             "metrics.workers_apart",
             "warning",
             ("reason", "advice"),

@@ -6,6 +6,7 @@ recorded by one thread; any thread may read it.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -44,6 +45,19 @@ class Gauge:
 
     def samples(self) -> list[tuple[Labels, float]]:
         return list(self._read())
+
+
+def one(metric: Metric, read: Callable[[], float | None]) -> Gauge:
+    """A metric without labels. It has no sample while its value is unknown, or where the system
+    does not tell it."""
+
+    def samples() -> Samples:
+        with suppress(OSError):
+            value = read()
+            if value is not None:
+                yield (), value
+
+    return Gauge(metric, samples)
 
 
 class Exemplar(Struct, frozen=True):
