@@ -168,8 +168,8 @@ def test_a_metric_that_cannot_be_read_hides_no_other() -> None:
     registry.add([one(cluster.SHARDS, lambda: 16)])
 
     with capture_logs() as logs:
-        for _ in range(2):
-            found = families(registry)
+        families(registry)
+        found = families(registry)
 
     assert [sample.value for sample in found["duetime_shards"].samples] == [16]
     assert found["duetime_cluster_members"].samples == []

@@ -187,7 +187,7 @@ def _attempt_of(full: FullAttempt) -> Attempt:
         recorded_outcome=full.outcome,
         error=full.error,
         answer=full.answer,
-        waits=tuple(Wait(*wait) for wait in full.waits),
+        waits=tuple(Wait(wait.cause, wait.microseconds) for wait in full.waits),
     )
 
 

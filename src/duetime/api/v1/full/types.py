@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duetime.api.http.types import DurationText, InstantText, OutcomeText, StatusText
+from duetime.api.v1.answer_types import SloStatusAnswer
 from duetime.api.v1.request_types import NamespaceBody, RetryPolicyBody
 
 VERSION = 1
@@ -97,7 +98,11 @@ class FullBusCallback(
 FullCallback = FullHttpCallback | FullNatsCallback | FullBusCallback
 
 
-FullWait = tuple[Annotated[str, Meta(max_length=64)], Annotated[int, Meta(ge=0)]]
+class FullWait(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the time for which an attempt waited before it was sent."""
+
+    cause: Annotated[str, Meta(description="The cause, in a word.", max_length=64)]
+    microseconds: Annotated[int, Meta(description="Its length.", ge=0)]
 
 
 class FullAttempt(
@@ -121,7 +126,7 @@ class FullAttempt(
     waits: Annotated[
         tuple[FullWait, ...],
         Meta(
-            description="Its waits before it was sent: pairs of a cause and microseconds.",
+            description="Its waits before it was sent, one after the other.",
             max_length=100,
         ),
     ] = ()
@@ -178,6 +183,10 @@ class FullNamespace(NamespaceBody, frozen=True, kw_only=True, forbid_unknown_fie
     """A namespace with its options, as the list of namespaces shows it."""
 
     name: str
+    slo_status: Annotated[
+        SloStatusAnswer | UnsetType | None,
+        Meta(description="Ignored: the attempts of a copy count where they were made."),
+    ] = UNSET
     deleting: Annotated[
         bool, Meta(description="Ignored: a namespace that is restored takes timers.")
     ] = False

@@ -10,6 +10,7 @@ from duetime.api.v1.full.types import (
     FullHttpCallback,
     FullNatsCallback,
     FullTimer,
+    FullWait,
 )
 from duetime.api.v1.request_types import RetryPolicyBody
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, Payload
@@ -100,7 +101,7 @@ def _attempt(attempt: Attempt) -> FullAttempt:
         outcome=attempt.recorded_outcome,
         error=attempt.error,
         answer=attempt.answer,
-        waits=attempt.waits,
+        waits=tuple(FullWait(*wait) for wait in attempt.waits),
     )
 
 
