@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from duetime.domain.namespace import Namespace
 from duetime.domain.security.credentials import ApiKey
 from duetime.ports.security import AuditQuery
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
@@ -18,8 +17,7 @@ from duetime.testing.store_contract.security.audit_log import (
     read_in_pages,
 )
 from duetime.testing.store_contract.security.credentials import make_key, stored, version_of
-from duetime.testing.store_contract.steps import FAR_FUTURE, at, create
-from duetime.testing.timers import make_timer
+from duetime.testing.store_contract.steps import FAR_FUTURE, at
 from tests.integration import unreadable_credentials
 from tests.integration.postgres.held import PATIENCE_SECONDS, held
 
@@ -197,20 +195,15 @@ async def test_a_key_that_cannot_be_read_is_set_aside(
     await unreadable_credentials.assert_mendable(store.security, id)
 
 
-async def test_a_schema_from_before_keys_is_upgraded_beside_a_node_at_work(
+async def test_a_schema_from_before_keys_is_upgraded(
     new_options: PostgresOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = PostgresStore(new_options)
     with monkeypatch.context() as release_before:
         older = schema.migrations()[:6]
         release_before.setattr(schema, "migrations", lambda: older)
-        await before.open()
-        await before.add_namespace(Namespace("default", 16))
+        await schema.migrate(new_options)
     upgraded = PostgresStore(new_options)
     await upgraded.open()
     assert await stored(upgraded.security) == {}
     assert await upgraded.security.add_credential(make_key())
-    await create(before, make_timer())
-    assert await upgraded.get(make_timer().key) == make_timer()
-    await before.close()
     await upgraded.close()
