@@ -384,6 +384,7 @@ async def test_no_service_starts_on_a_part_of_a_copy(
     with pytest.raises(SchemaRefused, match=r"unfinished copy of old\.db"):
         await store.open()
     settings = {"DATABASE_URL": postgres_url, "PG_SCHEMA": postgres_schema, "API_KEY": API_KEY}
+    settings |= {"HOST": "127.0.0.1", "PORT": "0"}
     for command in ("serve", "audit", "cluster"):
         finished = await run_command(command, directory=tmp_path, **settings)
         assert finished.status == 1

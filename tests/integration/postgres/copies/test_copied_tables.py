@@ -21,6 +21,9 @@ LEFT_BEHIND = {
     "ledger",  # derived from the timers that are written
     "members",  # the nodes of the source
     "shard_fences",  # derived from the shards
+    "timer_count_changes",  # derived from the timers that are written
+    "timer_count_state",
+    "timer_counts",
     "unfinished_leases",  # of the nodes of the source
 }
 
