@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitoring.prometheus import Prometheus
+from tests.monitoring.prometheus import SCRAPE_MS, Prometheus
 from tests.real_server.callback_receiver import CallbackReceiver
 
 
 @pytest.fixture
-async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prometheus]:
+async def prometheus(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Prometheus]:
+    """Scrapes every 500 ms, or as rarely as a test asks for by a parameter."""
     directory: Path = tmp_path_factory.mktemp("prometheus")
-    async with Prometheus(directory) as prometheus:
+    async with Prometheus(directory, getattr(request, "param", SCRAPE_MS)) as prometheus:
         yield prometheus
 
 

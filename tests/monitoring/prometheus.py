@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +16,7 @@ from tests.real_server.server_process import API_KEY, ServerProcess
 from tests.toolchain import tool
 
 JOB = "duetime"
-SCRAPE_MS = 200
+SCRAPE_MS = 500
 
 Json = dict[str, Any]
 
@@ -27,8 +27,9 @@ class Prometheus:
     `fires` is how tests say which alert they cause; test_rules.py reads these calls.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, scrape_ms: int = SCRAPE_MS) -> None:
         self._directory = directory
+        self._scrape_ms = scrape_ms
         port = free_port()
         (directory / "duetime.rules.yaml").write_text(shortened(RULES.read_text()))
         self._targets = directory / "targets.json"
@@ -51,24 +52,26 @@ class Prometheus:
         )
 
     def _configuration(self) -> Json:
-        every = f"{SCRAPE_MS}ms"
+        every = f"{self._scrape_ms}ms"
         return {
             "global": {
                 "scrape_interval": every,
                 "scrape_timeout": every,
-                "evaluation_interval": f"{2 * SCRAPE_MS}ms",
+                "evaluation_interval": f"{SCRAPE_MS}ms",
             },
             "rule_files": ["duetime.rules.yaml"],
             "scrape_configs": [
                 {
                     "job_name": JOB,
-                    # A target that hangs is down; one on a busy machine is not.
-                    "scrape_timeout": every,
                     "authorization": {"credentials": API_KEY},
                     "file_sd_configs": [{"files": [str(self._targets)], "refresh_interval": "1s"}],
                 }
             ],
         }
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     async def watch(self, *servers: ServerProcess) -> None:
         """Scrape these servers, and return once each was scraped."""
@@ -117,25 +120,38 @@ class Prometheus:
             seen.update(await self.firing())
             return seen
 
-        await poll(look, lambda seen: set(names) <= set(seen))
+        try:
+            await poll(look, lambda seen: set(names) <= set(seen))
+        except TimeoutError:
+            missing, fired = sorted(set(names) - set(seen)), sorted(seen)
+            raise AssertionError(f"{missing} did not fire; these did: {fired}") from None
         for name in names:
             self._check_texts(seen[name]["annotations"])
+
+    async def next_scrape(self) -> None:
+        """Wait until a server was scraped once more."""
+
+        async def scraped_at() -> list[str]:
+            return [each["value"][1] for each in await self.query("timestamp(up)")]
+
+        before = await scraped_at()
+        await poll(scraped_at, lambda now: now != before)
 
     async def fell_silent(self, *names: str) -> None:
         """Wait until none of the alerts fires."""
         await poll(self.firing, lambda firing: not set(names) & firing.keys())
+
+    async def _is_ready(self) -> bool:
+        return (await self._client.get("/alerts")).status_code == 200
 
     @staticmethod
     def _check_texts(annotations: dict[str, str]) -> None:
         for text in annotations.values():
             assert "<" not in text, f"a template did not work: {text}"
 
-    @property
-    def log(self) -> Sequence[str]:
-        return self._process.log.splitlines()
-
     async def __aenter__(self) -> Self:
         self._process.start()
+        await poll(self._is_ready, bool)
         return self
 
     async def __aexit__(
@@ -144,10 +160,6 @@ class Prometheus:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None and self._process.is_running:
-            # What fired instead is the first question when an alert did not.
-            for name, alert in (await self.firing()).items():
-                error and error.add_note(f"firing: {name} {alert['annotations']['summary']}")
         await self._client.aclose()
         self._process.kill()
         shutil.rmtree(self._directory, ignore_errors=True)

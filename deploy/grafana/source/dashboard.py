@@ -16,8 +16,6 @@ class Query:
 
     expression: str
     legend: str = ""
-    sparse: bool = False
-    """A healthy service may have no data: a broker, a cluster or an event that is optional."""
 
 
 @dataclass(frozen=True, slots=True)

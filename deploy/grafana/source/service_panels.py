@@ -9,7 +9,7 @@ CLUSTER = (
     Panel(
         "Members",
         "Nodes that share the store, as each process sees it. A node that differs is cut off.",
-        (Query(f"duetime_cluster_members{{{HERE}}}", PROCESS_NAME, sparse=True),),
+        (Query(f"duetime_cluster_members{{{HERE}}}", PROCESS_NAME),),
     ),
     Panel(
         "Shards by owner",
@@ -20,30 +20,26 @@ CLUSTER = (
     Panel(
         "Changes of owner",
         "Shards per second that were taken, released or lost.",
-        (
-            Query(
-                per_second("duetime_shard_handovers_total", HERE, "kind"), "{{kind}}", sparse=True
-            ),
-        ),
+        (Query(per_second("duetime_shard_handovers_total", HERE, "kind"), "{{kind}}"),),
         unit="ops",
     ),
     Panel(
         "Recovered timers",
         "Timers per second that were executing when their owner was lost: their attempts are "
         "repeated.",
-        (Query(per_second("duetime_timers_recovered_total", HERE), "recovered", sparse=True),),
+        (Query(per_second("duetime_timers_recovered_total", HERE), "recovered"),),
         unit="ops",
     ),
     Panel(
         "Highest epoch",
         "It grows by one with every change of owner, and must never fall.",
-        (Query(f"duetime_shard_epoch_max{{{HERE}}}", PROCESS_NAME, sparse=True),),
+        (Query(f"duetime_shard_epoch_max{{{HERE}}}", PROCESS_NAME),),
         from_zero=False,
     ),
     Panel(
         "Clock offset",
         "Difference of the clocks of nodes. Timers fire by the clock of the node that owns them.",
-        (Query(f"duetime_clock_offset_seconds{{{HERE}}}", PROCESS_NAME, sparse=True),),
+        (Query(f"duetime_clock_offset_seconds{{{HERE}}}", PROCESS_NAME),),
         unit="s",
         from_zero=False,
     ),
@@ -53,11 +49,7 @@ BUS = (
     Panel(
         "Commands received",
         "Commands per second that came over the bus, by what became of them.",
-        (
-            Query(
-                per_second("duetime_bus_received_total", HERE, "result"), "{{result}}", sparse=True
-            ),
-        ),
+        (Query(per_second("duetime_bus_received_total", HERE, "result"), "{{result}}"),),
         unit="ops",
         stacked=True,
     ),
@@ -65,21 +57,21 @@ BUS = (
         "Events published",
         "Events per second that the broker stored, and those that it did not take.",
         (
-            Query(per_second("duetime_bus_published_total", HERE), "stored", sparse=True),
-            Query(per_second("duetime_bus_publish_failures_total", HERE), "not taken", sparse=True),
+            Query(per_second("duetime_bus_published_total", HERE), "stored"),
+            Query(per_second("duetime_bus_publish_failures_total", HERE), "not taken"),
         ),
         unit="ops",
     ),
     Panel(
         "Commands rejected",
         "Commands per second that were rejected. `duetime bus tail --channel rejected` shows them.",
-        (Query(per_second("duetime_bus_rejected_total", HERE), "rejected", sparse=True),),
+        (Query(per_second("duetime_bus_rejected_total", HERE), "rejected"),),
         unit="ops",
     ),
     Panel(
         "Lag",
         "Commands that wait at the broker, received ones that are not acknowledged yet included.",
-        (Query(f"max(duetime_bus_lag{{{HERE}}})", "waiting", sparse=True),),
+        (Query(f"max(duetime_bus_lag{{{HERE}}})", "waiting"),),
         steps=((1_000, "red"),),
         width=12,
     ),
@@ -90,7 +82,6 @@ BUS = (
             Query(
                 f"min by (broker, instance) (duetime_broker_connected{{{HERE}}})",
                 "{{broker}} of {{instance}}",
-                sparse=True,
             ),
         ),
         width=12,
@@ -143,7 +134,6 @@ API = (
             Query(
                 per_second("duetime_requests_refused_total", HERE, "reason"),
                 "{{reason}}",
-                sparse=True,
             ),
         ),
         unit="reqps",

@@ -35,7 +35,6 @@ STORE = (
             Query(
                 per_second("duetime_store_errors_total", HERE, "operation", "reason"),
                 "{{operation}}: {{reason}}",
-                sparse=True,
             ),
         ),
         unit="ops",
@@ -47,7 +46,7 @@ STORE = (
         (
             Query(mean("duetime_store_create_batch_size"), "creates"),
             Query(mean("duetime_store_settle_batch_size"), "outcomes"),
-            Query(mean("duetime_store_commit_size"), "writes per commit", sparse=True),
+            Query(mean("duetime_store_commit_size"), "writes per commit"),
         ),
     ),
     Panel(
@@ -78,22 +77,22 @@ STORE = (
         "SQLite: disk",
         "Free space on the disk of the SQLite file. Below the reserve, new timers are refused.",
         (
-            Query(f"min(duetime_disk_free_bytes{{{HERE}}})", "free", sparse=True),
-            Query(f"max(duetime_disk_reserve_bytes{{{HERE}}})", "reserve", sparse=True),
+            Query(f"min(duetime_disk_free_bytes{{{HERE}}})", "free"),
+            Query(f"max(duetime_disk_reserve_bytes{{{HERE}}})", "reserve"),
         ),
         unit="bytes",
     ),
     Panel(
         "SQLite: write-ahead log",
         "Size of the log. A program that reads the file for long lets it grow.",
-        (Query(f"max(duetime_sqlite_wal_bytes{{{HERE}}})", "log", sparse=True),),
+        (Query(f"max(duetime_sqlite_wal_bytes{{{HERE}}})", "log"),),
         unit="bytes",
         steps=((134_217_728, "red"),),
     ),
     Panel(
         "SQLite: age of the last checkpoint",
         "It grows while nothing is written, and while a reader holds the log.",
-        (Query(f"max(duetime_sqlite_checkpoint_age_seconds{{{HERE}}})", "age", sparse=True),),
+        (Query(f"max(duetime_sqlite_checkpoint_age_seconds{{{HERE}}})", "age"),),
         unit="s",
     ),
     Panel(
@@ -103,7 +102,6 @@ STORE = (
             Query(
                 f"max(duetime_postgres_oldest_transaction_age_seconds{{{HERE}}})",
                 "age",
-                sparse=True,
             ),
         ),
         unit="s",
@@ -115,7 +113,6 @@ STORE = (
             Query(
                 f"sum by (state) (duetime_postgres_connections{{{HERE}}})",
                 "{{state}}",
-                sparse=True,
             ),
         ),
         stacked=True,

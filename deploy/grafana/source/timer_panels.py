@@ -70,7 +70,7 @@ OVERVIEW = (
     Panel(
         "Error budget left",
         "The smallest part of its error budget that a namespace with an objective has left.",
-        (Query(of_store("duetime_objective_error_budget_left_ratio", how="min"), sparse=True),),
+        (Query(of_store("duetime_objective_error_budget_left_ratio", how="min")),),
         kind="stat",
         unit="percentunit",
         width=3,
@@ -140,7 +140,6 @@ OVERVIEW = (
             Query(
                 f"max by (namespace) (duetime_objective_error_budget_left_ratio{{{STORE_WIDE}}})",
                 "{{namespace}}",
-                sparse=True,
             ),
         ),
         unit="percentunit",
@@ -154,7 +153,6 @@ OVERVIEW = (
             Query(
                 f"job_namespace:duetime_objective_burn:rate1h{{{STORE_WIDE}}}",
                 "{{namespace}}",
-                sparse=True,
             ),
         ),
         width=12,
@@ -192,7 +190,6 @@ ATTEMPTS = (
             Query(
                 per_second(f"duetime_timers_{what}_total", CHOSEN),
                 what,
-                sparse=what != "created",
             )
             for what in ("created", "replaced", "changed", "canceled", "redriven")
         ),
@@ -244,7 +241,6 @@ ATTEMPTS = (
                 "topk(10, sum by (endpoint) (rate(duetime_endpoint_attempts_total"
                 f'{{{HERE},outcome="failed"}}[{RATE}])))',
                 "{{endpoint}}",
-                sparse=True,
             ),
         ),
         unit="reqps",
@@ -257,7 +253,6 @@ ATTEMPTS = (
             Query(
                 f"max by (endpoint) (duetime_endpoint_breaker_open{{{HERE}}}) > 0",
                 "{{endpoint}}",
-                sparse=True,
             ),
         ),
         width=12,
