@@ -208,7 +208,10 @@ ATTEMPTS = (
         "Claims that wait for a slot or an endpoint, and those handed back per second.",
         (
             Query(f"sum(duetime_claims_waiting{{{HERE}}})", "waiting"),
-            Query(per_second("duetime_claims_handed_back_total", HERE), "handed back/s"),
+            Query(
+                per_second("duetime_claims_handed_back_total", HERE, "cause"),
+                "handed back/s: {{cause}}",
+            ),
         ),
     ),
     Panel(
