@@ -17,12 +17,13 @@ pytest_plugins = [
     "tests.real_server.connect_record",
     "tests.real_server.failing_disk",
     "tests.real_server.small_disk",
+    "tests.real_server.wrong_clock",
     "tests.exclusive_tests",
     "tests.postgres.fixtures",
 ]
 
 TESTS = Path(__file__).parent
-SUITES_OF_LONG_TESTS = {"browser", "cluster", "crash", "e2e"}
+SUITES_OF_LONG_TESTS = {"browser", "cluster", "crash", "e2e", "monitoring"}
 CAMPAIGN_TIMEOUT_SECONDS = 3_600
 
 # An example may take long on a busy machine; no property is about that.

@@ -69,11 +69,16 @@ async def test_a_worker_that_hangs(
 
 def _worker_without_a_connection_to(pid: int, server: ServerProcess) -> psutil.Process:
     """Prometheus goes on with its connection. If the other worker hangs, the target is down."""
-    its_ports = {each.laddr.port for each in psutil.Process(pid).net_connections() if each.raddr}
+    its_ports = {
+        each.laddr.port
+        for each in psutil.Process(pid).net_connections()
+        if each.status == psutil.CONN_ESTABLISHED
+    }
     for process in psutil.Process(server.pid).children():
         connections = process.net_connections()
         is_worker = any(each.status == psutil.CONN_LISTEN for each in connections)
-        if is_worker and not its_ports & {each.raddr.port for each in connections if each.raddr}:
+        ports = {each.raddr.port for each in connections if each.status == psutil.CONN_ESTABLISHED}
+        if is_worker and not ports & its_ports:
             return process
     raise AssertionError("no worker is without a connection")
 

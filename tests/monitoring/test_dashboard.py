@@ -170,6 +170,7 @@ def _filled_in(expression: str) -> str:
 
 
 WHEN_IN_TROUBLE = {
+    "duetime_claims_handed_back_total",
     "duetime_store_errors_total",
     "duetime_timers_redriven_total",
     "duetime_timers_replaced_total",
