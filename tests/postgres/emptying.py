@@ -5,7 +5,7 @@ import asyncpg
 from duetime.stores.postgres import PostgresOptions
 
 _TABLES = """
-    namespaces shards shard_fences members operations clock credentials audit_log
+    namespaces shards shard_fences members operations clock credentials audit_log lateness_counts
     pending_timers executing_timers finished_timers
 """
 _EMPTY = "; ".join(f"DELETE FROM {table}" for table in _TABLES.split())
