@@ -202,5 +202,6 @@ NOT_DRAWN = {
     "duetime_objective_ratio",
     "duetime_objective_window_seconds",
     "duetime_shards",
-    "duetime_metrics_workers_missing",
+    "duetime_workers",
+    "duetime_workers_answering",
 }
