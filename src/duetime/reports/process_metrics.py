@@ -1,5 +1,6 @@
 """The metrics of the API and of this process, as its parts and the system tell them."""
 
+import errno
 import os
 import platform
 import resource
@@ -52,7 +53,7 @@ def process_recorders(
         one(process.CPU, _cpu_seconds),
         one(process.RESIDENT, _resident_bytes),
         one(process.OPEN_FILES, _open_files),
-        one(process.MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        one(process.MAX_FILES, _max_files),
         one(process.STARTED, lambda: started_seconds),
     ]
 
@@ -67,5 +68,21 @@ def _resident_bytes() -> float:
 
 
 def _open_files() -> float:
-    # Linux tells the number as the size since 6.2; before that, it has to be counted.
-    return _DESCRIPTORS.stat().st_size or len(os.listdir(_DESCRIPTORS))
+    if size := _size_of_descriptors():
+        return size
+    try:
+        return len(os.listdir(_DESCRIPTORS))
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            # Counting takes a descriptor, and none is left.
+            return _max_files()
+        raise
+
+
+def _size_of_descriptors() -> int:
+    """The number, as Linux tells it since 6.2; before that, 0."""
+    return _DESCRIPTORS.stat().st_size
+
+
+def _max_files() -> float:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
