@@ -138,11 +138,14 @@ class Deliveries:
             # The wall clock was set back while the claim waited, or since the retry was planned.
             self._settler.hand_back(claim, WaitCause.CLOCK, due_at=not_before(claim), now=now)
             return None
-        recorded = self._lateness.record(claim, now, self._clock.monotonic())
+        late: int = lateness_of(claim, now)
         waits: Waits = ()
-        if recorded[1] >= SHORTEST_WAIT or claim.delivery_id in self._wait_log.remembered:
-            waits = self._wait_log.take_waits(claim, now, recorded[1], waited)
+        if late >= SHORTEST_WAIT or claim.delivery_id in self._wait_log.remembered:
+            waits = self._take_waits(claim, now, late, waited)
             self._sent_late[claim.delivery_id] = now, waits
+            # The instant of a retry is put off whenever its claim is handed back.
+            late = max(late, sum(wait.microseconds for wait in waits))
+        recorded = self._lateness.record(late, self._clock.monotonic())
         try:
             outcome, is_of_endpoint = await self._outcome_of(claim)
         except NotSent:
@@ -159,14 +162,22 @@ class Deliveries:
             new_delivery_id=_new_delivery_id,
             waits=waits,
         )
-        self._meters.attempt_made(
-            claim, lane.breaker.endpoint, outcome, recorded[1], settlement.status
-        )
+        # First of all: whatever goes wrong from here on must not repeat the attempt.
+        self._settler.add(claim.shard, settlement)
+        self._meters.attempt_made(claim, lane.breaker.endpoint, outcome, late, settlement.status)
         if isinstance(outcome, Failed):
             self._log_failure(lane, claim, outcome, settlement)
             is_of_endpoint = is_of_endpoint and not outcome.is_final
-        self._settler.add(claim.shard, settlement)
         return outcome if is_of_endpoint else None
+
+    def _take_waits(self, claim: Claim, now: Instant, late: int, waited: Waited | None) -> Waits:
+        """The waits of the claim; none if they cannot be told, which must not keep it from being
+        sent."""
+        try:
+            return self._wait_log.take_waits(claim, now, late, waited)
+        except Exception:
+            _log.exception("attempt.waits_broken", namespace=claim.namespace, id=claim.id)
+            return ()
 
     def _hand_back_short(
         self, claim: Claim, shortage: LocalShortage, waits: Waits, tried_at: Instant
@@ -224,6 +235,11 @@ class Deliveries:
             _log.debug("timer.retry_planned", due_at=format_instant(settlement.due_at), **fields)
 
 
+def lateness_of(claim: Claim, now: Instant) -> int:
+    """Microseconds by which the attempt is late, as far as its instants tell."""
+    return now - max(was_due_at(claim), claim.created_at)
+
+
 class Lateness:
     """The lateness of the last thousand attempts within the last minute.
 
@@ -237,8 +253,9 @@ class Lateness:
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
 
-    def record(self, claim: Claim, now: Instant, now_seconds: float) -> tuple[float, int]:
-        recorded = (now_seconds, now - max(was_due_at(claim), claim.created_at))
+    def record(self, late: int, now_seconds: float) -> tuple[float, int]:
+        """Record an attempt that is sent `late` microseconds after it was due."""
+        recorded = (now_seconds, late)
         self._recent.append(recorded)
         return recorded
 

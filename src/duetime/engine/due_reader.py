@@ -104,11 +104,11 @@ class DueReader(BackgroundLoop):
         batch = await self._store.claim_due(
             leases, now=now, until_inclusive=until, limit=limit, start=start
         )
-        self._claims_may_be_lost = False
         self._meters.read_duration.observe(self._clock.monotonic() - began_seconds)
         self._meters.read_at_seconds = now / MICROSECONDS_PER_SECOND
         self._wait_log.got_claims(self._clock.now())
         self._dispatcher.accept(batch.claims)
+        self._claims_may_be_lost = False
         self._progress.claimed(leases, until, batch)
         return batch
 

@@ -249,7 +249,7 @@ class Engine:
     @property
     def unwritten(self) -> int:
         """The number of outcomes that the store has not written yet."""
-        return self._settler.unwritten
+        return self._settler.unwritten + self._settler.set_apart
 
     @property
     def waiting(self) -> int:

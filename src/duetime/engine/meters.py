@@ -87,7 +87,8 @@ class EngineMeters:
         if firings is None:
             firings = self._new_firings(claim)
         lateness_seconds = late * _SECONDS if late > 0 else 0.0
-        duration_seconds = (outcome.answered_at - outcome.sent_at) * _SECONDS
+        # A wall clock that is set back must not make a sum shrink.
+        duration_seconds = max(0, outcome.answered_at - outcome.sent_at) * _SECONDS
         firings.lateness.observe(lateness_seconds)
         firings.duration.observe(duration_seconds)
         trace_id = sampled_trace_id()

@@ -57,6 +57,11 @@ class Settler(BackgroundLoop):
     def unwritten(self) -> int:
         return len(self._gathered)
 
+    @property
+    def set_apart(self) -> int:
+        """The number of outcomes that the store cannot write; they are tried again now and then."""
+        return len(self._set_apart)
+
     def held(self) -> set[ClaimId]:
         """The claims whose outcomes are not written yet."""
         return {claim_id_of(settlement) for _, settlement in [*self._gathered, *self._set_apart]}

@@ -31,6 +31,7 @@ def test_an_objective_is_read_with_and_without_spaces(text: str) -> None:
         LatenessObjective(percent=99.9999, within_ms=1, window_hours=1),
         LatenessObjective(percent=1, within_ms=3_600_000, window_hours=2_160),
         LatenessObjective(percent=95, within_ms=90_000, window_hours=36),
+        LatenessObjective(percent=12.3456, within_ms=5, window_hours=24),
     ],
 )
 def test_the_text_of_an_objective_is_read_back(objective: LatenessObjective) -> None:
@@ -47,8 +48,8 @@ def test_the_text_of_an_objective_is_read_back(objective: LatenessObjective) -> 
         ("-1 % within 100ms over 30d", "such as"),
         ("99.9 % within soon over 30d", "such as"),
         ("99.9 % within 100ms over 30d" + " " * 100, "such as"),
-        ("100 % within 100ms over 30d", "such as"),
-        ("99.99995 % within 100ms over 30d", "99.9999 %"),
+        ("100 % within 100ms over 30d", "99.9999 %"),
+        ("99.99995 % within 100ms over 30d", "such as"),
         ("0.5 % within 100ms over 30d", "1 to"),
         ("99.9 % within 0s over 30d", "1ms to 1h"),
         ("99.9 % within 2h over 30d", "1ms to 1h"),

@@ -44,6 +44,8 @@ class WatchedStore(MemoryStore):
         self.search_seconds = 0.0
         """Time that the search for lost claims takes."""
         self.settle_seconds = 0.0
+        self.refuses: Exception | None = None
+        """Raised for every settlement."""
         self.claims: list[tuple[Instant, Instant, int, int]] = []
         """For each claim: now, until, limit, and the number of claims."""
         self.settlements: list[Settlement] = []
@@ -77,6 +79,8 @@ class WatchedStore(MemoryStore):
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         await self._take(self.settle_seconds)
+        if self.refuses is not None:
+            raise self.refuses
         self.settlements.extend(settlements)
         return await super().settle(settlements)
 

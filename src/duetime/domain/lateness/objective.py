@@ -18,7 +18,7 @@ MAX_OBJECTIVE_CHARACTERS = 100
 
 EXAMPLE = "99.9 % within 100ms over 30d"
 _FORM = f'must be an objective such as "{EXAMPLE}"'
-_TEXT = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*within\s+(\S.*?)\s+over\s+(\S.*?)\s*")
+_TEXT = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%\s*within\s+(\S.*?)\s+over\s+(\S.*?)\s*")
 _SPACE_IN_DURATION = re.compile(r"(?<=[0-9])\s+(?=[a-z])")
 
 
@@ -33,7 +33,7 @@ class LatenessObjective(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         within, window = format_duration(self.within_ms), format_duration(self.window_ms)
-        return f"{self.percent:.6g} % within {within} over {window}"
+        return f"{round(self.percent, 4):.8g} % within {within} over {window}"
 
     @property
     def within_microseconds(self) -> int:

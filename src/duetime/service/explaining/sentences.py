@@ -132,8 +132,8 @@ ADVICE: Mapping[WaitCause, str] = {
     " (DELIVERY_CONCURRENCY_PER_ENDPOINT).",
     WaitCause.SLOTS: "Raise DELIVERY_CONCURRENCY, or find the endpoints that hang with"
     " `duetime endpoints`.",
-    WaitCause.BREAKER: "Mend the receiver: `duetime endpoints` shows its last error. The breaker"
-    " closes by itself with the first answer.",
+    WaitCause.BREAKER: "Mend the receiver. `duetime endpoints`, with a key for all namespaces,"
+    " shows its last error. The breaker closes by itself with the first answer.",
     WaitCause.QUOTA: "Raise the namespace's limit with `duetime namespaces set NAME --concurrency"
     " N`, or make its receivers quicker.",
     WaitCause.SHORTAGE: "The log line engine.short names the resource and what to do.",

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from shlex import quote
 
 from msgspec import Struct
 
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.lateness.waits import WaitCause
+from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.ports.endpoints import EndpointState, FiringReport
 from duetime.service.explaining.explanation import Period
@@ -60,6 +62,12 @@ def verdict_of(
             return _unfinished(timer, attempts, periods, late, report, now)
 
 
+def _typed(timer: Timer) -> str:
+    """The timer as a person types it for a command."""
+    namespace, id = timer.key.namespace, quote(timer.key.id)
+    return id if namespace == DEFAULT_NAMESPACE else f"{id} --namespace {quote(namespace)}"
+
+
 def _completed(attempts: Sequence[Attempt], periods: Sequence[Period], late: int | None) -> Verdict:
     if late is None or not attempts:
         return Verdict("Completed. Its attempts are not recorded.")
@@ -95,7 +103,7 @@ def _failed(timer: Timer, attempts: Sequence[Attempt]) -> Verdict:
     tried = "1 attempt" if made == 1 else f"{made} attempts"
     return Verdict(
         f"Failed after {tried}: {why}. {left}",
-        "Mend the receiver, then fire the timer once more with `duetime redrive ID`.",
+        f"Mend the receiver, then fire the timer once more: `duetime redrive {_typed(timer)}`.",
     )
 
 
@@ -107,7 +115,7 @@ def _unfinished(
     report: FiringReport,
     now: Instant,
 ) -> Verdict:
-    trouble = _trouble(report)
+    trouble = _trouble(timer, report)
     if timer.status is TimerStatus.PENDING and attempts and not report.waits and timer.due_at > now:
         last = attempts[-1]
         left = length_text(timer.due_at - now)
@@ -143,7 +151,7 @@ def _unfinished(
     return Verdict(f"{overdue}: {_reason_now(cause, timer, report)}{again}", ADVICE[cause])
 
 
-def _trouble(report: FiringReport) -> Verdict | None:
+def _trouble(timer: Timer, report: FiringReport) -> Verdict | None:
     """The reason for which no timer of the shard is sent, as far as this node knows."""
     if report.disk_is_full:
         return Verdict(
@@ -159,7 +167,8 @@ def _trouble(report: FiringReport) -> Verdict | None:
         where = f" at {report.owner_url}" if report.owner_url else ""
         return Verdict(
             f"its shard belongs to node {report.owner}{where}, which knows why it waits.",
-            "Ask that node: `duetime explain ID --server URL`.",
+            f"Ask that node: `duetime explain {_typed(timer)}"
+            f" --server {report.owner_url or 'URL'}`.",
         )
     if not report.is_running:
         return Verdict(

@@ -80,6 +80,14 @@ TIMERS = Area(
             REPORT,
         ),
         LogEvent(
+            "attempt.waits_broken",
+            "error",
+            ("namespace", "id", "exception"),
+            "A fault in Duetime: the waits of the attempt could not be told. It is made all the "
+            "same.",
+            REPORT,
+        ),
+        LogEvent(
             "destination.broken",
             "error",
             ("namespace", "id", "exception"),

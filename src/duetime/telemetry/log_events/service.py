@@ -90,6 +90,14 @@ SERVICE = Area(
             "Make sure that the proxy refuses internal addresses, or set the guard.",
         ),
         LogEvent(
+            "trace.broken",
+            "error",
+            ("namespace", "id", "exception"),
+            "A fault in Duetime: the span of an attempt could not be made or ended. The attempt is "
+            "not affected.",
+            "Report this, with the traceback.",
+        ),
+        LogEvent(
             "traces.export_troubled",
             "warning",
             ("problem", "count"),

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+import structlog
+
 from duetime.domain.callback import Callback
 from duetime.domain.errors import LocalShortage
 from duetime.domain.instants import Instant
@@ -12,6 +14,8 @@ from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination, MaySend
 from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
+
+_log = structlog.get_logger()
 
 
 class AttemptSpan(Protocol):
@@ -55,7 +59,7 @@ class TracedDestination:
         span = None
         if self._tracer.picks_attempt(claim):
             endpoint = self._destination.endpoint_of(claim)
-            span = self._tracer.begin_attempt(claim, endpoint, self._clock.now())
+            span = self._begun(claim, endpoint)
         if span is not None:
             CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
             return self._deliver_traced(span, claim, may_send)
@@ -63,6 +67,14 @@ class TracedDestination:
         traceparent = self._tracer.unsampled_traceparent()
         CURRENT_WORK.set(CurrentWork(None, traceparent, is_attempt=True))
         return self._destination.deliver(claim, may_send)
+
+    def _begun(self, claim: Claim, endpoint: str) -> AttemptSpan | None:
+        """The span; none if it cannot be made, which must not keep the attempt from being made."""
+        try:
+            return self._tracer.begin_attempt(claim, endpoint, self._clock.now())
+        except Exception:
+            _log.exception("trace.broken", namespace=claim.namespace, id=claim.id)
+            return None
 
     async def _deliver_traced(self, span: AttemptSpan, claim: Claim, may_send: MaySend) -> Outcome:
         try:
@@ -79,7 +91,11 @@ class TracedDestination:
         except Exception:
             span.end_without_outcome("broken")
             raise
-        span.end(outcome)
+        try:
+            span.end(outcome)
+        except Exception:
+            # The attempt was made, and must not be repeated because of its span.
+            _log.exception("trace.broken", namespace=claim.namespace, id=claim.id)
         return outcome
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 from prometheus_client.parser import text_string_to_metric_families
 
 from duetime.delivery.http import HttpDestination
+from duetime.domain.instants import plus_ms
 from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Completed
 from duetime.domain.retry import RetryPolicy
@@ -244,3 +245,48 @@ async def test_a_sampled_attempt_is_an_example_of_its_lateness() -> None:
     assert line.startswith('duetime_lateness_seconds_bucket{namespace="default"')
     assert duration.startswith("duetime_attempt_duration_seconds_bucket")
     assert f'le="0.005"}} 2 # {{trace_id="{trace_id}"}} 0.003' in line
+
+
+@on_virtual_time
+async def test_a_retry_that_was_handed_back_is_late_against_its_plan() -> None:
+    """However often its claim is handed back because the endpoint's breaker is open."""
+    bench = MeteredBench()
+    bench.destination.script(HANGING, Hang())
+    await bench.start()
+    policy = RetryPolicy(initial_interval_ms=1_000, backoff_multiplier=1.0, max_retries=100)
+    await bench.create_many("t", [bench.at(1)] * 600, HANGING, retry_policy=policy)
+    await bench.clock.sleep(100)
+    bench.destination.script(HANGING, Succeed())
+    await bench.clock.sleep(200)
+
+    shown = bench.shown()
+
+    recorded = [attempt for id in range(600) for attempt in (await bench.timer(f"t-{id}")).attempts]
+    waited = [sum(wait.microseconds for wait in attempt.waits) for attempt in recorded]
+    over_a_minute = sum(each > 60_000_000 for each in waited)
+    count = shown["duetime_lateness_seconds_count", "default", "http"]
+    up_to_a_minute = shown["duetime_lateness_seconds_bucket", "default", "http", "60.0"]
+    assert over_a_minute > 100
+    assert count - up_to_a_minute >= over_a_minute
+
+
+@on_virtual_time
+async def test_outcomes_that_the_store_cannot_write_are_shown() -> None:
+    bench = MeteredBench()
+    await bench.start()
+    bench.store.refuses = ValueError("no such status")
+    await bench.create("t", 1)
+    await bench.clock.sleep(5)
+    assert bench.shown()["duetime_outcomes_unwritten",] == 1
+
+
+@on_virtual_time
+async def test_a_clock_that_is_set_back_makes_no_sum_shrink() -> None:
+    bench = MeteredBench()
+    await bench.start()
+    await bench.create("t", 1)
+    await bench.clock.sleep(2)
+    claim, sent_at = bench.destination.attempts[0].claim, bench.clock.now()
+    earlier = Completed(sent_at=sent_at, answered_at=plus_ms(sent_at, -3_600_000))
+    bench.meters.attempt_made(claim, GOOD, earlier, 0, TimerStatus.COMPLETED)
+    assert bench.shown()["duetime_attempt_duration_seconds_sum", "default", "http"] >= 0

@@ -98,11 +98,15 @@ class FullBusCallback(
 FullCallback = FullHttpCallback | FullNatsCallback | FullBusCallback
 
 
+MAX_WAIT_MICROSECONDS = 10**16
+"""Three centuries; no timer is that late."""
+
+
 class FullWait(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of the time for which an attempt waited before it was sent."""
 
     cause: Annotated[str, Meta(description="The cause, in a word.", max_length=64)]
-    microseconds: Annotated[int, Meta(description="Its length.", ge=0)]
+    microseconds: Annotated[int, Meta(description="Its length.", ge=0, le=MAX_WAIT_MICROSECONDS)]
 
 
 class FullAttempt(

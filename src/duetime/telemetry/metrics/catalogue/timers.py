@@ -27,7 +27,7 @@ CLAIMED = counter(
 )
 FINISHED = counter(
     "duetime_timers_finished_total",
-    "Timers whose last attempt was recorded, by status: completed or failed.",
+    "Timers whose last attempt was made, by the status that it leads to: completed or failed.",
     "namespace", "type", "status",
 )  # fmt: skip
 ATTEMPTS = counter(
