@@ -2,8 +2,9 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,13 +24,20 @@ Settings = dict[str, str]
 
 
 @pytest.fixture
-def shared(postgres_url: str, postgres_schema: str, tmp_path: Path) -> Settings:
-    """Settings of workers, which have the temporary directory of the test."""
+def short_directory() -> Iterator[Path]:
+    """For sockets, whose paths must be short; those of `tmp_path` are long in parallel runs."""
+    with TemporaryDirectory(prefix="d") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def shared(postgres_url: str, postgres_schema: str, short_directory: Path) -> Settings:
+    """Settings of workers, which have a temporary directory of their own."""
     return {
         "DATABASE_URL": postgres_url,
         "PG_SCHEMA": postgres_schema,
         "WORKERS": str(WORKERS),
-        "TMPDIR": str(tmp_path),
+        "TMPDIR": str(short_directory),
     }
 
 
@@ -135,9 +143,9 @@ async def test_every_worker_answers_for_all_on_the_own_port(
 
 
 async def test_the_directory_is_private_and_gone_after_the_end(
-    service: ServerProcess, tmp_path: Path
+    service: ServerProcess, short_directory: Path
 ) -> None:
-    (directory,) = tmp_path.glob("duetime-metrics-*")
+    (directory,) = short_directory.glob("duetime-metrics-*")
     assert directory.stat().st_mode & 0o777 == 0o700
     assert {path.name for path in directory.iterdir()} == {"1.sock", "2.sock", "3.sock"}
     assert await service.stop() == 0
