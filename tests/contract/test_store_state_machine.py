@@ -341,6 +341,7 @@ class StoreMachine(HistoryMachine):
         counted = self.run(self.store.count_by_namespace(most_names=10))
         live = self.run(self.store.count_live(self.now, most=1_000))
         assert counted is not None
+        assert live is not None
         for namespace in self.model.known_namespaces:
             counts = self.model.counts(namespace)
             assert counted.pending.get(namespace, 0) == counts[TimerStatus.PENDING]

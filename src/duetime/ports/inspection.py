@@ -104,9 +104,10 @@ class CensusStore(Protocol):
         """
         ...
 
-    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts | None:
         """Count up to `most` executing and `most` overdue timers; those due first come first where
-        the store has them in order. May take long where the store has to read past others."""
+        the store has them in order. May take long where the store has to read past others. None if
+        the store gave up because it took too long."""
         ...
 
 

@@ -10,10 +10,14 @@ import pytest
 from duetime.domain.instants import Instant
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import TimerStatus
-from duetime.ports.inspection import NamespaceCounts
+from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, LISTS_BY_INDEX, Connection, connected
 from duetime.stores.postgres.inspection import census
+from duetime.telemetry.measured_store import StoreCalls
+from duetime.telemetry.metrics.catalogue.store import ERRORS
+from duetime.telemetry.metrics.recording import Counter, LabelValues
+from duetime.testing import LoopClock
 from duetime.testing.store_contract.steps import (
     at,
     brought_to,
@@ -25,6 +29,7 @@ from duetime.testing.store_contract.steps import (
     reschedule,
 )
 from duetime.testing.timers import make_timer
+from tests.integration.postgres.held import held
 from tests.integration.postgres.planning.plans import buffers_touched, explain, run_explained
 
 NAMESPACES = ["default", "n1", "n2"]
@@ -273,6 +278,24 @@ async def test_an_old_snapshot_makes_no_reading_slow(
         for _ in range(20):
             last = await blocks()
     assert last <= first + 10
+
+
+async def test_counting_that_takes_too_long_is_no_error_of_the_store(
+    options: PostgresOptions, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(store, make_timer("late", execute_at=at(-9)))
+    calls = StoreCalls(LoopClock(), LabelValues(10))
+    measured = calls.measured(store)
+    monkeypatch.setattr(census, "LIMIT_TIME", "SET LOCAL statement_timeout = '20ms'")
+    for table in ("executing_timers", "pending_timers"):
+        async with held(options, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE") as lock:
+            assert await measured.count_live(at(0), most=9) is None
+            await lock.roll_back()
+
+    live = await measured.count_live(at(0), most=9)
+    assert live == LiveCounts({}, {"default": 1}, are_all=True)
+    errors = [each for each in calls.recorders() if each.metric is ERRORS]
+    assert [each.samples() for each in errors if isinstance(each, Counter)] == [[]]
 
 
 async def test_no_statement_reads_a_whole_table_of_timers(lists: Connection) -> None:

@@ -26,8 +26,8 @@ Counts = Mapping[str, int] | Mapping[str | None, int]
 
 
 class Census:
-    """The latest numbers of timers. While the store is away, the numbers and the instant at which
-    they were read stay as they are.
+    """The latest numbers of timers. While the store is away or takes too long, the numbers and the
+    instant at which they were read stay as they are.
 
     The first `most_names` namespaces are counted one by one, and `namespaces` limits their labels.
     """
@@ -151,5 +151,7 @@ class _LiveCounts(_Reader):
         self.counts: LiveCounts | None = None
 
     async def read(self) -> bool:
-        self.counts = await self._store.count_live(self._clock.now(), most=MOST_COUNTED)
-        return True
+        counts = await self._store.count_live(self._clock.now(), most=MOST_COUNTED)
+        if counts is not None:
+            self.counts = counts
+        return counts is not None

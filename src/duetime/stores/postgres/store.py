@@ -209,7 +209,7 @@ class PostgresStore:
     async def count_by_namespace(self, *, most_names: int) -> NamespaceCounts | None:
         return await census.count_by_namespace(self._pools.lists, self._options, most_names)
 
-    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts | None:
         return await census.count_live(self._pools.lists, now, most)
 
     async def shards(self) -> Sequence[ShardState]:

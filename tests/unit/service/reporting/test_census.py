@@ -21,7 +21,7 @@ class CountedStore:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.kept: NamespaceCounts | None = NamespaceCounts({"a": 3, "b": 0}, {"a": 1})
-        self.live = LiveCounts({"a": 2}, {"c": 4}, are_all=True)
+        self.live: LiveCounts | None = LiveCounts({"a": 2}, {"c": 4}, are_all=True)
         self.took_seconds = 0.0
         self.is_away = False
         self.asked_at_seconds: list[float] = []
@@ -31,7 +31,7 @@ class CountedStore:
         await self._answer()
         return self.kept
 
-    async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
+    async def count_live(self, now: Instant, *, most: int) -> LiveCounts | None:
         await self._answer()
         return self.live
 
@@ -101,6 +101,23 @@ async def test_numbers_and_their_age_stay_while_the_store_is_away() -> None:
     await watched.clock.sleep(60)
     assert watched.shown("timers{")['namespace="a",status="pending"'] == 9
     assert watched.shown("timers_counted_timestamp_seconds")[""] > read_at + 60
+    await watched.census.abandon()
+
+
+@on_virtual_time
+async def test_numbers_and_their_age_stay_while_counting_takes_too_long() -> None:
+    watched = Watched()
+    read_at = watched.clock.now() / MICROSECONDS_PER_SECOND
+    watched.census.start()
+    await watched.clock.sleep(1)
+
+    watched.store.live = None
+    watched.store.kept = NamespaceCounts({"a": 9}, {})
+    await watched.clock.sleep(60)
+    assert watched.shown("timers{")['namespace="a",status="pending"'] == 9
+    assert watched.shown("timers{")['namespace="a",status="executing"'] == 2
+    assert watched.shown("timers_overdue{")['namespace="c"'] == 4
+    assert watched.shown("timers_counted_timestamp_seconds") == {"": read_at}
     await watched.census.abandon()
 
 

@@ -60,7 +60,7 @@ _BEGIN_ANEW = """
 """
 
 # While an old snapshot is held, both indexes may be full of dead entries.
-_LIMIT_TIME = "SET LOCAL statement_timeout = '1s'"
+LIMIT_TIME = "SET LOCAL statement_timeout = '1s'"
 
 # Value $1: the number of timers. The index of the key has all that is asked for.
 EXECUTING = """
@@ -115,12 +115,16 @@ async def fold(connections: Connections) -> None:
             return
 
 
-async def count_live(connections: Connections, now: Instant, most: int) -> LiveCounts:
-    async with connections.borrow() as connection, connection.transaction(readonly=True):
-        await connection.execute(_LIMIT_TIME)
-        # One more than asked for tells whether there are more.
-        executing = _by_namespace(await connection.fetch(EXECUTING, most + 1))
-        overdue = _by_namespace(await connection.fetch(OVERDUE, now, most + 1))
+async def count_live(connections: Connections, now: Instant, most: int) -> LiveCounts | None:
+    async with connections.borrow() as connection:
+        try:
+            async with connection.transaction(readonly=True):
+                await connection.execute(LIMIT_TIME)
+                # One more than asked for tells whether there are more.
+                executing = _by_namespace(await connection.fetch(EXECUTING, most + 1))
+                overdue = _by_namespace(await connection.fetch(OVERDUE, now, most + 1))
+        except asyncpg.QueryCanceledError:
+            return None
     are_all = max(sum(executing.values()), sum(overdue.values())) <= most
     return LiveCounts(executing, overdue, are_all)
 

@@ -133,6 +133,7 @@ class CensusContract:
 
         live = await store.count_live(at(2), most=100)
 
+        assert live is not None
         assert {name: count for name, count in live.executing.items() if count} == {"default": 3}
         assert live.overdue == {"default": 2, "other": 1}
         assert live.are_all
@@ -142,5 +143,6 @@ class CensusContract:
 
         live = await store.count_live(at(100), most=5)
 
+        assert live is not None
         assert live.are_all == (sum(live.overdue.values()) == 9)
         assert sum(live.overdue.values()) >= 5
