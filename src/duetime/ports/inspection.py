@@ -97,7 +97,8 @@ class CensusStore(Protocol):
 
     async def count_by_namespace(self, *, most_names: int) -> NamespaceCounts | None:
         """Read the numbers that the store keeps up to date with every write. Namespaces without
-        timers may be left out. Names the first `most_names` in their order.
+        timers may be left out, and those that are gone are. Names the first `most_names` in their
+        order.
 
         The cost depends on the number of namespaces only. A store that keeps its numbers in parts
         may put them together. None while it counts for the first time, after an upgrade.

@@ -30,7 +30,7 @@ class StoreWatch:
         self._calls = StoreCalls(clock, namespaces)
         self.store = self._calls.measured(kept)
         most_names = settings.metrics_namespaces
-        self._census = Census(self.store, clock, namespaces, most_names=most_names)
+        self._census = Census(self.store, clock, most_names=most_names)
         self._snapshots = snapshot_watch_of(settings, clock)
         self._own: list[Recorder] = []
         if isinstance(kept, SqliteStore):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duetime.domain.instants import Instant
-from duetime.domain.namespace import Namespace
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
@@ -278,6 +278,30 @@ async def test_an_old_snapshot_makes_no_reading_slow(
         for _ in range(20):
             last = await blocks()
     assert last <= first + 10
+
+
+async def test_namespaces_that_are_gone_leave_nothing_behind(
+    options: PostgresOptions,
+    store: PostgresStore,
+    database: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(census, "FOLD_FROM_ROWS", 1)
+    gone = [Namespace(f"gone-{n}", 16, NamespaceOptions(deleting=True)) for n in range(30)]
+    for each in gone:
+        await store.add_namespace(each)
+        await create(store, make_timer("t", namespace=each.name))
+    await counted(store)
+    for each in gone:
+        assert await store.remove_pending(each.name, limit=9) == 1
+        assert await store.remove_namespace(each.name)
+    await store.add_namespace(Namespace("living", 16))
+    await create(store, make_timer("t", namespace="living"))
+
+    assert await store.count_by_namespace(most_names=10) == NamespaceCounts({"living": 1}, {})
+    rows = await database.fetch("SELECT namespace, count FROM timer_counts")
+    assert [tuple(row) for row in rows] == [("living", 1)]
+    assert await findings(options) == []
 
 
 async def test_counting_that_takes_too_long_is_no_error_of_the_store(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from duetime.background import BackgroundLoop
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
@@ -29,13 +30,12 @@ class Census:
     """The latest numbers of timers. While the store is away or takes too long, the numbers and the
     instant at which they were read stay as they are.
 
-    The first `most_names` namespaces are counted one by one, and `namespaces` limits their labels.
+    Up to `most_names` namespaces are told apart, the first in their order. One that is gone leaves
+    its place to another.
     """
 
-    def __init__(
-        self, store: CensusStore, clock: Clock, namespaces: LabelValues, *, most_names: int
-    ) -> None:
-        self._namespaces = namespaces
+    def __init__(self, store: CensusStore, clock: Clock, *, most_names: int) -> None:
+        self._most_names = most_names
         self._kept = _KeptCounts(store, clock, most_names)
         self._live = _LiveCounts(store, clock)
 
@@ -75,14 +75,24 @@ class Census:
         """The counts by the label of their namespace. Namespaces that have timers of another status
         have 0, so that a number that falls to 0 does not vanish."""
         kept = self._kept.counts
-        labelled = {} if kept is None else dict.fromkeys(map(self._label, kept.pending), 0)
+        labels = self._labels()
+        labelled = dict[str, int]()
+        if kept is not None:
+            labelled = {labels.get(name, LabelValues.OTHER): 0 for name in kept.pending}
         for name, count in counts.items():
-            label = self._label(name)
+            label = labels.get(name, LabelValues.OTHER)
             labelled[label] = labelled.get(label, 0) + count
         yield from labelled.items()
 
-    def _label(self, name: str | None) -> str:
-        return LabelValues.OTHER if name is None else self._namespaces.of(name)
+    def _labels(self) -> dict[str | None, str]:
+        """The label of each namespace that is told apart. Names that the store has chosen come
+        first, so that others cannot take their places."""
+        kept, live = self._kept.counts, self._live.counts
+        names: list[str | None] = [] if kept is None else [*kept.pending, *kept.failed]
+        if live is not None:
+            names += sorted(live.executing.keys() | live.overdue.keys())
+        labels = {name: name for name in names if name is not None}
+        return dict(islice(labels.items(), self._most_names))
 
     def _is_capped(self) -> Samples:
         if self._live.counts is not None:

@@ -93,6 +93,7 @@ class MemoryStore(OperationTable, Census):
         if not self._is_deleting(name) or any(True for _ in self._timers.of_namespace(name)):
             return False
         del self._namespaces[name]
+        self._timers.forget_counts(name)
         return True
 
     async def remove_pending(self, namespace: str, *, limit: int) -> int:

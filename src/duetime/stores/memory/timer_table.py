@@ -124,6 +124,10 @@ class TimerTable:
         """The number of timers with the status in each namespace, in the order of the names."""
         return {name: self._counts[name][status] for name in sorted(self._counts)}
 
+    def forget_counts(self, namespace: str) -> None:
+        """For a namespace that has no timers and is gone."""
+        self._counts.pop(namespace, None)
+
     def overdue(self, now: Instant) -> Counter[str]:
         return Counter(
             key.namespace

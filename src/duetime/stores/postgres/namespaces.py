@@ -52,12 +52,6 @@ REMOVE_PENDING = f"""
     SELECT count(*) FROM gone
 """
 
-# Counts of a namespace that is gone. A count that is being written stays, and is 0 soon.
-_REMOVE_COUNTS = """
-    DELETE FROM timer_counts WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM timer_counts WHERE namespace = $1 AND count = 0 FOR UPDATE SKIP LOCKED))
-"""
-
 _ALL = 'SELECT name, num_shards, options FROM namespaces ORDER BY name COLLATE "C"'
 
 FIND = "SELECT name, num_shards, options FROM namespaces WHERE name = ANY ($1::text[])"
@@ -151,10 +145,7 @@ async def remove_namespace(connections: Connections, name: str) -> bool:
         return True
     async with connections.borrow() as connection:
         await connection.execute(_REMOVE, name)
-        is_gone = await connection.fetchrow(_GET, name) is None
-        if is_gone:
-            await connection.execute(_REMOVE_COUNTS, name)
-        return is_gone
+        return await connection.fetchrow(_GET, name) is None
 
 
 async def remove_pending(connections: Connections, namespace: str, limit: int) -> int:

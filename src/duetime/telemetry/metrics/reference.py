@@ -21,10 +21,12 @@ All are numbers of one process, unless their meaning says otherwise. A counter s
 process. With several workers every series has the label `worker`, the number of the worker.
 Durations are in seconds and sizes in bytes.
 
-`namespace` has at most `METRICS_NAMESPACES` values; further namespaces are `other`. `endpoint` has
-at most `METRICS_ENDPOINTS` values; further endpoints are `other`. No label has the id of a timer,
-a URL or an attempt. A metric without a value, such as one of another store, is described in the
-scrape and has no samples.
+`namespace` has at most `METRICS_NAMESPACES` values; further namespaces are `other`. Counters and
+histograms tell apart the first namespaces that a process has seen. `duetime_timers` and
+`duetime_timers_overdue` tell apart the first that exist, in their order. `endpoint` has at most
+`METRICS_ENDPOINTS` values; further endpoints are `other`. No label has the id of a timer, a URL or
+an attempt. A metric without a value, such as one of another store, is described in the scrape and
+has no samples.
 """
 
 _BUCKETS = """

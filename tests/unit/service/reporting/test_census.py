@@ -10,7 +10,6 @@ from duetime.ports.clock import Clock
 from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.service.reporting.census import LONGEST_PAUSE_SECONDS, READ_SECONDS, Census
 from duetime.telemetry.metrics.exposition import Format
-from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.testing import LoopClock, on_virtual_time
 
@@ -48,7 +47,7 @@ class Watched:
     def __init__(self, limit: int = 100) -> None:
         self.clock = LoopClock()
         self.store = CountedStore(self.clock)
-        self.census = Census(self.store, self.clock, LabelValues(limit), most_names=limit)
+        self.census = Census(self.store, self.clock, most_names=limit)
         self._registry = Registry()
         self._registry.add(self.census.recorders())
 
@@ -163,4 +162,24 @@ async def test_a_store_that_still_counts_shows_what_it_knows() -> None:
     await watched.clock.sleep(1)
 
     assert watched.shown("timers{") == {'namespace="a",status="executing"': 2}
+    await watched.census.abandon()
+
+
+@on_virtual_time
+async def test_a_namespace_that_is_gone_leaves_its_place_to_others() -> None:
+    watched = Watched(limit=2)
+    watched.store.kept = NamespaceCounts({"a": 1, "b": 1}, {"b": 1})
+    watched.store.live = LiveCounts({"d": 1, "c": 1}, {}, are_all=True)
+    watched.census.start()
+    await watched.clock.sleep(1)
+    assert set(watched.shown("timers_overdue{")) == {'namespace="a"', 'namespace="b"'}
+    assert watched.shown("timers{")['namespace="other",status="executing"'] == 2
+
+    watched.store.kept = NamespaceCounts({"b": 1}, {"b": 1})
+    await watched.clock.sleep(60)
+    shown = watched.shown("timers{")
+    assert not [labels for labels in shown if 'namespace="a"' in labels]
+    assert shown['namespace="b",status="pending"'] == 1
+    assert shown['namespace="c",status="executing"'] == 1
+    assert shown['namespace="other",status="executing"'] == 1
     await watched.census.abandon()

@@ -30,7 +30,7 @@ _COUNTING_TIMEOUT_SECONDS = 3_600.0
 FIRST_UNNAMED = "SELECT name FROM namespaces ORDER BY name LIMIT 1 OFFSET $1"
 
 # Value $1: the first name that is not asked for, or NULL. The row without a status has the number
-# of rows that may be folded.
+# of rows that may be folded. Namespaces that are gone keep a count of 0 until the next fold.
 COUNTS = """
     WITH unfolded AS MATERIALIZED (
         SELECT status, namespaces, changes FROM timer_count_changes
@@ -42,9 +42,13 @@ COUNTS = """
         FROM unfolded CROSS JOIN LATERAL unnest(unfolded.namespaces, unfolded.changes)
             AS change (namespace, timers)
     )
-    SELECT CASE WHEN $1::text IS NULL OR namespace < $1 THEN namespace END AS name, status,
-           sum(count)::bigint
-    FROM parts GROUP BY name, status
+    SELECT name, status, count FROM (
+        SELECT CASE WHEN $1::text IS NULL OR namespace < $1 THEN namespace END AS name, status,
+               sum(count)::bigint AS count
+        FROM parts GROUP BY name, status
+    ) AS counted
+    WHERE count <> 0 OR name IS NULL
+       OR EXISTS (SELECT FROM namespaces WHERE namespaces.name = counted.name)
     UNION ALL
     SELECT NULL, NULL, count(*) FROM unfolded
 """

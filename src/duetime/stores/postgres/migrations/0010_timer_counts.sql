@@ -106,6 +106,7 @@ END
 $$;
 
 -- Folds up to `most` rows of changes, which one session at a time may do. Answers how many it folded.
+-- Counts of namespaces that are gone go.
 --
 -- A transaction may commit after later ones were folded. Its changes are found because `folded_until`
 -- stays at the oldest transaction that was under way.
@@ -134,6 +135,9 @@ BEGIN
     )
     SELECT count(*), least(oldest, CASE WHEN count(*) = most THEN max(changed_in) END)
     INTO folded, oldest FROM gone;
+    -- Namespaces may have been removed before their last changes were folded.
+    DELETE FROM timer_counts WHERE count = 0 AND NOT EXISTS (
+        SELECT FROM namespaces WHERE namespaces.name = timer_counts.namespace);
     UPDATE timer_count_state SET folded_until = oldest WHERE folded_until < oldest;
     RETURN folded;
 END

@@ -123,6 +123,19 @@ class CensusContract:
 
         assert await pending_and_failed(await reopen()) == (2, 1)
 
+    async def test_a_namespace_that_is_gone_is_not_counted(self, store: Store) -> None:
+        doomed = Namespace("doomed", 16, NamespaceOptions(deleting=True))
+        await store.add_namespace(doomed)
+        await create(store, make_timer("a"), make_timer("b", namespace="doomed"))
+        await counted(store)
+        await store.remove_pending("doomed", limit=9)
+        assert await store.remove_namespace("doomed")
+
+        counts = await counted(store)
+
+        assert counts.pending == {"default": 1}
+        assert "doomed" not in counts.failed
+
     async def test_executing_and_overdue_timers_are_counted(self, store: Store) -> None:
         leases = await own_shards(store)
         await store.add_namespace(Namespace("other", 16))
