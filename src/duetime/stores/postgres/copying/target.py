@@ -36,7 +36,8 @@ from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
 from duetime.stores.postgres.history import add_partitions
 from duetime.stores.postgres.options import PostgresOptions
 
-_MARK = f"SELECT {MARK_COLUMNS} FROM copies"
+_MARKS = "copies"
+_MARK = f"SELECT {MARK_COLUMNS} FROM {_MARKS}"
 _ADD_MARK = """
     INSERT INTO copies (source, identity, timers, started_at, left_out) VALUES ($1, $2, 0, $3, $4)
 """
@@ -61,6 +62,11 @@ _TABLES = (
     "finished_timers",
     "members",
 )
+_PRESENT = """
+    SELECT array(
+        SELECT name FROM unnest($1::text[]) WITH ORDINALITY AS asked (name, position)
+        WHERE to_regclass(name) IS NOT NULL ORDER BY position)
+"""
 _LARGE_TABLES = ("pending_timers", "executing_timers", "finished_timers", "audit_log")
 
 # Indexes that are no part of a constraint. They take most of the time of a write, and are made in a
@@ -90,16 +96,18 @@ class PostgresTarget:
         self._place = copied_place(options)
 
     async def begin(self, source: str, identity: str, now: Instant) -> CopyMark:
+        """A schema is made or migrated once it is sure that it is a target: nodes of the release
+        before cannot start on a schema that was migrated by mistake."""
+        mark = await self._look(source, identity)
+        if mark is not None and mark.finished_at is not None:
+            return mark
+        await schema.migrate(self._options)
         async with self._connection.transaction():
-            row = await self._connection.fetchrow(_MARK)
-            if row is not None:
-                mark = mark_of(row)
-                refuse_other(self._place, mark, source, identity)
-                return mark
-            refuse_occupied(self._place, await self._occupied())
-            left_out = await self._drop_indexes()
-            await self._connection.execute(_ADD_MARK, source, identity, now, left_out)
-        return new_mark(source, identity, now)
+            mark = await self._look(source, identity)
+            if mark is None:
+                left_out = await self._drop_indexes()
+                await self._connection.execute(_ADD_MARK, source, identity, now, left_out)
+        return mark or new_mark(source, identity, now)
 
     async def write(self, batch: Batch) -> None:
         try:
@@ -194,18 +202,29 @@ class PostgresTarget:
     async def _advance(self, batch: Batch, timers: int) -> None:
         await self._connection.execute(_ADVANCE, position_text(batch.position), timers)
 
-    async def _occupied(self) -> list[str]:
-        return [
+    async def _look(self, source: str, identity: str) -> CopyMark | None:
+        """The mark of this copy, None if there is nothing. Refuses everything else. The schema may
+        be that of an older release."""
+        if await schema.stored_version(self._connection, self._options) is None:
+            return None
+        tables = await self._connection.fetchval(_PRESENT, [_MARKS, *_TABLES])
+        row = await self._connection.fetchrow(_MARK) if _MARKS in tables else None
+        if row is not None:
+            mark = mark_of(row)
+            refuse_other(self._place, mark, source, identity)
+            return mark
+        occupied = [
             table
-            for table in _TABLES
+            for table in tables
             if await self._connection.fetchval(f"SELECT EXISTS (SELECT FROM {table})")
         ]
+        refuse_occupied(self._place, occupied)
+        return None
 
 
 @asynccontextmanager
 async def opened_target(options: PostgresOptions) -> AsyncIterator[PostgresTarget]:
-    """The schema, made or migrated first, while no other copy writes to it."""
-    await schema.migrate(options)
+    """The schema, while no other copy writes to it."""
     connection = await connect(options, FOR_COPYING, statement_timeout_seconds=COPY_TIMEOUT_SECONDS)
     try:
         await _lock(connection, options)

@@ -1,8 +1,8 @@
 """Writing a copy into a new file."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Container, Sequence
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -26,14 +26,18 @@ from duetime.stores.copying.tables import (
     Row,
     Table,
 )
-from duetime.stores.sqlite.connections import Transaction
+from duetime.stores.sqlite.connections import Statements, Transaction, open_read_only
 from duetime.stores.sqlite.copying.source import SqliteSource
+from duetime.stores.sqlite.copying.unfinished import UNFINISHED
 from duetime.stores.sqlite.disk.failure import EndOfProcess
 from duetime.stores.sqlite.disk.opening import open_file
+from duetime.stores.sqlite.schema import newest_version, stored_version
 from duetime.stores.sqlite.tables import ASKED
 from duetime.stores.sqlite.writer import Writer
 
-_MARK = f"SELECT {MARK_COLUMNS} FROM copies"
+_PRESENT = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+_MARKS = "copies"
+_MARK = f"SELECT {MARK_COLUMNS} FROM {_MARKS}"
 _ADD_MARK = """
     INSERT INTO copies (number, source, identity, timers, started_at) VALUES (1, ?1, ?2, 0, ?3)
 """
@@ -102,7 +106,7 @@ async def opened_target(
     """The file, made if it is absent, to write to and to read back."""
     on_failure = EndOfProcess(path)
     try:
-        file = open_file(path, reserve_bytes, on_failure)
+        file = open_file(path, reserve_bytes, on_failure, refuse=_refuse_former)
     except StoreInUse as error:
         raise CopyRefused(error.message) from error
     with file.closing:
@@ -113,6 +117,27 @@ async def opened_target(
             await writer.close()
 
 
+def _refuse_former(path: Path) -> None:
+    """Refuse a file of an older release that is in use. Migrated by mistake, it would be lost to
+    that release. The beginning of a copy is in use by nobody."""
+    with closing(open_read_only(path)) as connection:
+        version = stored_version(connection)
+        if version in (0, newest_version()):
+            return
+        statements = Statements(connection)
+        present = {name for (name,) in statements.execute(_PRESENT)}
+        if _MARKS not in present or statements.first(UNFINISHED) is None:
+            refuse_occupied(str(path), _occupied(statements, present))
+
+
+def _occupied(statements: Statements, present: Container[str]) -> list[str]:
+    return [
+        table
+        for table in Table
+        if table in present and statements.first(f"SELECT 1 FROM {table} LIMIT 1") is not None
+    ]
+
+
 def _begin(
     transaction: Transaction, place: str, source: str, identity: str, now: Instant
 ) -> CopyMark:
@@ -121,10 +146,7 @@ def _begin(
         mark = mark_of(row)
         refuse_other(place, mark, source, identity)
         return mark
-    occupied = [
-        table for table in Table if transaction.first(f"SELECT 1 FROM {table} LIMIT 1") is not None
-    ]
-    refuse_occupied(place, occupied)
+    refuse_occupied(place, _occupied(transaction, set(Table)))
     transaction.execute(_ADD_MARK, source, identity, now)
     return new_mark(source, identity, now)
 

@@ -9,7 +9,7 @@ from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.disk.failure import OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile, open_file
 
-_UNFINISHED = "SELECT source, started_at FROM copies WHERE finished_at IS NULL"
+UNFINISHED = "SELECT source, started_at FROM copies WHERE finished_at IS NULL"
 
 
 def open_whole(path: Path, reserve_bytes: int, on_failure: OnFailure) -> OpenFile:
@@ -24,4 +24,4 @@ def open_whole(path: Path, reserve_bytes: int, on_failure: OnFailure) -> OpenFil
 
 
 def refuse_half_copied(path: Path, connection: apsw.Connection) -> None:
-    refuse_unfinished(str(path), Statements(connection).first(_UNFINISHED))
+    refuse_unfinished(str(path), Statements(connection).first(UNFINISHED))

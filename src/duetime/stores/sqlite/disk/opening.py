@@ -1,6 +1,7 @@
 """Opening the file: its lock, its schema, the connections and the checkpointer."""
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -83,7 +84,15 @@ def _warn_of_log(path: Path, kind: type[BaseException] | None) -> None:
         )
 
 
-def open_file(path: Path, reserve_bytes: int, on_failure: OnFailure) -> OpenFile:
+def open_file(
+    path: Path,
+    reserve_bytes: int,
+    on_failure: OnFailure,
+    *,
+    refuse: Callable[[Path], None] = lambda _: None,
+) -> OpenFile:
+    """Open the file, made if it is absent. `refuse` may raise before the file is migrated; nobody
+    else writes to it meanwhile."""
     if not path.parent.is_dir():
         # Creating it would hide a mistyped path or a volume that is not mounted.
         raise StoreUnavailable(f"cannot open {path}: the directory {path.parent} does not exist")
@@ -91,14 +100,20 @@ def open_file(path: Path, reserve_bytes: int, on_failure: OnFailure) -> OpenFile
         raise StoreUnavailable(f"cannot open {path}: it is a directory")
     try:
         with ExitStack() as closing:
-            return _open_all(path, closing, DiskSpace(path, reserve_bytes), on_failure)
+            return _open_all(path, closing, DiskSpace(path, reserve_bytes), on_failure, refuse)
     except OSError as error:
         raise StoreUnavailable(f"cannot open {path}: {error.strerror}") from error
     except apsw.Error as error:
         raise not_opened(path, error) from error
 
 
-def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFailure) -> OpenFile:
+def _open_all(
+    path: Path,
+    closing: ExitStack,
+    space: DiskSpace,
+    on_failure: OnFailure,
+    refuse: Callable[[Path], None],
+) -> OpenFile:
     """Open the file for every use. `closing` closes, in reverse order, all that was opened before
     an error."""
     lock = FileLock(path)
@@ -110,6 +125,7 @@ def _open_all(path: Path, closing: ExitStack, space: DiskSpace, on_failure: OnFa
     # Before anything is written: the file may be of another program, or part of a copy.
     if not schema_version(path, after_crash=lock.follows_crash):
         closing.push(lambda kind, *_: _empty_again(path, kind))
+    refuse(path)
     # Closed after all connections: closing any descriptor of a file releases all locks that the
     # process has on it, also SQLite's.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
