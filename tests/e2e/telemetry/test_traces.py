@@ -271,6 +271,21 @@ async def test_a_collector_that_is_away_is_reported_once(
         assert await server.stop() == 0
 
 
+async def test_trouble_with_a_collector_is_reported_without_its_secrets(tmp_path: Path) -> None:
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://user:sk-password@127.0.0.1:9/?token=sk-query",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer sk-header",
+        "OTEL_BSP_SCHEDULE_DELAY": "10",
+        "LOG_LEVEL": "trace",
+    }
+    async with ServerProcess(tmp_path, **settings) as server, server.client() as api:
+        await api.get("/timers")
+        line = await server.wait_for_log("traces.export_troubled")
+        assert "127.0.0.1" in str(line["problem"])
+        assert await server.stop() == 0
+    assert "sk-" not in str(server.logs)
+
+
 async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
     settings = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "10"}
     async with ServerProcess(tmp_path, **settings) as server, server.client() as api:
@@ -290,10 +305,19 @@ async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
             {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"},
             "OTEL_EXPORTER_OTLP_PROTOCOL must be one of",
         ),
+        (
+            {
+                "OTEL_TRACES_EXPORTER": "otlp",
+                "OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer sk-secret",
+            },
+            "OTEL_EXPORTER_OTLP_HEADERS must be headers",
+        ),
     ],
 )
 async def test_traces_that_cannot_be_exported_are_refused_at_the_start(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(ServerDied, match=message):
+    with pytest.raises(ServerDied, match=message) as died:
         await asyncio.wait_for(ServerProcess(tmp_path, **settings).start(), PATIENCE_SECONDS)
+    assert "Traceback" not in str(died.value)
+    assert "sk-" not in str(died.value)

@@ -2,8 +2,15 @@
 
 import pytest
 from opentelemetry.sdk.trace.sampling import Decision, ParentBased, TraceIdRatioBased
+from opentelemetry.util.re import parse_env_headers
 
-from duetime.telemetry.traces.configuration import WrongTracing, exporter_names
+from duetime.telemetry.traces.configuration import (
+    HEADERS,
+    WrongTracing,
+    exporter_names,
+    secrets_of,
+)
+from duetime.telemetry.traces.library_log import MAX_PROBLEM_CHARACTERS, without_secrets
 from duetime.telemetry.traces.sampling import sampling_of
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -46,6 +53,64 @@ def test_a_protocol_that_nobody_speaks_is_refused() -> None:
     environment = {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", **ENDPOINT}
     with pytest.raises(WrongTracing, match="OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be one of"):
         exporter_names(environment)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "authorization=Bearer%20key",
+        "authorization=Bearer key",
+        " a=b , c = d,, e=",
+        "x-key=a=b&c:d/e?f",
+        "key=value\n",
+        "",
+    ],
+)
+def test_headers_as_the_sdk_takes_them_are_taken(
+    headers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter_names({"OTEL_EXPORTER_OTLP_HEADERS": headers, **ENDPOINT})
+    parse_env_headers(headers, liberal=True)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("variable", HEADERS)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Authorization: Bearer sk-very-secret",
+        "sk-very-secret",
+        "a=b,sk-very-secret",
+        "=sk-very-secret",
+        'a="sk-very-secret"',
+        "a=sk-very-secret%0A",
+        "a=sk-very-secret%E2%82%AC",
+        "a=sk-very-secret;b",
+    ],
+)
+def test_other_headers_are_refused_without_being_shown(variable: str, headers: str) -> None:
+    for name in ("otlp", "otlp_proto_http"):
+        environment = {variable: headers, "OTEL_TRACES_EXPORTER": name}
+        with pytest.raises(WrongTracing, match=f"{variable} must be headers") as refused:
+            exporter_names(environment)
+        assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["u:secret@host:1", "http://u:secret@", "http://u:secret@h:port", "http://[secret"]
+)
+def test_an_endpoint_that_is_no_url_is_refused_without_being_shown(endpoint: str) -> None:
+    with pytest.raises(WrongTracing, match="OTEL_EXPORTER_OTLP_ENDPOINT must be a URL") as refused:
+        exporter_names({"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+    assert "secret" not in refused.value.message
+
+
+def test_problems_have_no_secrets() -> None:
+    headers = "authorization=Bearer%20sk-very-secret,x-tenant=1"
+    words = "'Bearer sk-very-secret' at http://u:p@w@host:1/a?token=sk-q/v1/traces (host='10.1')"
+    problem = without_secrets(words, secrets_of({"OTEL_EXPORTER_OTLP_HEADERS": headers}))
+    assert problem == "'...' at http://host:1/a?... (host='10.1')"
+    assert len(without_secrets("//" * 1_000_000, ())) <= MAX_PROBLEM_CHARACTERS
 
 
 def sampler(name: str, argument: str = "") -> dict[str, str]:

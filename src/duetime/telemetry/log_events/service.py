@@ -98,12 +98,20 @@ SERVICE = Area(
             "Report this, with the traceback.",
         ),
         LogEvent(
+            "traces.setting_ignored",
+            "warning",
+            ("problem",),
+            "OpenTelemetry does not use a variable as it is; `problem` has its words, without "
+            "secrets. Logged at the start.",
+            "Correct the variable.",
+        ),
+        LogEvent(
             "traces.export_troubled",
             "warning",
             ("problem", "count"),
             "Spans could not be exported, or were dropped because the queue is full; `problem` has "
-            "the words of OpenTelemetry. Timers are not affected. Logged at most once a minute; "
-            "`count` problems since the last line.",
+            "the words of OpenTelemetry, without secrets. Timers are not affected. Logged at most "
+            "once a minute; `count` problems since the last line.",
             "Look at the collector, or sample less.",
         ),
         LogEvent(

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from duetime.ports.clock import Clock
-from duetime.telemetry.traces.configuration import EXTRA, WrongTracing, exporter_names
+from duetime.telemetry.traces.configuration import (
+    EXTRA,
+    WrongTracing,
+    exporter_names,
+    secrets_of,
+)
+from duetime.telemetry.traces.library_log import LibraryLog
 from duetime.telemetry.traces.sampling import sampling_of
 
 if TYPE_CHECKING:
@@ -16,6 +22,9 @@ def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Sp
     names = exporter_names(environment)
     if not names:
         return None
+    secrets = secrets_of(environment)
+    log = LibraryLog(clock, secrets)
+    log.install()
     try:
         from duetime.telemetry.traces.exporting import Exporting
         from duetime.telemetry.traces.spans import Spans
@@ -26,4 +35,4 @@ def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Sp
             f"the OTEL_ variables configure traces, which need an extra: pip install '{EXTRA}'"
         ) from None
     sampling = sampling_of(environment)
-    return Spans(Exporting(names, sampling, instance, clock), sampling)
+    return Spans(Exporting(names, sampling, instance, log, secrets), sampling)
