@@ -23,6 +23,7 @@ CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 UNSAMPLED = CLIENT[:-2] + "00"
 ENCRYPTION_KEY = f"k1:{b64encode(bytes(32)).decode()}"
 CLIENT_TRACE, CLIENT_SPAN = CLIENT[3:35], CLIENT[36:52]
+CONSOLE = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "10"}
 
 
 @pytest.fixture
@@ -287,7 +288,7 @@ async def test_trouble_with_a_collector_is_reported_without_its_secrets(tmp_path
 
 
 async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
-    settings = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "10"}
+    settings = {**CONSOLE, "OTEL_BSP_MAX_QUEUE_SIZE": "10"}
     async with ServerProcess(tmp_path, **settings) as server, server.client() as api:
         await api.get("/timers")
         assert await server.stop() == 0
@@ -311,6 +312,16 @@ async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
                 "OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer sk-secret",
             },
             "OTEL_EXPORTER_OTLP_HEADERS must be headers",
+        ),
+        ({**CONSOLE, "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, "OTEL_BSP_MAX_QUEUE_SIZE must be a whole"),
+        # The SDK reads the first one when it is imported, and the second one later.
+        (
+            {**CONSOLE, "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "x"},
+            "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be a non-negative integer",
+        ),
+        (
+            {**CONSOLE, "OTEL_ATTRIBUTE_COUNT_LIMIT": "x"},
+            "OTEL_ATTRIBUTE_COUNT_LIMIT must be a non-negative integer",
         ),
     ],
 )

@@ -5,8 +5,12 @@ from opentelemetry.sdk.trace.sampling import Decision, ParentBased, TraceIdRatio
 from opentelemetry.util.re import parse_env_headers
 
 from duetime.telemetry.traces.configuration import (
+    BATCH,
+    DELAY,
     HEADERS,
+    QUEUE,
     WrongTracing,
+    export_queue,
     exporter_names,
     secrets_of,
 )
@@ -103,6 +107,39 @@ def test_an_endpoint_that_is_no_url_is_refused_without_being_shown(endpoint: str
     with pytest.raises(WrongTracing, match="OTEL_EXPORTER_OTLP_ENDPOINT must be a URL") as refused:
         exporter_names({"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
     assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("queue", "batch", "expected"),
+    [
+        ("", "", (2048, 512)),
+        ("10", "", (10, 10)),
+        ("600", "", (600, 512)),
+        ("600", "600", (600, 600)),
+        ("4000", "1000", (4000, 1000)),
+    ],
+)
+def test_an_export_takes_no_more_spans_than_may_wait(
+    queue: str, batch: str, expected: tuple[int, int]
+) -> None:
+    environment = {"OTEL_BSP_MAX_QUEUE_SIZE": queue, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": batch}
+    assert export_queue(environment)[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        *(
+            ({variable: value}, f"{variable} must be a whole number")
+            for variable in (QUEUE, BATCH, DELAY)
+            for value in ("-1", "0", "x", "1.5", "9" * 5_000)
+        ),
+        ({QUEUE: "10", BATCH: "11"}, f"{BATCH} must be at most {QUEUE}, which is 10"),
+    ],
+)
+def test_a_wrong_queue_is_refused(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(WrongTracing, match=message):
+        export_queue(environment)
 
 
 def test_problems_have_no_secrets() -> None:

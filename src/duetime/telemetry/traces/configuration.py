@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from duetime.domain.errors import DuetimeError, ErrorKind
@@ -14,6 +14,10 @@ HEADERS: Final = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADE
 DISABLED: Final = "OTEL_SDK_DISABLED"
 SAMPLER: Final = "OTEL_TRACES_SAMPLER"
 SAMPLER_ARGUMENT: Final = "OTEL_TRACES_SAMPLER_ARG"
+
+QUEUE: Final = "OTEL_BSP_MAX_QUEUE_SIZE"
+BATCH: Final = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
+DELAY: Final = "OTEL_BSP_SCHEDULE_DELAY"
 
 EXTRA: Final = "duetime[otel]"
 
@@ -27,13 +31,25 @@ _SHORTEST_SECRET = 8
 
 # As the SDK reads it, which also takes a value with spaces.
 _is_header = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*=[ \t]*[ !#-+\--:<-\[\]-~]*").fullmatch
+_is_positive = re.compile(r"0*[1-9][0-9]{0,8}").fullmatch
 _is_printable = re.compile(r"[ -~]*").fullmatch
+
+
+_DEFAULT_QUEUE, _DEFAULT_BATCH, _DEFAULT_DELAY_MS = 2048, 512, 5000
 
 
 class WrongTracing(DuetimeError):
     """Traces are configured and cannot be exported; the message names the variable."""
 
     kind = ErrorKind.INVALID_INPUT
+
+
+class ExportQueue(NamedTuple):
+    """Spans that may wait for the collector, spans of one export, and the time between exports."""
+
+    max_spans: int
+    max_batch: int
+    delay_ms: int
 
 
 def exporter_names(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -61,6 +77,24 @@ def _otlp_name(environment: Mapping[str, str]) -> str:
     if protocol not in _OTLP:
         raise WrongTracing(f"{variable} must be one of {', '.join(_OTLP)}")
     return _OTLP[protocol]
+
+
+def export_queue(environment: Mapping[str, str]) -> ExportQueue:
+    """Raises `WrongTracing`."""
+    max_spans = _positive(environment, QUEUE, _DEFAULT_QUEUE)
+    max_batch = _positive(environment, BATCH, min(_DEFAULT_BATCH, max_spans))
+    if max_batch > max_spans:
+        raise WrongTracing(f"{BATCH} must be at most {QUEUE}, which is {max_spans}")
+    return ExportQueue(max_spans, max_batch, _positive(environment, DELAY, _DEFAULT_DELAY_MS))
+
+
+def _positive(environment: Mapping[str, str], variable: str, default: int) -> int:
+    given = environment.get(variable, "").strip()
+    if not given:
+        return default
+    if not _is_positive(given):
+        raise WrongTracing(f"{variable} must be a whole number from 1 to 999999999")
+    return int(given)
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:

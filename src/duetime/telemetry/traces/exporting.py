@@ -1,7 +1,7 @@
 """The SDK's pipeline from the variables: resource, exporters, and their queue."""
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Tracer
 
 from duetime import __version__
-from duetime.telemetry.traces.configuration import EXPORTER, EXTRA, WrongTracing
-from duetime.telemetry.traces.library_log import LibraryLog, without_secrets
+from duetime.telemetry.traces.configuration import EXPORTER, EXTRA, ExportQueue, WrongTracing
+from duetime.telemetry.traces.library_log import LibraryLog
 from duetime.telemetry.traces.sampling import Sampling
 
 LAST_EXPORT_SECONDS = 1.0
@@ -28,14 +28,14 @@ class Exporting:
     def __init__(
         self,
         names: Sequence[str],
+        queue: ExportQueue,
         sampling: Sampling | None,
         instance: str,
         log: LibraryLog,
-        secrets: Collection[str],
     ) -> None:
-        """The log is that of the SDK, and nothing else shows the secrets. Raises `WrongTracing`."""
+        """The log is that of the SDK. Raises `WrongTracing`."""
         self._log = log
-        exporters = [_exporter(name, secrets) for name in names]
+        exporters = [_exporter(name, log) for name in names]
         self._provider = TracerProvider(
             sampler=None if sampling is None else ALWAYS_ON,
             resource=_resource(instance),
@@ -43,7 +43,14 @@ class Exporting:
             id_generator=None if sampling is None else _SampledIds(sampling),
         )
         for exporter in exporters:
-            self._provider.add_span_processor(BatchSpanProcessor(exporter))
+            self._provider.add_span_processor(
+                BatchSpanProcessor(
+                    exporter,
+                    max_queue_size=queue.max_spans,
+                    max_export_batch_size=queue.max_batch,
+                    schedule_delay_millis=queue.delay_ms,
+                )
+            )
         self.tracer: Tracer = self._provider.get_tracer("duetime", __version__)
         self._log.start()
 
@@ -75,7 +82,7 @@ def _resource(instance: str) -> Resource:
     return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
 
 
-def _exporter(name: str, secrets: Collection[str]) -> SpanExporter:
+def _exporter(name: str, log: LibraryLog) -> SpanExporter:
     found = next(iter(entry_points(group=_GROUP, name=name)), None)
     if found is None:
         needs = (
@@ -87,6 +94,6 @@ def _exporter(name: str, secrets: Collection[str]) -> SpanExporter:
     try:
         exporter: SpanExporter = found.load()()
     except Exception as error:
-        reason = without_secrets(str(error), secrets)
+        reason = log.cleaned(str(error))
         raise WrongTracing(f"traces cannot be exported by {name}: {reason}") from None
     return exporter

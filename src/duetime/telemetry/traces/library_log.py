@@ -60,6 +60,9 @@ class LibraryLog(logging.Handler):
         """Log nothing more, because the service stops."""
         self._is_quiet = True
 
+    def cleaned(self, words: str) -> str:
+        return without_secrets(words, self._secrets)
+
     def emit(self, record: logging.LogRecord) -> None:
         if self._known is not None:
             problem = self._problem_of(record)
@@ -79,4 +82,4 @@ class LibraryLog(logging.Handler):
         problem = record.getMessage()
         if record.exc_info is not None and record.exc_info[1] is not None:
             problem += f" {record.exc_info[1]}"
-        return without_secrets(problem, self._secrets)
+        return self.cleaned(problem)

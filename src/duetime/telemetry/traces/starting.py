@@ -7,6 +7,7 @@ from duetime.ports.clock import Clock
 from duetime.telemetry.traces.configuration import (
     EXTRA,
     WrongTracing,
+    export_queue,
     exporter_names,
     secrets_of,
 )
@@ -22,17 +23,21 @@ def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Sp
     names = exporter_names(environment)
     if not names:
         return None
-    secrets = secrets_of(environment)
-    log = LibraryLog(clock, secrets)
+    queue, sampling = export_queue(environment), sampling_of(environment)
+    log = LibraryLog(clock, secrets_of(environment))
     log.install()
     try:
         from duetime.telemetry.traces.exporting import Exporting
         from duetime.telemetry.traces.spans import Spans
+
+        return Spans(Exporting(names, queue, sampling, instance, log), sampling)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise
         raise WrongTracing(
             f"the OTEL_ variables configure traces, which need an extra: pip install '{EXTRA}'"
         ) from None
-    sampling = sampling_of(environment)
-    return Spans(Exporting(names, sampling, instance, log, secrets), sampling)
+    except ValueError as error:
+        # The SDK reads variables while it is imported, too. Its words name the variable.
+        reason = log.cleaned(str(error))
+        raise WrongTracing(f"an OTEL_ variable is wrong: {reason}") from None
