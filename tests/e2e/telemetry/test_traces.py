@@ -287,6 +287,20 @@ async def test_trouble_with_a_collector_is_reported_without_its_secrets(tmp_path
     assert "sk-" not in str(server.logs)
 
 
+async def test_a_variable_that_is_not_used_is_reported_once_by_a_stable_name(
+    tmp_path: Path,
+) -> None:
+    settings = {**CONSOLE, "OTEL_RESOURCE_ATTRIBUTES": "a=b,,c"}
+    async with ServerProcess(tmp_path, **settings) as server:
+        line = await server.wait_for_log("traces.setting_ignored")
+        assert line["level"] == "warning"
+        assert await server.stop() == 0
+    problems = [str(each.get("problem")) for each in server.logs if "problem" in each]
+    assert len(set(problems)) == len(problems) == 2, "one for each wrong attribute"
+    assert all("resource attribute" in problem for problem in problems)
+    assert not [each for each in server.logs if " " in str(each["event"])]
+
+
 async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
     settings = {**CONSOLE, "OTEL_BSP_MAX_QUEUE_SIZE": "10"}
     async with ServerProcess(tmp_path, **settings) as server, server.client() as api:
@@ -314,6 +328,7 @@ async def test_spans_can_go_to_the_console(tmp_path: Path) -> None:
             "OTEL_EXPORTER_OTLP_HEADERS must be headers",
         ),
         ({**CONSOLE, "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, "OTEL_BSP_MAX_QUEUE_SIZE must be a whole"),
+        ({**CONSOLE, "OTEL_TRACES_SAMPLER": "nonsense"}, "OTEL_TRACES_SAMPLER must be one of"),
         # The SDK reads the first one when it is imported, and the second one later.
         (
             {**CONSOLE, "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "x"},

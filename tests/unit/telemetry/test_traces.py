@@ -170,28 +170,32 @@ def test_standard_samplers(
     environment: dict[str, str], root: bool, sampled_parent: bool, unsampled_parent: bool
 ) -> None:
     sampling = sampling_of(environment)
-    assert sampling is not None
     assert sampling.picks(None, is_root=True) == root
     assert sampling.picks(PARENT, is_root=False) == sampled_parent
     assert sampling.picks(UNSAMPLED, is_root=False) == unsampled_parent
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("environment", "message"),
     [
-        sampler("jaeger_remote"),
-        sampler("traceidratio", "much"),
-        sampler("traceidratio", "2"),
-        sampler("traceidratio", "nan"),
+        (sampler("jaeger_remote"), "OTEL_TRACES_SAMPLER must be one of parentbased_always_on, "),
+        (sampler("parentbased_"), "OTEL_TRACES_SAMPLER must be one of"),
+        *(
+            (sampler(name, argument), "OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1")
+            for name in ("traceidratio", "parentbased_traceidratio")
+            for argument in ("much", "2", "-0.1", "nan", "inf")
+        ),
     ],
 )
-def test_the_sdk_decides_about_everything_else(environment: dict[str, str]) -> None:
-    assert sampling_of(environment) is None
+def test_a_wrong_sampler_does_not_sample_everything(
+    environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(WrongTracing, match=message):
+        sampling_of(environment)
 
 
 def test_one_percent_is_one_percent_and_the_sdk_would_agree() -> None:
     sampling = sampling_of(sampler("parentbased_traceidratio", "0.01"))
-    assert sampling is not None
     picked = sum(sampling.picks(None, is_root=True) for _ in range(100_000))
     assert 700 < picked < 1_300
     judge = ParentBased(TraceIdRatioBased(0.01))
@@ -203,7 +207,6 @@ def test_one_percent_is_one_percent_and_the_sdk_would_agree() -> None:
 
 def test_a_ratio_of_trace_ids_is_that_of_the_sdk() -> None:
     sampling, judge = sampling_of(sampler("traceidratio", "0.5")), TraceIdRatioBased(0.5)
-    assert sampling is not None
     for low in (0, 1, 2**63 - 1, 2**63, 2**64 - 1):
         trace_id = (7 << 64) + low
         parent = f"00-{trace_id:032x}-{1:016x}-00"

@@ -29,7 +29,7 @@ class Exporting:
         self,
         names: Sequence[str],
         queue: ExportQueue,
-        sampling: Sampling | None,
+        sampling: Sampling,
         instance: str,
         log: LibraryLog,
     ) -> None:
@@ -37,10 +37,10 @@ class Exporting:
         self._log = log
         exporters = [_exporter(name, log) for name in names]
         self._provider = TracerProvider(
-            sampler=None if sampling is None else ALWAYS_ON,
+            sampler=ALWAYS_ON,
             resource=_resource(instance),
             shutdown_on_exit=False,
-            id_generator=None if sampling is None else _SampledIds(sampling),
+            id_generator=_SampledIds(sampling),
         )
         for exporter in exporters:
             self._provider.add_span_processor(

@@ -1,15 +1,24 @@
 """Whether a request or an attempt gets a span, decided before anything of it is made.
 
 An unsampled span of the SDK takes tens of microseconds, and most spans are unsampled. So the
-standard samplers are decided here, with a comparison; another one is left to the SDK.
+standard samplers, which are all that the SDK knows, are decided here with a comparison.
 """
 
 from collections.abc import Mapping
 from random import getrandbits
 
-from duetime.telemetry.traces.configuration import SAMPLER, SAMPLER_ARGUMENT
+from duetime.telemetry.traces.configuration import SAMPLER, SAMPLER_ARGUMENT, WrongTracing
 
 DEFAULT_SAMPLER = "parentbased_always_on"
+
+_SAMPLERS = (
+    DEFAULT_SAMPLER,
+    "parentbased_always_off",
+    "parentbased_traceidratio",
+    "always_on",
+    "always_off",
+    "traceidratio",
+)
 
 _LOW_BITS = (1 << 64) - 1
 _NEVER, _ALWAYS = 0, 1 << 64
@@ -37,20 +46,28 @@ class Sampling:
         return (getrandbits(63) | 1) << 64 | getrandbits(64) % max(self.bound, 1)
 
 
-def sampling_of(environment: Mapping[str, str]) -> Sampling | None:
-    """The sampling that the variables ask for; None if the SDK has to find and ask the sampler."""
+def sampling_of(environment: Mapping[str, str]) -> Sampling:
+    """The sampling that the variables ask for. Raises `WrongTracing`."""
     name = environment.get(SAMPLER, "").strip().lower() or DEFAULT_SAMPLER
+    if name not in _SAMPLERS:
+        raise WrongTracing(f"{SAMPLER} must be one of {', '.join(_SAMPLERS)}")
     follows_parent = name.startswith("parentbased_")
     match name.removeprefix("parentbased_"):
         case "always_on":
-            return Sampling(_ALWAYS, follows_parent=follows_parent)
+            bound = _ALWAYS
         case "always_off":
-            return Sampling(_NEVER, follows_parent=follows_parent)
-        case "traceidratio":
-            try:
-                ratio = float(environment.get(SAMPLER_ARGUMENT, "").strip() or 1.0)
-            except ValueError:
-                return None
-            if 0 <= ratio <= 1:
-                return Sampling(round(ratio * _ALWAYS), follows_parent=follows_parent)
-    return None
+            bound = _NEVER
+        case _:
+            bound = round(_ratio(environment) * _ALWAYS)
+    return Sampling(bound, follows_parent=follows_parent)
+
+
+def _ratio(environment: Mapping[str, str]) -> float:
+    given = environment.get(SAMPLER_ARGUMENT, "").strip()
+    try:
+        ratio = float(given or 1.0)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise WrongTracing(f"{SAMPLER_ARGUMENT} must be a number from 0 to 1, such as 0.01")
+    return ratio

@@ -34,7 +34,7 @@ _SERVER_ERRORS: Final = 500
 class Spans:
     """Begins the spans that are sampled, and exports them."""
 
-    def __init__(self, exporting: Exporting, sampling: Sampling | None) -> None:
+    def __init__(self, exporting: Exporting, sampling: Sampling) -> None:
         self._exporting = exporting
         self._tracer = exporting.tracer
         self._sampling = sampling
@@ -42,7 +42,7 @@ class Spans:
     def begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
         """A span whose parent is the caller's, if it has one. The work belongs to the new span."""
         parent = work.traceparent
-        if self._sampling is not None and not self._sampling.picks(parent, is_root=parent is None):
+        if not self._sampling.picks(parent, is_root=parent is None):
             return None
         span = self._tracer.start_span(
             REQUEST,
@@ -58,7 +58,7 @@ class Spans:
     def picks_attempt(self, claim: Claim) -> bool:
         """Whether to begin a span for the attempt. One whose create was traced is traced, too."""
         created = claim.callback.traceparent
-        return self._sampling is None or self._sampling.picks(created, is_root=True)
+        return self._sampling.picks(created, is_root=True)
 
     def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> "AttemptSpan | None":
         """A span of a new trace that links to the span of the create, which may be months old. None
