@@ -16,6 +16,8 @@ TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
 
 MAX_REQUEST_ID_CHARACTERS = 128
 
+_BLANKS = b" \t"
+
 _SAMPLED = frozenset("13579bdf")
 """The last digits of flags whose lowest bit is set."""
 
@@ -43,7 +45,8 @@ CURRENT_WORK: ContextVar[CurrentWork | None] = ContextVar("current_work", defaul
 
 def request_id_of(given: bytes | None) -> bytes:
     """The id that the client gave the request, if it is well-formed, else a new one."""
-    if given is not None and _is_request_id(given):
+    # The server leaves blanks at the end of a header's value.
+    if given is not None and _is_request_id(given := given.strip(_BLANKS)):
         return given
     return b"%016x" % getrandbits(64)
 
@@ -53,6 +56,7 @@ def traceparent_of(given: bytes | None) -> str | None:
     malformed."""
     if given is None:
         return None
+    given = given.strip(_BLANKS)
     found = _is_traceparent(given)
     if found is None or (given[:2] == b"00" and found["rest"] is not None):
         return None

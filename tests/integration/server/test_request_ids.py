@@ -18,7 +18,9 @@ from tests.integration.server.pipelines import HOST, KEY
 from tests.polling import PATIENCE_SECONDS, poll
 from tests.unit.api.asgi_client import ApiBench, create_body
 
-OWN = b"X-Request-ID: own-id-1\r\n"
+OWN = b"X-Request-ID: own-id-1 \t\r\n"
+"""Blanks after a value are no part of it."""
+
 CREATE = msgspec.json.encode(create_body())
 PLAIN_CREATE = b"POST /timers HTTP/1.1\r\n" + HOST + KEY + b"Content-Length: %d\r\n" % len(CREATE)
 V1_CREATE = b"POST /api/v1/timers HTTP/1.1\r\n" + HOST + KEY

@@ -23,8 +23,15 @@ def test_a_well_formed_request_id_is_taken(given: bytes) -> None:
     assert request_id_of(given) == given
 
 
+@pytest.mark.parametrize("blank", [b" ", b"\t", b" \t "])
+def test_blanks_around_a_value_are_no_part_of_it(blank: bytes) -> None:
+    assert request_id_of(b"a" + blank) == request_id_of(blank + b"a") == b"a"
+    assert traceparent_of(PARENT + blank) == traceparent_of(blank + PARENT) == PARENT.decode()
+
+
 @pytest.mark.parametrize(
-    "given", [None, b"", b"x" * 129, b"a b", b"a\tb", b"a\x1b[0m", b"<b>", b"\xff", b'"', b"a\n"]
+    "given",
+    [None, b"", b"x" * 129, b" ", b"a b", b"a\tb", b"a\x1b[0m", b"<b>", b"\xff", b'"', b"a\n"],
 )
 def test_any_other_gets_a_new_one(given: bytes | None) -> None:
     new = request_id_of(given)
@@ -46,7 +53,7 @@ def test_any_other_gets_a_new_one(given: bytes | None) -> None:
         (PARENT[:-1], None),
         (b"00-" + b"0" * 32 + PARENT[35:], None),
         (PARENT[:36] + b"0" * 16 + b"-01", None),
-        (b" " + PARENT, None),
+        (PARENT + b"\n", None),
         (b"", None),
         (None, None),
     ],
