@@ -127,7 +127,12 @@ def test_settings_arrive_as_they_were_written(tmp_path: Path) -> None:
         "  MIN_DELAY_SECONDS: 0.5\n"
         "  CALLBACK_PROXY_GUARD: on\n"
         "  AUDIT_CREATES: off\n"
-        '  NAMESPACES: "default,a:64"\n',
+        '  NAMESPACES: "default,a:64"\n'
+        "otel:\n"
+        "  OTEL_SDK_DISABLED: true\n"
+        "  OTEL_TRACES_SAMPLER: parentbased_traceidratio\n"
+        "  OTEL_TRACES_SAMPLER_ARG: 0.01\n"
+        "  OTEL_BSP_MAX_QUEUE_SIZE: 4194304\n",
         encoding="utf-8",
     )
     container = server(list(filter(None, yaml.safe_load_all(template("--values", given).stdout))))
@@ -140,6 +145,10 @@ def test_settings_arrive_as_they_were_written(tmp_path: Path) -> None:
             "CALLBACK_PROXY_GUARD": "on",
             "AUDIT_CREATES": "off",
             "NAMESPACES": "default,a:64",
+            # OpenTelemetry knows no other words.
+            "OTEL_SDK_DISABLED": "true",
+            "OTEL_TRACES_SAMPLER_ARG": "0.01",
+            "OTEL_BSP_MAX_QUEUE_SIZE": "4194304",
         }.items()
     )
     assert secret_environment(container) == {

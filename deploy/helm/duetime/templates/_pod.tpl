@@ -11,9 +11,14 @@
 
 {{/* The environment of every container: settings, and references to secret ones. */}}
 {{- define "duetime.environment" -}}
-{{- range $name, $value := merge (dict) .Values.settings .Values.otel }}
+{{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
   value: {{ include "duetime.text" $value | quote }}
+{{- end }}
+{{- range $name, $value := .Values.otel }}
+- name: {{ $name }}
+  {{- /* OpenTelemetry knows true and false, but neither on nor off. */}}
+  value: {{ kindIs "bool" $value | ternary (toString $value) (include "duetime.text" $value) | quote }}
 {{- end }}
 {{- range $name, $from := .Values.secretSettings }}
 - name: {{ $name }}
