@@ -14,6 +14,7 @@ import duetime
 from duetime.settings.definitions import SETTINGS
 from duetime.settings.load import load_settings
 from duetime.settings.values import PostgresStoreSettings, SqliteStoreSettings
+from duetime.telemetry.metrics.catalogue.all_metrics import ALL_METRICS
 from tests.deploy.chart import (
     CHART,
     OLDEST_KUBERNETES,
@@ -33,6 +34,8 @@ from tests.deploy.kubernetes_schemas import LOCATION, write_schemas
 from tests.toolchain import tool
 
 NEWEST_KUBERNETES = "1.37.0"
+LABELS_OF_TARGETS = {"job", "instance", "namespace", "service", "pod", "container", "endpoint"}
+"""Labels that the Prometheus operator gives to every target of a ServiceMonitor."""
 
 
 @pytest.fixture(params=VALUE_SETS, ids=lambda path: path.name.removesuffix("-values.yaml"))
@@ -221,7 +224,9 @@ def test_prometheus_finds_the_metrics_and_the_rules() -> None:
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["port"] in {each["name"] for each in found["spec"]["ports"]}
     *_, dropped, job = endpoint["relabelings"]
-    assert dropped == {"action": "labeldrop", "regex": "namespace"}, "Duetime's label is renamed"
+    ours = {label for metric in ALL_METRICS for label in metric.labels}
+    assert dropped["action"] == "labeldrop"
+    assert set(dropped["regex"].split("|")) == ours & LABELS_OF_TARGETS, "Duetime's are renamed"
     assert job["targetLabel"] == "job"
     assert job["replacement"] == f"duetime/default/{monitor['metadata']['name']}"
     assert endpoint["authorization"]["credentials"] == {"name": "duetime-read-key", "key": "key"}
