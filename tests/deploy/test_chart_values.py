@@ -87,6 +87,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"NAMESPACES": ["a"]}}, "'/settings/NAMESPACES': got array, want"),
     ({"otel": {"PATH": "/"}}, "'/otel': additional properties 'PATH' not allowed"),
     ({"otel": {"OTEL_EXPORTER_OTLP_HEADERS": "key=secret"}}, "move it into a Secret"),
+    ({"otel": {"OTEL_TRACES_SAMPLER_ARG": 0.01}}, "needs otel.OTEL_TRACES_SAMPLER"),
     ({"secretSettings": {"API_KEY": "in plain sight"}}, "'/secretSettings/API_KEY': got string"),
     ({"secretSettings": {"API_KEY": None}}, "missing property 'API_KEY'"),
     ({"image": {"digest": "sha256:12"}}, "'/image/digest'"),

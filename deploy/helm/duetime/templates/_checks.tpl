@@ -15,6 +15,9 @@
 {{- fail (printf "otel.%s may hold a key: move it into a Secret and secretSettings" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- if and (hasKey .Values.otel "OTEL_TRACES_SAMPLER_ARG") (not (hasKey .Values.otel "OTEL_TRACES_SAMPLER")) -}}
+{{- fail "otel.OTEL_TRACES_SAMPLER_ARG needs otel.OTEL_TRACES_SAMPLER, for example parentbased_traceidratio: all traces are sent otherwise" -}}
+{{- end -}}
 {{- $names := concat (keys $settings) (keys $secrets) -}}
 {{- $database := or (has "DATABASE_URL" $names) (has "PG_HOST" $names) -}}
 {{- if and (eq .Values.store.kind "sqlite") $database -}}
