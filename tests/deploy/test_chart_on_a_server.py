@@ -20,7 +20,9 @@ from tests.real_server.server_process import API_KEY, ServerProcess
 def containers(*values: str) -> list[dict[str, Any]]:
     """The container of the server and, on PostgreSQL, that of the migration."""
     given = [argument for each in values for argument in ("--set", each)]
-    answer = template("--set", "existingSecret=duetime", *given)
+    answer = template(
+        "--set", "existingSecret=duetime", "--set", "image.repository=duetime", *given
+    )
     assert answer.returncode == 0, answer.stderr
     rendered = [each for each in yaml.safe_load_all(answer.stdout) if each]
     return [pod["containers"][0] for pod in pods(rendered)]

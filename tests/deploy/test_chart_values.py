@@ -90,6 +90,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"otel": {"OTEL_TRACES_SAMPLER_ARG": 0.01}}, "needs otel.OTEL_TRACES_SAMPLER"),
     ({"secretSettings": {"API_KEY": "in plain sight"}}, "'/secretSettings/API_KEY': got string"),
     ({"secretSettings": {"API_KEY": None}}, "missing property 'API_KEY'"),
+    ({"image": {"repository": ""}}, "image.repository is missing: --set image.repository="),
     ({"image": {"digest": "sha256:12"}}, "'/image/digest'"),
     ({"drainSeconds": -1}, "'/drainSeconds': minimum: got -1, want 0"),
     ({"existingSecret": ""}, "existingSecret is missing: name a Secret that has the key API_KEY"),
@@ -112,7 +113,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("values", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_wrong_values_are_refused(values: dict[str, Any], message: str, tmp_path: Path) -> None:
     given = tmp_path / "values.yaml"
-    given.write_text(yaml.safe_dump({"existingSecret": "duetime", **values}), encoding="utf-8")
+    usual = {"existingSecret": "duetime", "image": {"repository": "duetime"}}
+    given.write_text(yaml.safe_dump(usual | values), encoding="utf-8")
     answer = template("--values", given)
     assert answer.returncode != 0
     assert message in answer.stderr
@@ -122,6 +124,7 @@ def test_settings_arrive_as_they_were_written(tmp_path: Path) -> None:
     given = tmp_path / "values.yaml"
     given.write_text(
         "existingSecret: duetime\n"
+        "image: {repository: duetime}\n"
         "secretSettings: {ENCRYPTION_KEYS: {secret: sealing, key: keys}}\n"
         "settings:\n"
         "  DISK_RESERVE_BYTES: 1073741824\n"

@@ -1,5 +1,8 @@
 {{/* Refuses values that do not fit together. The schema refuses those that are wrong by themselves. */}}
 {{- define "duetime.check" -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository is missing: --set image.repository=REGISTRY/NAME names the image that your cluster shall pull. docs/how-to/run-in-containers.md builds one" -}}
+{{- end -}}
 {{- $settings := .Values.settings -}}
 {{- $secrets := .Values.secretSettings -}}
 {{- range $name, $from := $secrets -}}
