@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 
 HOUR_MS = 3_600_000
 WAITING = 1_200
+EVENTS = 150
 
 
 async def test_a_broker_that_takes_no_events_and_goes_away(
@@ -29,7 +30,8 @@ async def test_a_broker_that_takes_no_events_and_goes_away(
         await prometheus.watch(server)
         await bus.core.publish(Channel.COMMANDS, b"no command")
         await bus.streams.delete_stream((await bus.stream(Channel.EVENTS)).config.name or "")
-        await bus.send([schedule_timer("call-1", in_ms(100))])
+        # Due one after another, so that some attempt fails in every second.
+        await bus.send([schedule_timer(f"call-{n}", in_ms(100 * n)) for n in range(EVENTS)])
         await prometheus.fires("DuetimeBusRejected", "DuetimeBusPublishFailing")
         broker.kill()
         await prometheus.fires("DuetimeBrokerDisconnected")

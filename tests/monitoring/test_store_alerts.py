@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 HOUR_MS = 3_600_000
 NOWHERE = "http://127.0.0.1:9/"
 LARGE = "x" * 250_000
+READERS = 8
 REFUSING_TRIGGER = (
     "CREATE TRIGGER refusing BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'refused'); END"
 )
@@ -80,10 +81,19 @@ TABLES_OF_TIMERS = ["ledger", "pending_timers", "executing_timers"]
 
 
 async def knock(api: httpx.AsyncClient) -> None:
-    """Create timers until the task is cancelled, and take any answer."""
-    while True:
-        with contextlib.suppress(httpx.HTTPError):
-            await api.post(TIMERS, json=v1_body("t", NOWHERE, in_ms(HOUR_MS)))
+    """Create and read timers until the task is cancelled, and take any answer."""
+
+    async def read() -> None:
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                await api.get(f"{TIMERS}/default/t")
+
+    async with asyncio.TaskGroup() as readers:
+        for _ in range(READERS):
+            readers.create_task(read())
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                await api.post(TIMERS, json=v1_body("t", NOWHERE, in_ms(HOUR_MS)))
 
 
 async def test_a_database_whose_tables_are_locked(

@@ -6,6 +6,7 @@ Whatever door a timer comes through, these calls write it, so the numbers hold f
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import getmembers, iscoroutinefunction
+from itertools import product
 from typing import Any, TypeVar, cast
 
 from duetime.domain.callback import Callback
@@ -23,6 +24,10 @@ S = TypeVar("S")
 _UNMEASURED = ("open", "close")
 _PARTS = ("security", "lateness_ledger")
 """Attributes of a store that are stores themselves."""
+_ESSENTIAL = ("create", "get", "claim_due", "settle")
+"""Operations whose errors are shown from the start, as 0: Prometheus sees no increase in the first
+sample of a series."""
+_REASONS = ("unavailable", "full", "other")
 
 
 class StoreCalls:
@@ -34,6 +39,8 @@ class StoreCalls:
         self._namespaces = namespaces
         self._durations = Histogram(store_metrics.CALLS)
         self._errors = Counter(store_metrics.ERRORS)
+        for operation, reason in product(_ESSENTIAL, _REASONS):
+            self._errors.add(operation, reason, count=0)
         self._create_batch = Histogram(store_metrics.CREATE_BATCH)
         self._settle_batch = Histogram(store_metrics.SETTLE_BATCH)
         self._created = Counter(timer_metrics.CREATED)

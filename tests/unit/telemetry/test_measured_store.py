@@ -175,9 +175,19 @@ async def test_failed_calls_are_counted_by_reason(error: Exception, reason: str 
 
     lines = registry.render(Format.PROMETHEUS).splitlines()
     assert 'duetime_store_call_duration_seconds_sum{operation="ping"} 0.3' in lines
-    failed = [line for line in lines if line.startswith("duetime_store_errors_total{")]
+    failed = [line for line in lines if 'errors_total{operation="ping"' in line]
     expected = f'duetime_store_errors_total{{operation="ping",reason="{reason}"}} 1'
     assert failed == ([] if reason is None else [expected])
+
+
+async def test_errors_are_counted_from_zero_so_that_the_first_ones_are_an_increase(
+    measured: Measured,
+) -> None:
+    before = measured.shown("duetime_store_errors_total")
+    assert set(before.values()) == {0}
+    for operation in ("create", "get", "claim_due", "settle"):
+        for reason in ("unavailable", "full", "other"):
+            assert f'operation="{operation}",reason="{reason}"' in before
 
 
 async def test_the_rest_of_the_store_is_its_own(measured: Measured) -> None:
