@@ -237,6 +237,24 @@ def test_prometheus_finds_the_metrics_and_the_rules() -> None:
     assert "authorization" not in public["spec"]["endpoints"][0]
 
 
+def test_alerts_lead_to_their_pages_wherever_these_are() -> None:
+    values = CHART / "ci" / "monitored-values.yaml"
+    base = "https://git.example.com/timers/blob/main/docs/runbooks/alerts"
+    answer = template("--values", values, "--set", f"metrics.prometheusRule.runbookBase={base}/")
+    assert answer.returncode == 0, answer.stderr
+    made = [each for each in yaml.safe_load_all(answer.stdout) if each]
+    given, plain = (
+        [
+            rule["annotations"]["runbook_url"]
+            for group in of_kind("PrometheusRule", each)[0]["spec"]["groups"]
+            for rule in group["rules"]
+            if "alert" in rule
+        ]
+        for each in (made, objects(values))
+    )
+    assert given == [f"{base}/{Path(url).name}" for url in plain]
+
+
 def test_grafana_finds_the_dashboard() -> None:
     (dashboard,) = of_kind("ConfigMap", objects(CHART / "ci" / "monitored-values.yaml"))
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"

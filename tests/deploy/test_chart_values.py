@@ -105,6 +105,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "autoscaling.minReplicas is more than autoscaling.maxReplicas",
     ),
     ({"metrics": {"serviceMonitor": {"enabled": True}}}, "metrics.serviceMonitor needs a key"),
+    ({"metrics": {"prometheusRule": {"runbookBase": "docs"}}}, "/prometheusRule/runbookBase'"),
     ({"metrics": {"port": 8080}}, "metrics.port must not be 8080"),
     ({"ingress": {"enabled": True}}, "ingress.enabled needs ingress.hosts"),
 ]
