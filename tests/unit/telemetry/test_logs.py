@@ -3,11 +3,16 @@
 import io
 import json
 import logging
+import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import structlog
 
 from duetime.telemetry.logs import configure_logs
+
+ALERT_PAGES = Path(__file__).parents[3] / "docs" / "runbooks" / "alerts"
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
 
@@ -53,3 +58,26 @@ def test_text_is_readable_and_errors_carry_their_traceback() -> None:
     assert "engine.failed" in text
     assert "shard=3" in text
     assert "ValueError: broken" in text
+
+
+def test_pages_of_alerts_leave_out_the_lines_that_they_mean_to() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", "json", stream)
+    log = structlog.get_logger()
+    log.info("service.started")
+    log.error("api.unavailable")
+    filters = {
+        tuple(pattern)
+        for page in ALERT_PAGES.glob("*.md")
+        for pattern in re.findall(r"^journalctl .* \| grep (-v) '([^']*)'", page.read_text(), re.M)
+    }
+    assert filters
+    for options, pattern in filters:
+        shown = subprocess.run(
+            ["grep", options, pattern],
+            input=stream.getvalue(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert [json.loads(line)["event"] for line in shown.splitlines()] == ["api.unavailable"]
