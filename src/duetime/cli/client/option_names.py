@@ -64,6 +64,7 @@ _NAME = re.compile(r"(?<![\w.'\"`-])[A-Za-z_]+(?:\.[A-Za-z_]+)*(?![\w'\"`-])")
 _BEFORE_PLAIN_FIELD = re.compile(r"(, | and | differs in )$")
 _AFTER_PLAIN_FIELD = re.compile(r"(, | and )")
 _PROBLEM = re.compile(r" (must|is|was|has|cannot)\b")
+_AFTER_LIST = re.compile(rf"(?! )|{_PROBLEM.pattern}")
 
 
 def in_option_names(message: str, *, of_operation: bool = False) -> str:
@@ -86,4 +87,7 @@ def _is_field(before: str, after: str) -> bool:
     """Whether a plain word between these texts is the name of a field."""
     if not before:
         return _PROBLEM.match(after) is not None
-    return bool(_BEFORE_PLAIN_FIELD.search(before) or _AFTER_PLAIN_FIELD.match(after))
+    if _AFTER_PLAIN_FIELD.match(after):
+        return True
+    # Not so in "whole hours, from 1h to 90d".
+    return bool(_BEFORE_PLAIN_FIELD.search(before) and _AFTER_LIST.match(after))

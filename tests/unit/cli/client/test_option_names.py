@@ -76,9 +76,27 @@ def test_changes_of_many_timers(
     assert (result.exit_code, result.stderr) == (1, f"{shown}\n")
 
 
-def test_namespaces(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("numShards was fixed at 16", "--shards was fixed at 16"),
+        (
+            "slo must be over whole hours, from 1h to 90d",
+            "--slo must be over whole hours, from 1h to 90d",
+        ),
+    ],
+)
+def test_namespaces(server: ScriptedServer, said: str, shown: str) -> None:
     path = "/api/v1/namespaces/orders"
     server.answer("GET", path, namespace("orders"))
-    server.answer("PUT", path, refusal("INVALID_INPUT", "numShards was fixed at 16"), status=400)
+    server.answer("PUT", path, refusal("INVALID_INPUT", said), status=400)
     result = invoke("namespaces", "set", "orders", "--shards", "64")
-    assert (result.exit_code, result.stderr) == (1, "--shards was fixed at 16\n")
+    assert (result.exit_code, result.stderr) == (1, f"{shown}\n")
+
+
+def test_the_audit_log(server: ScriptedServer) -> None:
+    said = "cursor is of another list: actor, target, from and until must be the same"
+    server.answer("GET", "/api/v1/audit-log", refusal("INVALID_INPUT", said), status=400)
+    result = invoke("audit-log")
+    options = "--actor, --target, --since and --until must be the same"
+    assert (result.exit_code, result.stderr) == (1, f"--cursor is of another list: {options}\n")
