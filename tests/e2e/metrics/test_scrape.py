@@ -57,6 +57,8 @@ async def test_requests_connections_and_the_process_are_counted(tmp_path: Path) 
 async def test_the_metrics_have_a_port_of_their_own(tmp_path: Path, free_port: int) -> None:
     async with ServerProcess(tmp_path, METRICS_PORT=str(free_port)) as server:
         own_url = f"http://127.0.0.1:{free_port}"
+        (served,) = [entry for entry in server.logs if entry["event"] == "metrics.served"]
+        assert served["url"] == f"{own_url}/metrics"
         families = await scrape(own_url)
         assert value(families, "duetime_build_info") == 1
         async with httpx.AsyncClient(trust_env=False) as client:

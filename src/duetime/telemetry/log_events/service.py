@@ -23,6 +23,12 @@ SERVICE = Area(
             "number.",
         ),
         LogEvent(
+            "metrics.served",
+            "info",
+            ("url",),
+            "The metrics are at `url`, since `METRICS_PORT` gives them a port of their own.",
+        ),
+        LogEvent(
             "service.draining",
             "info",
             ("seconds",),

@@ -18,6 +18,7 @@ from duetime.listener import (
     is_loopback,
     naming_metrics_port,
     own_addresses,
+    url_of,
 )
 from duetime.server.worker_link import WorkerLink, worker_link
 from duetime.settings import Settings, load_settings
@@ -132,6 +133,7 @@ def _supervise(settings: Settings, options: list[str]) -> None:
 
 async def _serve(settings: Settings, link: WorkerLink | None) -> None:
     # Imported here so that `duetime --help` starts quickly.
+    import structlog
     from structlog.contextvars import bind_contextvars
 
     from duetime.composition import assemble
@@ -146,8 +148,10 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
         link.stop_on_request(stopped)
     listener = link.listener if link else bind(settings.host, settings.port)
 
+    tells_settings = link is None or link.number == 1
+
     def on_started() -> None:
-        if link is None or link.number == 1:
+        if tells_settings:
             _log_callbacks(settings)
         if link is not None:
             link.report_ready()
@@ -163,6 +167,8 @@ async def _serve(settings: Settings, link: WorkerLink | None) -> None:
         workers = WorkerMetrics(link.metrics_directory, link.number, count)
     service = assemble(settings, own_addresses(listener, metrics_listener), workers)
     async with metrics_served(service.app.metrics, metrics_listener):
+        if metrics_listener is not None and tells_settings:
+            structlog.get_logger().info("metrics.served", url=f"{url_of(metrics_listener)}/metrics")
         await serve_until(
             stopped,
             service,
