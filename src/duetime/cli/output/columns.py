@@ -60,7 +60,8 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """The table on a terminal; `is_cut` if a cell lost some of its text."""
+    """The table on a terminal; `is_cut` if a cell lost some of its text, or an extra column is
+    not shown."""
 
     headings: list[str]
     rows: list[Row]
@@ -76,6 +77,7 @@ def fit(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> Fi
         for index, column in enumerate(columns)
         if not (column.hidden_if_empty and all(cells[index].plain in _EMPTY for cells in rows))
     ]
+    candidates = len(measured)
     if width is not None:
         _drop_extras(measured, width)
         _narrow(measured, width)
@@ -91,7 +93,8 @@ def fit(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> Fi
         rows=[list(row) for row in zip(*(cells[1:] for cells in cut), strict=True)],
         widths=[max(cell.cell_len for cell in cells) for cells in cut],
         wraps=bool(measured) and measured[-1].column.cut is Cut.WRAP,
-        is_cut=any(
+        is_cut=len(measured) < candidates
+        or any(
             new is not old
             for old_cells, new_cells in zip(shown, cut, strict=True)
             for old, new in zip(old_cells, new_cells, strict=True)

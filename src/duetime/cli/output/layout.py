@@ -32,7 +32,8 @@ def print_fields(fields: Sequence[tuple[str, Text]]) -> None:
 
 def print_table(headings: Headings, rows: Sequence[Row], *, wide: bool = False) -> bool:
     """A table that fits the terminal, unless it is to be `wide`. In a file or a pipe it is
-    complete, with tabs between the cells. Returns whether any text was cut."""
+    complete, with tabs between the cells. Returns whether any text was cut or
+    a column left out."""
     output = console()
     if output.is_terminal:
         lines, is_cut = _table(headings, rows, None if wide else output.width)

@@ -19,13 +19,13 @@ LOW_BUDGET = 0.25
 
 _COLUMNS = (
     # The other commands need the whole name.
-    *("name", Column("shards", extra=2), Column("retention", extra=5)),
-    *(Column("concurrency", extra=4), Column("payload limit", extra=6)),
-    Column("pending limit", extra=7),
+    *("name", Column("shards", extra=7), Column("retention", extra=3)),
+    *(Column("concurrency", extra=2), Column("payload limit", extra=4)),
+    Column("pending limit", extra=5),
     Column(_SLO, Cut.WRAP, least=14, enough=28, extra=1, hidden_if_empty=True),
     Column(_BUDGET, Cut.WRAP, least=12, enough=17, hidden_if_empty=True),
     Column(_NETWORKS, Cut.END, least=len(_NETWORKS), enough=24, extra=1, hidden_if_empty=True),
-    Column("retries", Cut.WRAP, least=20, enough=24, extra=3),
+    Column("retries", Cut.WRAP, least=20, enough=24, extra=6),
 )
 
 
@@ -40,8 +40,9 @@ def print_namespaces(namespaces: Sequence[Namespace]) -> None:
         }
         for each in namespaces
     ]
-    if rows:
-        print_table(_COLUMNS, [list(fields.values()) for fields in rows])
+    if rows and print_table(_COLUMNS, [list(fields.values()) for fields in rows]):
+        hint = "shortened to fit; duetime namespaces show NAME shows all"
+        console().print(Text(hint, style="dim"), soft_wrap=True)
 
 
 def print_namespace(headline: str, namespace: Namespace) -> None:

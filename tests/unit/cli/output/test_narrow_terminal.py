@@ -38,8 +38,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return read
 
 
-@pytest.mark.parametrize("name", [LONG_NAME, LONG_NAME + "-of-the-continent"])
-def test_the_names_of_namespaces_are_whole(lines: Lines, name: str) -> None:
+def namespace(name: str, **options: object) -> Namespace:
     policy = {
         "maxRetries": 3,
         "maxRetryAttemptsDuration": "24h",
@@ -47,18 +46,30 @@ def test_the_names_of_namespaces_are_whole(lines: Lines, name: str) -> None:
         "backoffMultiplier": 2.0,
         "maxInterval": "10m",
     }
-    options = {"retention": None, "concurrency": None, "maxPayloadBytes": None}
-    namespace_views.print_namespaces(
-        [
-            msgspec.convert(
-                {"name": name.format(n), "numShards": 16, "retryPolicy": policy, **options},
-                Namespace,
-            )
-            for n in range(3)
-        ]
-    )
-    names = [line.split()[0] for line in lines()[1:] if not line.startswith(" ")]
+    defaults = {"retention": None, "concurrency": None, "maxPayloadBytes": None}
+    document = {"name": name, "numShards": 16, "retryPolicy": policy}
+    return msgspec.convert(document | defaults | options, Namespace)
+
+
+@pytest.mark.parametrize("name", [LONG_NAME, LONG_NAME + "-of-the-continent"])
+def test_the_names_of_namespaces_are_whole(lines: Lines, name: str) -> None:
+    namespace_views.print_namespaces([namespace(name.format(n)) for n in range(3)])
+    *shown, hint = lines()
+    names = [line.split()[0] for line in shown[1:] if not line.startswith(" ")]
     assert names == [name.format(n) for n in range(3)]
+    assert hint == "shortened to fit; duetime namespaces show NAME shows all"
+
+
+def test_the_concurrency_of_namespaces_is_shown_beside_objectives(lines: Lines) -> None:
+    """It is the likeliest cause of lateness within a namespace."""
+    status = {"attempts": 12_000, "late": 3, "errorBudgetLeft": 0.75}
+    slo = "99.9 % within 100ms over 30d"
+    namespace_views.print_namespaces(
+        [namespace("notifications", concurrency=100, slo=slo, sloStatus=status)]
+    )
+    headings, row, *_ = lines()
+    assert "concurrency" in headings
+    assert row.split()[:2] == ["notifications", "100"]
 
 
 @pytest.mark.parametrize("action", ["redrive", "reschedule", "delete-namespace"])
