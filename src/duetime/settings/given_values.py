@@ -74,7 +74,8 @@ class GivenValues:
         self._given.pop(name, None)
 
     def choose_store(self, url: str, schema: str | None, source: str) -> None:
-        """Use the store of this URL, whatever else was given."""
+        """Use the store of this URL, whatever else was given. Problems name the `source`, an
+        option of the command line, and not the setting."""
         for name in _STORE_NAMES:
             self.ignore(name)
         self._add({"DATABASE_URL": url}, source)
@@ -103,6 +104,9 @@ class GivenValues:
         if len(shown) > _LONGEST_SHOWN:
             shown = shown[: _LONGEST_SHOWN - 3] + "..."
         value = "" if definition.secret else f"={shown!r}"
+        if given.source.startswith("--"):
+            self.problems.append(f"{given.source}{value}: {text}")
+            return
         source = "" if given.source == _ENVIRONMENT else f" (from {given.source})"
         self.problems.append(f"{name}{value}{source}: {text}")
 

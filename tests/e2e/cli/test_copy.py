@@ -1,6 +1,7 @@
 """`duetime copy`: everything moves, a service goes on with it, and wrong stores are refused."""
 
 import json
+import re
 import signal
 import sqlite3
 from contextlib import closing
@@ -237,6 +238,7 @@ async def test_a_difference_names_the_timers(
     assert finished.status == 1
     assert "  default, pending: 2 rows in the source, 2 in the target" in finished.output
     assert f"  such as timers default/{left['moved']}\n" in finished.output
+    assert finished.output.endswith("Nothing was changed. A new copy needs an empty target.\n")
     finished = await copy(tmp_path, *target, "--verify-only", "--quiet", "--json")
     document = json.loads(finished.output)
     assert (finished.status, document["equal"]) == (1, False)
@@ -255,6 +257,7 @@ async def test_a_target_that_is_not_empty_is_refused(
     finished = await copy(tmp_path, "--from", FILE, *to)
     assert finished.status == 1
     assert "is not empty: it has rows in namespaces, shards." in finished.errors
+    assert "another schema by --to-schema" in finished.errors
     assert "password" not in finished.errors
     await store.open()
     assert [each.name for each in await store.namespaces()] == ["theirs"]
@@ -276,6 +279,11 @@ async def test_the_beginning_of_another_copy_is_refused(
         await server.stop()
     refused = await copy(tmp_path, "--from", FILE, *to)
     assert (refused.status, "was used since then" in refused.errors) == (1, True)
+    compared = await copy(tmp_path, "--from", FILE, *to, "--verify-only")
+    assert compared.status == 1
+    assert "a service has run on one of them since" in compared.output
+    assert "unfinished" not in compared.output
+    assert not re.search("such as (clock|shards)", compared.output)
 
 
 async def test_stores_in_use_are_refused(
@@ -342,7 +350,8 @@ async def test_ctrl_c_stops_a_copy_that_goes_on_later(
         ("memory:", "b.db", 2, "--from: timers in memory cannot be copied"),
         ("a.db", "./b.db", 2, "--to: is a file like --from: use `duetime backup`"),
         ("a.db", "sqlite:///a.db", 2, "--to: is the same store as --from"),
-        ("a.db", "mysql://db/timers", 2, "(from --to): must be postgresql://"),
+        ("a.db", "mysql://db/timers", 2, "--to: must be postgresql://"),
+        ("a.db", "postgresql://db:x/timers", 2, "--to='postgresql://db:x/timers': "),
         ("a.db", "postgresql://db", 2, "with the name of a database"),
         ("missing.db", "postgresql://127.0.0.1:9/timers", 3, "there is no such file"),
         ("a.db", "postgresql://127.0.0.1:9/timers", 3, "is it running, and reachable?"),

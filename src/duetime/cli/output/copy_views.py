@@ -49,6 +49,7 @@ def print_copy(source: str, target: str, report: CopyReport, *, verify_only: boo
         return
     if compared.differences:
         _print_differences(source, target, compared)
+        print(_advice(compared, verify_only=verify_only))
         return
     compare_ms = report.compare_seconds * 1_000
     if verify_only:
@@ -79,7 +80,9 @@ def print_copy(source: str, target: str, report: CopyReport, *, verify_only: boo
 def _print_differences(source: str, target: str, compared: Compared) -> None:
     print(f"{printable(source)} and {printable(target)} differ:")
     for each in compared.differences[:SHOWN_DIFFERENCES]:
-        rows = f"{each.source.rows:,} rows in the source, {each.target.rows:,} in the target"
+        rows = (
+            f"{counted(each.source.rows, 'row')} in the source, {each.target.rows:,} in the target"
+        )
         sums = "" if each.source.total == each.target.total else ", checksums differ"
         print(f"  {_name(each.group)}: {rows}{sums}")
     more = len(compared.differences) - SHOWN_DIFFERENCES
@@ -87,7 +90,17 @@ def _print_differences(source: str, target: str, compared: Compared) -> None:
         print(f"  and {more} more")
     for name in compared.examples:
         print(f"  such as {printable(name)}")
-    print("No service starts on an unfinished copy. Begin again with an empty target.")
+
+
+def _advice(compared: Compared, *, verify_only: bool) -> str:
+    if not verify_only:
+        return "No service starts on an unfinished copy. Begin again with an empty target."
+    if any(each.group.table is Table.SHARDS for each in compared.differences):
+        return (
+            "Every start of a service changes the shards. If one of these stores is a copy of the"
+            " other, a service has run on one of them since, and differences are to be expected."
+        )
+    return "Nothing was changed. A new copy needs an empty target."
 
 
 def _difference(difference: Difference) -> dict[str, object]:

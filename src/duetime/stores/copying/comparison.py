@@ -20,6 +20,8 @@ from duetime.stores.copying.tables import Table
 from duetime.stores.copying.transfer import Advance, timers_in
 
 _NOTHING = Checksum(0, 0)
+_NAMELESS = {Table.SHARDS, Table.CLOCK}
+"""Tables whose keys are numbers that mean nothing to a person."""
 
 
 class Difference(Struct, frozen=True):
@@ -50,11 +52,15 @@ def differences(
 
 
 async def rows_that_differ(source: CopySource, target: CopySource, tables: set[Table]) -> list[str]:
-    """The names of a few rows that are missing, surplus or different, in any of the tables.
+    """The names of a few rows that are missing, surplus or different, in any of the tables whose
+    rows have names.
 
     Both sides are read twice: first to find buckets of keys that differ, then for the rows of some
     of these. No more than a few buckets are held in memory."""
-    ours, theirs = await asyncio.gather(_buckets(source, tables), _buckets(target, tables))
+    named = tables - _NAMELESS
+    if not named:
+        return []
+    ours, theirs = await asyncio.gather(_buckets(source, named), _buckets(target, named))
     wrong = sorted(bucket for bucket in ours | theirs if ours[bucket] != theirs[bucket])
     chosen = set(wrong[:MAX_EXAMPLES])
     before, after = await asyncio.gather(_hashes(source, chosen), _hashes(target, chosen))

@@ -70,5 +70,5 @@ def refuse_occupied(place: str, tables: Sequence[str]) -> None:
     if tables:
         raise CopyRefused(
             f"{place} is not empty: it has rows in {', '.join(tables)}. A copy needs an empty"
-            " target: choose another file, or another PG_SCHEMA"
+            " target: name another store by --to, or another schema by --to-schema"
         )

@@ -9,6 +9,7 @@ import typer
 from duetime.cli.commands.options import ConfigOption
 from duetime.cli.commands.store.access import SERVER_SETTINGS, run_on_store
 from duetime.cli.commands.store.copy_sides import (
+    URL_FORMS,
     Side,
     opened_sides,
     read_side,
@@ -26,12 +27,10 @@ from duetime.stores.copying.transfer import Advance
 
 MAX_BATCH_ROWS = 100_000
 
-_URL_HELP = "postgresql://user@host/database, sqlite:///path.db, or the path of a SQLite file."
-
 
 def copy(
-    from_url: Annotated[str, typer.Option("--from", metavar="URL", help=f"Source: {_URL_HELP}")],
-    to_url: Annotated[str, typer.Option("--to", metavar="URL", help=f"Empty target: {_URL_HELP}")],
+    from_url: Annotated[str, typer.Option("--from", metavar="URL", help=f"Source: {URL_FORMS}.")],
+    to_url: Annotated[str, typer.Option("--to", metavar="URL", help=f"Empty target: {URL_FORMS}.")],
     from_schema: Annotated[
         str | None, typer.Option(metavar="NAME", help="Schema of the source [PG_SCHEMA].")
     ] = None,

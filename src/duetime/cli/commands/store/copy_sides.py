@@ -19,11 +19,15 @@ from duetime.settings import (
     SqliteStoreSettings,
     load_settings_for_store,
 )
+from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES
 from duetime.store_adapters import postgres_options
 from duetime.stores.copying.ports import CopySource
 from duetime.stores.copying.run import Sides
 
 SHOWN_NODES = 5
+URL_FORMS = "postgresql://user@host/database, sqlite:///path.db, or the path of a SQLite file"
+
+_SCHEMES = {*POSTGRES_SCHEMES, "sqlite", "memory"}
 
 
 class Side(NamedTuple):
@@ -45,7 +49,10 @@ def read_side(
     option: str, url: str, schema: str | None, config: Path | None, server_settings: dict[str, str]
 ) -> Side:
     """Ends the command if the option is wrong."""
-    is_path = "://" not in url and not url.startswith("memory:")
+    scheme, has_scheme, _ = url.partition("://")
+    is_path = not has_scheme and not url.startswith("memory:")
+    if has_scheme and scheme not in _SCHEMES:
+        refuse(option, f"must be {URL_FORMS}")
     try:
         settings = load_settings_for_store(
             f"sqlite:///{url}" if is_path else url,
