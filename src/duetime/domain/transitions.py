@@ -68,10 +68,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """A change of a pending timer. A field left unset stays as it is.
 
     `delivery_id` is the name of the new firing, used if the change makes one. `due_at` moves the
-    next attempt of the same firing; a new `execute_at` prevails over it. With `only_firing`
-    the change applies only while that is the timer's firing: a change of a part of the callback
-    depends on the other parts. With `only_updated_at` it applies only while the timer was not
-    changed since.
+    next attempt of the same firing, which the engine does and no client; a new `execute_at`
+    prevails over it. With `only_firing` the change applies only while that is the timer's firing: a
+    change of a part of the callback depends on the other parts. With `only_updated_at` it applies
+    only while the timer was not changed since.
     """
 
     updated_at: Instant

@@ -9,6 +9,8 @@ from inspect import getmembers, iscoroutinefunction
 from itertools import product
 from typing import Any, TypeVar, cast
 
+from msgspec import UNSET
+
 from duetime.domain.callback import Callback
 from duetime.domain.errors import DuetimeError, StorageFull, StoreUnavailable
 from duetime.domain.timer import Timer
@@ -137,7 +139,9 @@ class StoreCalls:
         self._add(self._claimed, [claim.namespace for claim in batch.claims])
 
     def _see_changed(self, values: Sequence[Any], result: ConditionalResult | None) -> None:
-        self._add_if_applied(self._changed, result)
+        """Attempts that the engine plans anew are no changes of a client."""
+        if values[1].due_at is UNSET:
+            self._add_if_applied(self._changed, result)
 
     def _see_canceled(self, values: Sequence[Any], result: ConditionalResult | None) -> None:
         self._add_if_applied(self._canceled, result)

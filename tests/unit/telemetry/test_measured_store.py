@@ -6,6 +6,7 @@ from duetime.domain.callback import BusCallback
 from duetime.domain.errors import InvalidInput, StorageFull, StoreUnavailable
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive
 from duetime.ports.store import Capabilities, CreateRequest, OnExisting
@@ -94,6 +95,20 @@ async def test_changes_and_cancels_count_if_they_applied(measured: Measured) -> 
 
     assert measured.shown("duetime_timers_changed_total") == {'namespace="default"': 1}
     assert measured.shown("duetime_timers_canceled_total") == {'namespace="default"': 3}
+
+
+async def test_attempts_that_the_engine_plans_anew_are_no_changes(measured: Measured) -> None:
+    timer = make_timer("a")
+    await measured.store.create([CreateRequest(timer, OnExisting.KEEP)])
+    planned = Change(updated_at=at(1), delivery_id=timer.delivery_id, due_at=at(20))
+    result = await measured.store.change_if_pending(timer.key, planned)
+    assert result is not None
+    assert result.applied
+    assert measured.shown("duetime_timers_changed_total") == {}
+
+    policy = Change(updated_at=at(2), delivery_id="d", retry_policy=RetryPolicy(max_retries=1))
+    await measured.store.change_if_pending(timer.key, policy)
+    assert measured.shown("duetime_timers_changed_total") == {'namespace="default"': 1}
 
 
 async def test_claims_settlements_and_redrives_are_counted(measured: Measured) -> None:

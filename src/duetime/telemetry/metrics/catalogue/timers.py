@@ -14,8 +14,10 @@ REPLACED = counter(
     "namespace",
 )  # fmt: skip
 CHANGED = counter(
-    "duetime_timers_changed_total", "Timers whose instant or callback was changed.", "namespace"
-)
+    "duetime_timers_changed_total",
+    "Changes of pending timers by clients, whatever part of the timer they changed.",
+    "namespace",
+)  # fmt: skip
 CANCELED = counter(
     "duetime_timers_canceled_total", "Timers that were canceled or deleted.", "namespace"
 )
