@@ -36,6 +36,7 @@ from duetime.stores.memory import MemoryStore
 from duetime.telemetry.metrics.exposition import Format
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
+from duetime.telemetry.request_tracer import RequestTracer
 from duetime.testing import VirtualClock
 from tests.unit.service.service_bench import EVERY_SHARD, ServiceBench, timer_rules
 
@@ -144,6 +145,7 @@ class ApiBench(ServiceBench):
         key_limits: KeyLimits | None = None,
         metrics_public: bool = False,
         metrics_own_port: bool = False,
+        tracer: RequestTracer | None = None,
     ) -> None:
         super().__init__(store, rules, clock)
         self.requests = RequestMetrics(self.clock.monotonic)
@@ -209,6 +211,7 @@ class ApiBench(ServiceBench):
             rules=api_rules or make_api_rules(),
             asyncapi=b'{"asyncapi": "3.0.0"}',
             audited_creates=audited_creates,
+            tracer=tracer,
             metrics=Metrics(
                 scrape=self.scrape,
                 requests=self.requests,

@@ -97,11 +97,11 @@ class FastCreate:
         return None
 
     def handle(self, caller: Caller, body: bytes, respond: Callable[[Answer], None]) -> None:
+        token = CURRENT_WORK.set(caller.work)
         if self._tracer is not None and caller.work is not None:
             span = self._tracer.begin_request(caller.work, CREATE_TIMER.method)
             if span is not None:
                 respond = partial(_respond_and_end, span, caller, respond)
-        token = CURRENT_WORK.set(caller.work)
         try:
             caller.check_still_valid()
             # Not before: from here on the caller leaves in any case.

@@ -104,6 +104,14 @@ SERVICE = Area(
             "Report this, with the traceback.",
         ),
         LogEvent(
+            "trace.request_broken",
+            "error",
+            ("exception",),
+            "A fault in Duetime: the span of a request could not be made or ended. Requests are "
+            "not affected. Logged for the first such fault only.",
+            "Report this, with the traceback.",
+        ),
+        LogEvent(
             "traces.setting_ignored",
             "warning",
             ("problem",),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -56,10 +57,7 @@ class TracedDestination:
 
     def deliver(self, claim: Claim, may_send: MaySend) -> Coroutine[Any, Any, Outcome]:
         """As the port says, but called in the task that awaits the result."""
-        span = None
-        if self._tracer.picks_attempt(claim):
-            endpoint = self._destination.endpoint_of(claim)
-            span = self._begun(claim, endpoint)
+        span = self._begun(claim)
         if span is not None:
             CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
             return self._deliver_traced(span, claim, may_send)
@@ -68,35 +66,48 @@ class TracedDestination:
         CURRENT_WORK.set(CurrentWork(None, traceparent, is_attempt=True))
         return self._destination.deliver(claim, may_send)
 
-    def _begun(self, claim: Claim, endpoint: str) -> AttemptSpan | None:
-        """The span; none if it cannot be made, which must not keep the attempt from being made."""
+    def _begun(self, claim: Claim) -> AttemptSpan | None:
+        """The span; none if it is not sampled, or cannot be made, which must not keep the attempt
+        from being made."""
         try:
+            if not self._tracer.picks_attempt(claim):
+                return None
+            endpoint = self._destination.endpoint_of(claim)
             return self._tracer.begin_attempt(claim, endpoint, self._clock.now())
         except Exception:
             _log.exception("trace.broken", namespace=claim.namespace, id=claim.id)
             return None
 
     async def _deliver_traced(self, span: AttemptSpan, claim: Claim, may_send: MaySend) -> Outcome:
+        end = partial(_end, span, claim)
         try:
             outcome = await self._destination.deliver(claim, may_send)
         except NotSent:
-            span.end_without_outcome("not_sent")
+            end("not_sent")
             raise
         except LocalShortage:
-            span.end_without_outcome("postponed")
+            end("postponed")
             raise
         except asyncio.CancelledError:
-            span.end_without_outcome("abandoned")
+            end("abandoned")
             raise
         except Exception:
-            span.end_without_outcome("broken")
+            end("broken")
             raise
-        try:
-            span.end(outcome)
-        except Exception:
-            # The attempt was made, and must not be repeated because of its span.
-            _log.exception("trace.broken", namespace=claim.namespace, id=claim.id)
+        end(outcome)
         return outcome
 
     async def close(self) -> None:
         await self._destination.close()
+
+
+def _end(span: AttemptSpan, claim: Claim, outcome: Outcome | str) -> None:
+    """End the span with an outcome, or with the reason why there is none. The attempt is over, and
+    must be neither failed nor repeated because of its span."""
+    try:
+        if isinstance(outcome, str):
+            span.end_without_outcome(outcome)
+        else:
+            span.end(outcome)
+    except Exception:
+        _log.exception("trace.broken", namespace=claim.namespace, id=claim.id)

@@ -8,6 +8,7 @@ from random import getrandbits
 from typing import Final
 from urllib.parse import urlsplit
 
+import structlog
 from opentelemetry import trace
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode
 
@@ -30,6 +31,8 @@ STOP_LOOK_SECONDS = 0.02
 _STATUS = re.compile(r"HTTP (\d{3})\b")
 _SERVER_ERRORS: Final = 500
 
+_log = structlog.get_logger()
+
 
 class Spans:
     """Begins the spans that are sampled, and exports them."""
@@ -38,9 +41,17 @@ class Spans:
         self._exporting = exporting
         self._tracer = exporting.tracer
         self._sampling = sampling
+        self._faults = _RequestFaults()
 
     def begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
         """A span whose parent is the caller's, if it has one. The work belongs to the new span."""
+        try:
+            return self._begin_request(work, method)
+        except Exception:
+            self._faults.tell()
+            return None
+
+    def _begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
         parent = work.traceparent
         if not self._sampling.picks(parent, is_root=parent is None):
             return None
@@ -53,7 +64,7 @@ class Spans:
         if not span.is_recording():
             return None
         work.traceparent = _traceparent_of(span)
-        return RequestSpan(span, work)
+        return RequestSpan(span, work, self._faults)
 
     def picks_attempt(self, claim: Claim) -> bool:
         """Whether to begin a span for the attempt. One whose create was traced is traced, too."""
@@ -96,18 +107,41 @@ class Spans:
                     await clock.sleep(STOP_LOOK_SECONDS)
 
 
+class _RequestFaults:
+    """Tells the first fault of spans of requests, because each request may have one. No request
+    fails because of it."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def tell(self) -> None:
+        """Called in the handler of the exception."""
+        if not self._is_told:
+            self._is_told = True
+            _log.exception("trace.request_broken")
+
+
 class RequestSpan:
     """The span of one request."""
 
-    def __init__(self, span: Span, work: CurrentWork) -> None:
+    def __init__(self, span: Span, work: CurrentWork, faults: _RequestFaults) -> None:
         self._span = span
         self._work = work
+        self._faults = faults
 
     def end(
         self, operation: str | None, route: str | None, namespace: str | None, status: int | None
     ) -> None:
         """`operation` is absent for a path that does not exist, and `status` if nobody was there to
         be answered."""
+        try:
+            self._end(operation, route, namespace, status)
+        except Exception:
+            self._faults.tell()
+
+    def _end(
+        self, operation: str | None, route: str | None, namespace: str | None, status: int | None
+    ) -> None:
         span = self._span
         if operation is not None and route is not None:
             span.update_name(operation)
