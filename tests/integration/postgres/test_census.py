@@ -114,6 +114,26 @@ async def fire(store: PostgresStore, rounds: int) -> None:
         await store.settle([outcomes[n % 3](each) for n, each in enumerate(claims)])
 
 
+async def test_sessions_with_another_search_path_are_counted(
+    options: PostgresOptions, store: PostgresStore, database: Connection
+) -> None:
+    """Such as those of psql, which name the schema in every statement."""
+    await create(store, *(make_timer(f"t{n}", execute_at=at(-9)) for n in range(9)))
+    await fire(store, 1)
+    await create(store, make_timer("later"), make_timer("latest"))
+    async with database.transaction():
+        await database.execute("SET LOCAL search_path TO public")
+        await database.execute(f"DELETE FROM {options.schema}.pending_timers WHERE id = 'later'")
+        failed = f"{options.schema}.finished_timers"
+        await database.execute(
+            f"DELETE FROM {failed} WHERE id = (SELECT min(id) FROM {failed} WHERE status = 3)"
+        )
+        assert await database.fetchval("SHOW search_path") == "public"
+    left = by_status(await counted(store))
+    assert left == await in_tables(database)
+    assert left["default", TimerStatus.FAILED] == 2
+
+
 async def test_numbers_are_exact_while_many_write_and_fold(
     options: PostgresOptions,
     store: PostgresStore,
