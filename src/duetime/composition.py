@@ -40,7 +40,8 @@ from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
 from duetime.service.explaining import Explaining, Report
-from duetime.service.namespaces import KnownNamespaces, NamespaceRefresher, Namespaces
+from duetime.service.known_namespaces import KnownNamespaces
+from duetime.service.namespaces import NamespaceRefresher, Namespaces
 from duetime.service.pending_limits import LimitedCreates
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
@@ -115,7 +116,14 @@ def assemble(
     engine = Engine(
         store, store, destination, clock, options, cluster, known, store.security, meters
     )
-    objectives = Objectives(store.lateness_ledger, clock, lambda: known, meters.objectives)
+    objectives = Objectives(
+        store.lateness_ledger,
+        clock,
+        lambda: known.objectives,
+        meters.objectives,
+        labels,
+        store.clock_believed_at,
+    )
     namespaces = Namespaces(store, known, engine.own_new_shards)
     turns = Turns(clock)
     sealing_store = with_sealed_contents(store, callback_sealer, turns)

@@ -70,7 +70,7 @@ class EngineMeters:
         self._duration = Histogram(timers.ATTEMPT_DURATION)
         self._endpoint_names = LabelValues(endpoints) if endpoints else None
         self._endpoint_attempts = Counter(engine.ENDPOINT_ATTEMPTS)
-        self.objectives = ObjectiveCounts(view or NoNamespaces())
+        self.objectives = ObjectiveCounts(view or NoNamespaces(), self._namespaces)
         self.handed_back = Counter(engine.HANDED_BACK)
         self.refused_outcomes = Counter(engine.REFUSED_OUTCOMES)
         self._read_duration = Histogram(engine.READ_DURATION)

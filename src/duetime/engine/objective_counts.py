@@ -4,13 +4,16 @@ from collections.abc import Mapping
 
 from duetime.domain.lateness.objective import InTimeOrLate
 from duetime.ports.namespaces.view import NamespaceView
+from duetime.telemetry.metrics.recording import LabelValues
 
 
 class ObjectiveCounts:
-    """`since_start` never shrinks; `unwritten` are the counts that are to be kept for good."""
+    """`since_start` has the counts by label, and is as large as labels allow; `unwritten` are the
+    counts that are to be kept for good."""
 
-    def __init__(self, namespaces: NamespaceView) -> None:
+    def __init__(self, namespaces: NamespaceView, labels: LabelValues) -> None:
         self._namespaces = namespaces
+        self._labels = labels
         self._since_start: dict[str, InTimeOrLate] = {}
         self._unwritten: dict[str, InTimeOrLate] = {}
 
@@ -19,27 +22,36 @@ class ObjectiveCounts:
         namespace = self._namespaces.known(name)
         if namespace is None or (objective := namespace.options.slo) is None:
             return
-        is_late = late > objective.within_microseconds
-        for counts in (self._since_start, self._unwritten):
-            count = counts.get(name)
-            if count is None:
-                count = counts[name] = InTimeOrLate()
-            if is_late:
-                count.late += 1
-            else:
-                count.in_time += 1
+        shown = self._since_start.get(name)
+        if shown is None:
+            shown = self._since_start.setdefault(self._labels.of(name), InTimeOrLate())
+        unwritten = self._unwritten.get(name)
+        if unwritten is None:
+            unwritten = self._unwritten[name] = InTimeOrLate()
+        if late > objective.within_microseconds:
+            shown.late += 1
+            unwritten.late += 1
+        else:
+            shown.in_time += 1
+            unwritten.in_time += 1
 
     @property
     def since_start(self) -> Mapping[str, InTimeOrLate]:
         return self._since_start
 
     def take_unwritten(self) -> Mapping[str, InTimeOrLate]:
+        """The counts since the last call. Namespaces that are gone are forgotten here."""
+        for name in [each for each in self._since_start if each != LabelValues.OTHER]:
+            if self._namespaces.known(name) is None:
+                del self._since_start[name]
         taken, self._unwritten = self._unwritten, {}
-        return taken
+        return {
+            name: count
+            for name, count in taken.items()
+            if (namespace := self._namespaces.known(name)) and not namespace.options.deleting
+        }
 
     def put_back(self, counts: Mapping[str, InTimeOrLate]) -> None:
         """Keep counts that could not be written."""
         for name, count in counts.items():
-            kept = self._unwritten.setdefault(name, InTimeOrLate())
-            kept.in_time += count.in_time
-            kept.late += count.late
+            self._unwritten.setdefault(name, InTimeOrLate()).add(count)

@@ -224,7 +224,8 @@ class TimerStore(PruningStore, Protocol):
 
     async def remove_namespace(self, name: str) -> bool:
         """Forget a namespace that is `deleting` and has no timers, live or finished. Returns
-        whether it is gone, also if it did not exist. Its shards stay."""
+        whether it is gone, also if it did not exist. The counts of its lateness objective go with
+        it, in the same step; its shards stay."""
         ...
 
     async def remove_pending(self, namespace: str, *, limit: int) -> int:

@@ -1,12 +1,11 @@
 """The metrics of the engine, the cluster and the bus, which are read when they are asked for."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from duetime.bus.bus_router import BusRouter
 from duetime.delivery.http import HttpDestination
-from duetime.domain.lateness.objective import ErrorBudget, LatenessObjective
 from duetime.engine import Engine
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 from duetime.service.reporting.objectives import Objectives
@@ -98,14 +97,19 @@ def bus_metrics(router: BusRouter | None, nats: "NatsConnection | None") -> Sequ
 
 
 def objective_metrics(objectives: Objectives) -> Sequence[Recorder]:
-    def of_each(read: Callable[[LatenessObjective, ErrorBudget], float]) -> Callable[[], Samples]:
-        return lambda: [((name,), read(slo, budget)) for name, slo, budget in objectives.budgets()]
-
+    shown = objectives.shown
     return (
-        Gauge(of_objective.OBJECTIVE, of_each(lambda slo, _: slo.percent / 100)),
-        Gauge(of_objective.THRESHOLD, of_each(lambda slo, _: slo.within_ms / 1_000)),
-        Gauge(of_objective.WINDOW, of_each(lambda slo, _: slo.window_ms / 1_000)),
-        Gauge(of_objective.BUDGET_LEFT, of_each(lambda _, budget: budget.left)),
+        Gauge(of_objective.OBJECTIVE, lambda: [(each.labels, each.ratio) for each in shown()]),
+        Gauge(
+            of_objective.THRESHOLD,
+            lambda: [(each.labels, each.lateness_seconds) for each in shown()],
+        ),
+        Gauge(
+            of_objective.WINDOW, lambda: [(each.labels, each.window_seconds) for each in shown()]
+        ),
+        Gauge(
+            of_objective.BUDGET_LEFT, lambda: [(each.labels, each.budget_left) for each in shown()]
+        ),
     )
 
 

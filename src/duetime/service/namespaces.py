@@ -23,6 +23,7 @@ from duetime.domain.namespace import (
 from duetime.domain.security.access import EVERYTHING, Access
 from duetime.ports.clock import Clock
 from duetime.ports.store import Existence, TimerStore
+from duetime.service.known_namespaces import KnownNamespaces
 from duetime.service.validation import check_namespace, check_typeable
 
 ADDED_AT_ONCE = 32
@@ -39,36 +40,6 @@ RestoredNamespace = Existence | InvalidInput | Forbidden | NamespaceDeleting | N
 """A namespace of a copy as it is now, or the reason why it was refused."""
 
 _REFUSALS = (InvalidInput, Forbidden, NamespaceDeleting, NamespaceDiffers)
-
-
-class KnownNamespaces:
-    """Implements the namespace view port. `Namespaces` fills it."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Namespace] = {}
-        self.deleting: set[str] = set()
-        """Names of those that are being deleted, and may be gone by now."""
-
-    def __iter__(self) -> Iterator[Namespace]:
-        return iter(self._by_name.values())
-
-    def known(self, name: str) -> Namespace | None:
-        return self._by_name.get(name)
-
-    def add(self, namespace: Namespace) -> None:
-        self._by_name[namespace.name] = namespace
-        if namespace.options.deleting:
-            self.deleting.add(namespace.name)
-        else:
-            self.deleting.discard(namespace.name)
-
-    def forget(self, name: str) -> None:
-        self._by_name.pop(name, None)
-        self.deleting.discard(name)
-
-    def replace_all(self, namespaces: Iterable[Namespace]) -> None:
-        self._by_name = {namespace.name: namespace for namespace in namespaces}
-        self.deleting = {each.name for each in self if each.options.deleting}
 
 
 async def _own_nothing() -> None:

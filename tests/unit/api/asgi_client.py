@@ -34,6 +34,7 @@ from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.telemetry.metrics.exposition import Format
+from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
 from duetime.telemetry.request_tracer import RequestTracer
@@ -171,9 +172,15 @@ class ApiBench(ServiceBench):
             forget_secrets=secrets.forget,
         )
         self.audit_log = AuditLog(self.store.security, self.clock)
-        self.lateness_counts = ObjectiveCounts(self.namespaces)
+        labels = LabelValues(100)
+        self.lateness_counts = ObjectiveCounts(self.namespaces, labels)
         self.objectives = Objectives(
-            self.store.lateness_ledger, self.clock, lambda: self.namespaces, self.lateness_counts
+            self.store.lateness_ledger,
+            self.clock,
+            lambda: self.known.objectives,
+            self.lateness_counts,
+            labels,
+            self.store.clock_believed_at,
         )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
         self.app = create_app(

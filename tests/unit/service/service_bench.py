@@ -27,6 +27,7 @@ from duetime.ports.store import (
     ScanEntry,
     ScanQuery,
 )
+from duetime.service.known_namespaces import KnownNamespaces
 from duetime.service.namespaces import Namespaces
 from duetime.service.restoring import Restoring
 from duetime.service.timer_service import TimerService
@@ -128,7 +129,8 @@ class ServiceBench:
         self.store = store or MemoryStore()
         self.clock = clock or VirtualClock()
         self.wakeups = RecordingWakeUps()
-        self.namespaces = Namespaces(self.store)
+        self.known = KnownNamespaces()
+        self.namespaces = Namespaces(self.store, self.known)
         http = HttpDestination(_UNUSED_CLIENT, self.clock, DEFAULT_CALLBACK_TIMEOUT_MS)
         missing: dict[type[Callback], str] = {
             NatsCallback: "'nats' needs a NATS server",

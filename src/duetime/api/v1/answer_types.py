@@ -195,7 +195,7 @@ class NamespaceAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     slo: Annotated[str | None, Meta(description="Lateness objective; null if there is none.")]
     slo_status: Annotated[
         SloStatusAnswer | None,
-        Meta(description="Null without an objective, and for a moment after a start."),
+        Meta(description="Null without an objective, and for seconds after a start or a change."),
     ]
     deleting: Annotated[
         bool,

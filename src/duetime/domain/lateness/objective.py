@@ -44,6 +44,11 @@ class LatenessObjective(Struct, frozen=True, kw_only=True):
         return self.window_hours * HOUR_MS
 
     @property
+    def ratio(self) -> float:
+        """The share of attempts that should be in time."""
+        return round(self.percent / 100, 9)
+
+    @property
     def budget_share(self) -> float:
         """The share of attempts that may be late."""
         return round(1 - self.percent / 100, 9)
@@ -83,13 +88,6 @@ def parse_objective(text: str) -> LatenessObjective:
     return objective
 
 
-class InTimeOrLate(Struct):
-    """Attempts that were in time, and those that were late."""
-
-    in_time: int = 0
-    late: int = 0
-
-
 class LatenessCount(Struct, frozen=True):
     """The attempts of a namespace in one hour, counted from 1970, that were in time or late."""
 
@@ -97,6 +95,17 @@ class LatenessCount(Struct, frozen=True):
     hour: int
     in_time: int
     late: int
+
+
+class InTimeOrLate(Struct):
+    """Attempts that were in time, and those that were late."""
+
+    in_time: int = 0
+    late: int = 0
+
+    def add(self, more: "InTimeOrLate | LatenessCount") -> None:
+        self.in_time += more.in_time
+        self.late += more.late
 
 
 class ErrorBudget(Struct, frozen=True, kw_only=True):

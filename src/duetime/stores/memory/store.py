@@ -94,6 +94,7 @@ class MemoryStore(OperationTable, Census):
             return False
         del self._namespaces[name]
         self._timers.forget_counts(name)
+        self.lateness_ledger.remove_namespace(name)
         return True
 
     async def remove_pending(self, namespace: str, *, limit: int) -> int:

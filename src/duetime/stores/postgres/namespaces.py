@@ -24,13 +24,17 @@ _IS_DELETING = "options::json ->> 'deleting' = 'true'"
 
 # A search of the history reads the index of each partition.
 _REMOVE = f"""
-    DELETE FROM namespaces
-    WHERE name = $1 AND {_IS_DELETING}
-      AND NOT EXISTS (SELECT 1 FROM pending_timers WHERE namespace = $1 COLLATE "POSIX")
-      AND NOT EXISTS (SELECT 1 FROM executing_timers WHERE namespace = $1)
-      AND NOT EXISTS (
-          SELECT 1 FROM finished_timers
-          WHERE namespace = $1 COLLATE "POSIX" AND status IN (2, 3, 4))
+    WITH removed AS (
+        DELETE FROM namespaces
+        WHERE name = $1 AND {_IS_DELETING}
+          AND NOT EXISTS (SELECT 1 FROM pending_timers WHERE namespace = $1 COLLATE "POSIX")
+          AND NOT EXISTS (SELECT 1 FROM executing_timers WHERE namespace = $1)
+          AND NOT EXISTS (
+              SELECT 1 FROM finished_timers
+              WHERE namespace = $1 COLLATE "POSIX" AND status IN (2, 3, 4))
+        RETURNING name
+    )
+    DELETE FROM lateness_counts WHERE namespace = $1 AND EXISTS (SELECT FROM removed)
 """
 
 # The lock makes a change of the options wait, and the condition is checked again once the lock is

@@ -44,6 +44,11 @@ _REMOVE_COUNTS = """
         SELECT 1 FROM timers WHERE namespace = ?1)
 """
 
+_REMOVE_LATENESS = """
+    DELETE FROM lateness_counts WHERE namespace = ?1 AND NOT EXISTS (
+        SELECT 1 FROM namespaces WHERE name = ?1)
+"""
+
 # SQLite compares UTF-8 bytes, which gives the order of code points.
 _NAMESPACES = "SELECT name, num_shards, options FROM namespaces ORDER BY name"
 
@@ -109,6 +114,7 @@ def remove_namespace(transaction: Transaction, name: str) -> bool:
     transaction.execute(_REMOVE_NAMESPACE, name)
     transaction.write_counts()
     transaction.execute(_REMOVE_COUNTS, name)
+    transaction.execute(_REMOVE_LATENESS, name)
     return transaction.first(_GET_NAMESPACE, name) is None
 
 

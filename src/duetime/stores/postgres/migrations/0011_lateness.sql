@@ -5,5 +5,8 @@ CREATE TABLE lateness_counts (
     namespace       text NOT NULL,
     in_time         bigint NOT NULL,
     late            bigint NOT NULL,
-    PRIMARY KEY (hour, namespace)
+    PRIMARY KEY (namespace, hour)
 ) WITH (fillfactor = 50);
+
+-- For forgetting old hours.
+CREATE INDEX lateness_counts_hour ON lateness_counts (hour);

@@ -1,9 +1,9 @@
 """Counts of attempts in time and late, of all nodes, in a table of the database."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from duetime.domain.lateness.objective import LatenessCount
+from duetime.domain.lateness.objective import InTimeOrLate, LatenessCount
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.stored_text import storable
 
@@ -12,13 +12,25 @@ _ADD = """
     INSERT INTO lateness_counts (namespace, hour, in_time, late)
     SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[])
         AS given (namespace, hour, in_time, late)
-    ORDER BY hour, namespace
-    ON CONFLICT (hour, namespace) DO UPDATE SET
+    ORDER BY namespace, hour
+    ON CONFLICT (namespace, hour) DO UPDATE SET
         in_time = lateness_counts.in_time + excluded.in_time,
         late = lateness_counts.late + excluded.late
 """
-_SINCE = "SELECT namespace, hour, in_time, late FROM lateness_counts WHERE hour >= $1"
-_FORGET = "DELETE FROM lateness_counts WHERE hour < $1"
+_SUM = """
+    SELECT namespace, sum(in_time)::bigint, sum(late)::bigint
+    FROM unnest($1::text[], $2::integer[]) AS wanted (name, since)
+    JOIN lateness_counts ON namespace = name AND hour >= since AND hour < $3
+    GROUP BY namespace
+"""
+# Other nodes forget the same counts at the same time.
+_FORGET = """
+    WITH forgotten AS (
+        DELETE FROM lateness_counts WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM lateness_counts WHERE hour < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
+        RETURNING 1)
+    SELECT count(*) FROM forgotten
+"""
 
 
 class Pools(Protocol):
@@ -40,9 +52,15 @@ class PostgresLatenessLedger:
             ]
             await self._pools().reads.fetch(_ADD, *map(list, zip(*rows, strict=True)))
 
-    async def lateness_since(self, hour: int) -> Sequence[LatenessCount]:
-        rows = await self._pools().lists.fetch(_SINCE, hour)
-        return [LatenessCount(*row) for row in rows]
+    async def sum_lateness(
+        self, since: Mapping[str, int], *, until_exclusive: int
+    ) -> Mapping[str, InTimeOrLate]:
+        names = {storable(name): name for name in since}
+        rows = await self._pools().lists.fetch(
+            _SUM, list(names), list(since.values()), until_exclusive
+        )
+        return {names[name]: InTimeOrLate(in_time, late) for name, in_time, late in rows}
 
-    async def forget_lateness(self, before_hour: int) -> None:
-        await self._pools().reads.fetch(_FORGET, before_hour)
+    async def forget_lateness(self, before_hour: int, *, limit: int) -> int:
+        forgotten: int = await self._pools().reads.fetch_value(_FORGET, before_hour, limit)
+        return forgotten

@@ -21,7 +21,8 @@ COUNTED = counter(
 BUDGET_LEFT = gauge(
     "duetime_objective_error_budget_left_ratio",
     "Share of the error budget that is left in the window: 1 is all, below 0 the objective is "
-    "missed. In a cluster every node reports the budget of all nodes.",
+    "missed. In a cluster every node reports the budget of all nodes. Namespaces beyond "
+    "METRICS_NAMESPACES are left out.",
     "namespace",
 )
 
