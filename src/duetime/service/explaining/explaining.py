@@ -43,7 +43,7 @@ def explanation_of(timer: Timer, report: FiringReport, now: Instant) -> Explanat
     timeline = Timeline(timer)
     if not timer.status.is_finished:
         timeline.go_on(report, now)
-    late = _late(timer, attempts, timeline, now)
+    late = _late(timer, attempts, timeline, report, now)
     verdict = verdict_of(timer, attempts, timeline.periods, late, report, now)
     by_number = {attempt.number: attempt for attempt in attempts}
     is_live = timer.status.is_finished or report.owns_shard
@@ -73,9 +73,15 @@ def explanation_of(timer: Timer, report: FiringReport, now: Instant) -> Explanat
 
 
 def _late(
-    timer: Timer, attempts: tuple[Attempt, ...], timeline: Timeline, now: Instant
+    timer: Timer,
+    attempts: tuple[Attempt, ...],
+    timeline: Timeline,
+    report: FiringReport,
+    now: Instant,
 ) -> int | None:
     asked_at = timeline.asked_at
+    if timer.status is TimerStatus.EXECUTING and not report.owns_shard:
+        return None
     if timer.status in (TimerStatus.PENDING, TimerStatus.EXECUTING):
         return max(0, now - asked_at) if now > asked_at else None
     sent = [attempt.sent_at for attempt in attempts if attempt.sent_at is not None]

@@ -45,7 +45,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     `asked_at` is the instant of the current firing. `until_at` is the end of its last attempt, or
     now while it is unfinished. `late` is the time from `asked_at` to the sending of the last
-    attempt, or to now if it is due and not sent. It is None if the firing is neither sent nor due.
+    attempt, or to now if it is due and unfinished. It is None if the firing is neither sent nor
+    due, and while another node executes it, because only that node knows whether it is sent.
     `is_live` is False if the node that answers does not know how the timer waits now, because
     `owner` does, or because no node does.
     """

@@ -10,6 +10,7 @@ from duetime.domain.instants import Instant, format_instant
 from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.timer import Attempt, Timer, TimerStatus
+from duetime.domain.transitions import was_due_at
 from duetime.ports.endpoints import EndpointState, FiringReport
 from duetime.service.explaining.explanation import Period
 from duetime.service.explaining.sentences import ADVICE, endpoint_text, length_text
@@ -124,6 +125,8 @@ def _unfinished(
             f" attempt {last.number} ended with: {last.error}.",
             ADVICE[WaitCause.RETRY_POLICY],
         )
+    if _is_executed_elsewhere(timer, report) and was_due_at(timer) <= now:
+        return _elsewhere(timer, report)
     if late is None:
         left = length_text(max(0, timer.due_at - now))
         sentence = f"Not due yet: it fires in {left}, at {format_instant(timer.due_at)}."
@@ -151,6 +154,44 @@ def _unfinished(
     return Verdict(f"{overdue}: {_reason_now(cause, timer, report)}{again}", ADVICE[cause])
 
 
+def _is_executed_elsewhere(timer: Timer, report: FiringReport) -> bool:
+    return timer.status is TimerStatus.EXECUTING and not report.owns_shard
+
+
+def _elsewhere(timer: Timer, report: FiringReport) -> Verdict:
+    """The verdict on an attempt that another node has claimed, and may have sent."""
+    advice = _ownership(timer, report).advice
+    if report.owner is None:
+        return Verdict(
+            f"Attempt {timer.attempt} was claimed and may have been sent, but no living node owns"
+            " its shard.",
+            advice,
+        )
+    return Verdict(
+        f"Attempt {timer.attempt} is waiting to be sent or under way: its shard belongs to"
+        f" {_owner_text(report)}, which knows more.",
+        advice,
+    )
+
+
+def _owner_text(report: FiringReport) -> str:
+    where = f" at {report.owner_url}" if report.owner_url else ""
+    return f"node {report.owner}{where}"
+
+
+def _ownership(timer: Timer, report: FiringReport) -> Verdict:
+    """The verdict of a node that does not own the shard."""
+    if report.owner is None:
+        return Verdict(
+            "no living node owns its shard.",
+            "Start a node, or see `duetime cluster`; a fail-over takes LEASE_SECONDS at most.",
+        )
+    return Verdict(
+        f"its shard belongs to {_owner_text(report)}, which knows why it waits.",
+        f"Ask that node: `duetime explain {_typed(timer)} --server {report.owner_url or 'URL'}`.",
+    )
+
+
 def _trouble(timer: Timer, report: FiringReport) -> Verdict | None:
     """The reason for which no timer of the shard is sent, as far as this node knows."""
     if report.disk_is_full:
@@ -159,17 +200,7 @@ def _trouble(timer: Timer, report: FiringReport) -> Verdict | None:
             "Make room on the disk of the database; the service goes on by itself.",
         )
     if not report.owns_shard:
-        if report.owner is None:
-            return Verdict(
-                "no living node owns its shard.",
-                "Start a node, or see `duetime cluster`; a fail-over takes LEASE_SECONDS at most.",
-            )
-        where = f" at {report.owner_url}" if report.owner_url else ""
-        return Verdict(
-            f"its shard belongs to node {report.owner}{where}, which knows why it waits.",
-            f"Ask that node: `duetime explain {_typed(timer)}"
-            f" --server {report.owner_url or 'URL'}`.",
-        )
+        return _ownership(timer, report)
     if not report.is_running:
         return Verdict(
             "the engine of its node does not run, most likely because the store is away.",

@@ -203,6 +203,35 @@ def test_another_node_names_the_owner_and_guesses_nothing() -> None:
     assert milliseconds(explanation) == {WaitCause.NOT_RECORDED: 2_000}
 
 
+def executing(claimed: float) -> Timer:
+    status = TimerStatus.EXECUTING
+    return pending(status=status, attempt=1, claimed_at=at(claimed), due_at=START_AT)
+
+
+def test_another_node_does_not_say_that_an_attempt_waits_which_may_be_under_way() -> None:
+    report = replace(NOBODY, owner="two", owner_url="http://two:8080")
+    explanation = explained(executing(claimed=1_500), at(2_000), report)
+    assert explanation.verdict == (
+        "Attempt 1 is waiting to be sent or under way: its shard belongs to node two at"
+        " http://two:8080, which knows more."
+    )
+    assert (explanation.late, explanation.is_live) == (None, False)
+    assert milliseconds(explanation) == {WaitCause.NOT_RECORDED: 2_000}
+
+
+def test_an_attempt_whose_node_is_gone_may_have_been_sent() -> None:
+    explanation = explained(executing(claimed=1_500), at(2_000))
+    assert explanation.verdict == (
+        "Attempt 1 was claimed and may have been sent, but no living node owns its shard."
+    )
+    assert explanation.late is None
+
+
+def test_an_attempt_that_another_node_claimed_early_is_not_due_yet() -> None:
+    report = replace(NOBODY, owner="two")
+    assert explained(executing(claimed=-50), at(-20), report).verdict.startswith("Not due yet: ")
+
+
 @pytest.mark.parametrize(
     ("policy", "failures", "words"),
     [

@@ -80,7 +80,8 @@ class ExplanationAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
         float | None,
         Meta(
             description="Time from `askedAt` until the last attempt was sent, or until now if the "
-            "timer is unfinished. Null if it was neither sent nor due."
+            "timer is unfinished. Null if it was neither sent nor due, and while another node "
+            "executes it, which alone knows whether it was sent."
         ),
     ]
     next_attempt_at: Annotated[
