@@ -1,6 +1,7 @@
 """Explains a timer from its record and from the state of the engine."""
 
 from collections.abc import Callable
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
@@ -59,10 +60,10 @@ def explanation_of(timer: Timer, report: FiringReport, now: Instant) -> Explanat
         periods=tuple(
             replace(
                 period,
-                sentence=sentence_of(period, timer, by_number),
+                sentence=sentence_of(period, following, timer, by_number),
                 see=section_of(period.cause),
             )
-            for period in timeline.periods
+            for period, following in zip_longest(timeline.periods, timeline.periods[1:])
         ),
         attempts=tuple(_explained(each, timer, attempts[:n]) for n, each in enumerate(attempts)),
         node=report.node,

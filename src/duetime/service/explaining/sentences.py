@@ -1,5 +1,6 @@
 """The sentences of an explanation, for people who are in a hurry."""
 
+import shlex
 from collections.abc import Mapping
 from typing import assert_never
 
@@ -55,8 +56,10 @@ def endpoint_text(timer: Timer) -> str:
     return "the bus" if isinstance(callback, BusCallback) else "the NATS subject"
 
 
-def sentence_of(period: Period, timer: Timer, attempts: Mapping[int, Attempt]) -> str:
-    """One sentence about a period, without its length."""
+def sentence_of(
+    period: Period, following: Period | None, timer: Timer, attempts: Mapping[int, Attempt]
+) -> str:
+    """One sentence about a period, without its length, given the one that follows it."""
     endpoint = endpoint_text(timer)
     made, before = attempts.get(period.attempt), attempts.get(period.attempt - 1)
     if (
@@ -72,7 +75,9 @@ def sentence_of(period: Period, timer: Timer, attempts: Mapping[int, Attempt]) -
         case WaitCause.CLAIM:
             return "It was due, but not claimed yet: its node was behind with claims."
         case WaitCause.ENGINE if period.microseconds < AT_ONCE:
-            return "It was sent at once."
+            if following is not None and following.cause is WaitCause.ENDPOINT:
+                return "It was sent at once."
+            return "It was claimed, and its turn had come."
         case WaitCause.ENGINE:
             return "It was claimed and due, but its node was busy or stood still."
         case WaitCause.LANE:
@@ -124,7 +129,13 @@ def _answer(attempt: Attempt | None) -> str:
     return f"took that long until: {attempt.error}"
 
 
-ADVICE: Mapping[WaitCause, str] = {
+def advice_of(cause: WaitCause, timer: Timer) -> str:
+    """The steps to take about a cause of this timer's waits. Commands can be pasted into a
+    shell."""
+    return _ADVICE[cause].replace("NAMESPACE", shlex.quote(timer.key.namespace))
+
+
+_ADVICE: Mapping[WaitCause, str] = {
     WaitCause.CLAIM: "See lateness_ms in `duetime health`: if all timers are late, add nodes or"
     " find out what keeps this one busy.",
     WaitCause.ENGINE: "Look for CPU load, a paused process or a suspended machine at that time.",
@@ -134,8 +145,8 @@ ADVICE: Mapping[WaitCause, str] = {
     " `duetime endpoints`.",
     WaitCause.BREAKER: "Mend the receiver. `duetime endpoints`, with a key for all namespaces,"
     " shows its last error. The breaker closes by itself with the first answer.",
-    WaitCause.QUOTA: "Raise the namespace's limit with `duetime namespaces set NAME --concurrency"
-    " N`, or make its receivers quicker.",
+    WaitCause.QUOTA: "Raise the namespace's limit with `duetime namespaces set NAMESPACE"
+    " --concurrency N`, or make its receivers quicker.",
     WaitCause.SHORTAGE: "The log line engine.short names the resource and what to do.",
     WaitCause.STORE: "Look at the database: its load, its disk and the network to it.",
     WaitCause.CLOCK: "Let NTP keep the clock, and see clock.jumped in the log.",
@@ -150,4 +161,4 @@ ADVICE: Mapping[WaitCause, str] = {
     WaitCause.RETRY_POLICY: "Mend the receiver, or change the timer's retry policy.",
     WaitCause.ENDPOINT: "Make the receiver answer sooner: accept the callback, then do the work.",
 }
-"""Steps to take about each cause."""
+"""Steps to take about each cause. NAMESPACE stands for the timer's."""

@@ -13,7 +13,7 @@ from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.domain.transitions import was_due_at
 from duetime.ports.endpoints import EndpointState, FiringReport
 from duetime.service.explaining.explanation import Period
-from duetime.service.explaining.sentences import ADVICE, endpoint_text, length_text
+from duetime.service.explaining.sentences import advice_of, endpoint_text, length_text
 
 ON_TIME = 20_000
 """Microseconds of lateness up to which a timer fired on time."""
@@ -54,7 +54,7 @@ def verdict_of(
     """`late` is that of the explanation, and `attempts` are those of the firing."""
     match timer.status:
         case TimerStatus.COMPLETED:
-            return _completed(attempts, periods, late)
+            return _completed(timer, attempts, periods, late)
         case TimerStatus.FAILED:
             return _failed(timer, attempts)
         case TimerStatus.CANCELED:
@@ -69,7 +69,9 @@ def _typed(timer: Timer) -> str:
     return id if namespace == DEFAULT_NAMESPACE else f"{id} --namespace {quote(namespace)}"
 
 
-def _completed(attempts: Sequence[Attempt], periods: Sequence[Period], late: int | None) -> Verdict:
+def _completed(
+    timer: Timer, attempts: Sequence[Attempt], periods: Sequence[Period], late: int | None
+) -> Verdict:
     if late is None or not attempts:
         return Verdict("Completed. Its attempts are not recorded.")
     number = attempts[-1].number
@@ -79,7 +81,7 @@ def _completed(attempts: Sequence[Attempt], periods: Sequence[Period], late: int
     if late < ON_TIME:
         advice = None
         if answer is not None and answer.microseconds > 1_000_000:
-            advice = ADVICE[WaitCause.ENDPOINT]
+            advice = advice_of(WaitCause.ENDPOINT, timer)
         return Verdict(
             f"Fired on time{at_attempt}: {length_text(late)} after its instant{took}.", advice
         )
@@ -87,7 +89,7 @@ def _completed(attempts: Sequence[Attempt], periods: Sequence[Period], late: int
     return Verdict(
         f"Fired {length_text(late)} late{at_attempt}: {length_text(part)} of it"
         f" {_NAMES[main]}{took}.",
-        ADVICE[main],
+        advice_of(main, timer),
     )
 
 
@@ -98,7 +100,8 @@ def _failed(timer: Timer, attempts: Sequence[Attempt]) -> Verdict:
     if policy is None or policy.max_retries == 0:
         left = "It has no retries."
     elif timer.failures > policy.max_retries:
-        left = f"Its {policy.max_retries} retries are used up."
+        retries = policy.max_retries
+        left = "Its 1 retry is used up." if retries == 1 else f"Its {retries} retries are used up."
     else:
         left = "No retry follows: the time for retries was over, or this failure is final."
     tried = "1 attempt" if made == 1 else f"{made} attempts"
@@ -123,7 +126,7 @@ def _unfinished(
         return Verdict(
             f"Waiting for its retry, planned for {format_instant(timer.due_at)} (in {left}):"
             f" attempt {last.number} ended with: {last.error}.",
-            ADVICE[WaitCause.RETRY_POLICY],
+            advice_of(WaitCause.RETRY_POLICY, timer),
         )
     if _is_executed_elsewhere(timer, report) and was_due_at(timer) <= now:
         return _elsewhere(timer, report)
@@ -145,13 +148,16 @@ def _unfinished(
         main, part = _main_cause(periods)
         return Verdict(
             f"{overdue}, and about to be sent: {length_text(part)} of it {_NAMES[main]}.",
-            ADVICE[main],
+            advice_of(main, timer),
         )
     cause = report.waits_for or WaitCause.CLAIM
     again = ""
     if timer.status is TimerStatus.PENDING and timer.due_at > now:
         again = f" It is tried again at {format_instant(timer.due_at)}."
-    return Verdict(f"{overdue}: {_reason_now(cause, timer, report)}{again}", ADVICE[cause])
+    return Verdict(
+        f"{overdue}: {_reason_now(cause, timer, report)}{again}",
+        advice_of(cause, timer),
+    )
 
 
 def _is_executed_elsewhere(timer: Timer, report: FiringReport) -> bool:

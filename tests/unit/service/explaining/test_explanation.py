@@ -13,7 +13,7 @@ from duetime.domain.timer import Attempt, Timer, TimerStatus, Wait
 from duetime.domain.transitions import Redrive, redriven
 from duetime.ports.endpoints import EndpointState, EndpointStatus, FiringReport
 from duetime.service.explaining import Explanation
-from duetime.service.explaining.sentences import ADVICE, length_text, section_of
+from duetime.service.explaining.sentences import advice_of, length_text, section_of
 from duetime.testing import make_timer
 from duetime.testing.virtual_clock import START_AT
 from tests.simulation.lateness.explained import NOBODY, explained, milliseconds
@@ -110,9 +110,31 @@ def test_every_cause_that_is_recorded_is_told_with_advice(cause: WaitCause) -> N
     explanation = explained(completed(made), at(60_000))
     assert milliseconds(explanation)[cause] >= 5_000
     assert explanation.late == 5_000_000
-    assert explanation.advice == ADVICE[cause]
+    assert explanation.advice == advice_of(cause, completed(made))
     assert explanation.periods[0].sentence.endswith(".")
     assert explanation.periods[0].see == section_of(cause)
+
+
+def test_the_advice_about_a_quota_can_be_pasted_into_a_shell() -> None:
+    waits = (Wait("quota", 5_000_000),)
+    made = attempt(1, 0, 5_000, sent_at=5_000, answered_at=5_010, waits=waits)
+    timer = completed(made)
+    for namespace, typed in (("orders", "orders"), ("it's {x}", "'it'\"'\"'s {x}'")):
+        renamed = replace(timer, key=timer.key._replace(namespace=namespace))
+        advice = str(explained(renamed, at(60_000)).advice)
+        assert f"`duetime namespaces set {typed} --concurrency N`" in advice
+
+
+def test_a_short_time_in_the_engine_is_called_sent_at_once_only_if_it_was() -> None:
+    waits = (Wait("engine", 2_900), Wait("quota", 1_659_000))
+    made = attempt(1, 0, 0, sent_at=1_661.9, answered_at=1_700, waits=waits)
+    engine, quota, endpoint = explained(completed(made), at(2_000)).periods
+    assert engine.sentence == "It was claimed, and its turn had come."
+    assert quota.cause is WaitCause.QUOTA
+    made = attempt(1, 0, 0, sent_at=2.9, answered_at=40, waits=(Wait("engine", 2_900),))
+    engine, endpoint = explained(completed(made), at(2_000)).periods
+    assert engine.sentence == "It was sent at once."
+    assert endpoint.cause is WaitCause.ENDPOINT
 
 
 def test_a_cause_of_a_later_release_is_shown_as_not_recorded() -> None:
@@ -236,6 +258,7 @@ def test_an_attempt_that_another_node_claimed_early_is_not_due_yet() -> None:
     ("policy", "failures", "words"),
     [
         (None, 1, "It has no retries."),
+        (RetryPolicy(max_retries=1), 2, "Its 1 retry is used up."),
         (RetryPolicy(max_retries=2), 3, "Its 2 retries are used up."),
         (RetryPolicy(max_retries=2), 1, "the time for retries was over, or this failure is final"),
     ],
