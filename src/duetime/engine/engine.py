@@ -77,6 +77,7 @@ class Engine:
         )
         self._wakeups: WakeUps = announcer or local
         self._state = state = ClusterState(options.owner)
+        self._url = options.facts.url or None
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
         self._settler = Settler(store, self._wakeups, local, clock, meters)
         self._wait_log = wait_log = WaitLog()
@@ -268,6 +269,7 @@ class Engine:
         report = FiringReport(
             node=state.node,
             owns_shard=owns,
+            node_url=self._url,
             is_running=self.is_running,
             owner=owner,
             owner_url=owner_url,

@@ -42,13 +42,15 @@ class FiringReport(Struct, frozen=True, kw_only=True):
     """The knowledge of one node, at this moment, of an unfinished timer.
 
     Only the node that `owns_shard` knows the rest. `owner` is None if no living node owns the
-    timer's shard. `sent_at` is given once the attempt is under way. `waits` are those of the
-    attempt up to `sent_at` or up to now; they are empty if it is not late, or if the instants tell
-    as much. `waits_for` is the cause for which the timer waits now.
+    timer's shard. `owner_url` equals `node_url` if both share an address, as workers do. `sent_at`
+    is given once the attempt is under way. `waits` are those of the attempt up to `sent_at` or up
+    to now; they are empty if it is not late, or if the instants tell as much. `waits_for` is the
+    cause for which the timer waits now.
     """
 
     node: str
     owns_shard: bool
+    node_url: str | None = None
     is_running: bool = True
     owner: str | None = None
     owner_url: str | None = None

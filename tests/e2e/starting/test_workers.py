@@ -1,6 +1,7 @@
 """Several workers behind one port: a supervisor starts, replaces and stops them."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterable
@@ -12,7 +13,7 @@ import pytest
 
 from tests.polling import PATIENCE_SECONDS, poll
 from tests.real_server.callback_receiver import CallbackReceiver, Hang
-from tests.real_server.command import Command, run_command
+from tests.real_server.command import Cli, Command, run_command
 from tests.real_server.server_process import API_KEY, LogEntry, ServerProcess
 from tests.real_server.timer_requests import create_timer, in_ms, wait_for_status, wait_until_dry
 
@@ -93,6 +94,18 @@ async def test_workers_share_the_port_and_the_work(
         counts = await wait_until_dry(api)
     assert counts["completed"] == 40 == len(receiver.requests)
     assert {entry["worker"] for entry in service.logs if "worker" in entry} == {1, 2}
+
+
+async def test_a_timer_is_explained_by_the_worker_that_owns_it(
+    service: ServerProcess, tmp_path: Path
+) -> None:
+    """Whichever worker a connection reaches, the command finds the one that knows."""
+    await nodes_answering(service, WORKERS)
+    cli = Cli(service, tmp_path)
+    async with service.client() as api:
+        ids = [await create_timer(api, "http://127.0.0.1:1", in_ms(100_000)) for _ in range(8)]
+    explanations = [json.loads((await cli("explain", str(id), "--json")).output) for id in ids]
+    assert all(each["live"] and each["node"] == each["owner"] for each in explanations)
 
 
 async def test_a_stop_ends_all_workers_in_order(service: ServerProcess) -> None:

@@ -67,6 +67,7 @@ def explanation_of(timer: Timer, report: FiringReport, now: Instant) -> Explanat
         ),
         attempts=tuple(_explained(each, timer, attempts[:n]) for n, each in enumerate(attempts)),
         node=report.node,
+        node_url=report.node_url,
         is_live=is_live,
         owner=None if timer.status.is_finished else report.owner,
         owner_url=None if timer.status.is_finished else report.owner_url,

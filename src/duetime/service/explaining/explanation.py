@@ -63,5 +63,6 @@ class Explanation(Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptExplanation, ...]
     node: str
     is_live: bool
+    node_url: str | None = None
     owner: str | None = None
     owner_url: str | None = None

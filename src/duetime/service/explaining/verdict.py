@@ -133,7 +133,9 @@ def _unfinished(
     if late is None:
         left = length_text(max(0, timer.due_at - now))
         sentence = f"Not due yet: it fires in {left}, at {format_instant(timer.due_at)}."
-        return Verdict(sentence, None if trouble is None else trouble.sentence)
+        if trouble is None or (report.owner is not None and trouble == _ownership(timer, report)):
+            return Verdict(sentence)
+        return Verdict(sentence, trouble.sentence)
     overdue = f"Due for {length_text(late)}"
     if report.sent_at is not None:
         answer = periods[-1].microseconds if periods else 0
@@ -192,10 +194,13 @@ def _ownership(timer: Timer, report: FiringReport) -> Verdict:
             "no living node owns its shard.",
             "Start a node, or see `duetime cluster`; a fail-over takes LEASE_SECONDS at most.",
         )
-    return Verdict(
-        f"its shard belongs to {_owner_text(report)}, which knows why it waits.",
-        f"Ask that node: `duetime explain {_typed(timer)} --server {report.owner_url or 'URL'}`.",
-    )
+    if report.owner_url is not None and report.owner_url == report.node_url:
+        advice = "Repeat the command until that node answers: it shares its address with this one."
+    else:
+        server = report.owner_url or "URL"
+        advice = f"Ask that node: `duetime explain {_typed(timer)} --server {server}`."
+    sentence = f"its shard belongs to {_owner_text(report)}, which knows why it waits."
+    return Verdict(sentence, advice)
 
 
 def _trouble(timer: Timer, report: FiringReport) -> Verdict | None:

@@ -225,6 +225,20 @@ def test_another_node_names_the_owner_and_guesses_nothing() -> None:
     assert milliseconds(explanation) == {WaitCause.NOT_RECORDED: 2_000}
 
 
+def test_an_owner_behind_the_same_address_is_reached_by_repeating() -> None:
+    url = "http://one:8080"
+    report = replace(NOBODY, owner="two", owner_url=url, node_url=url)
+    for timer in (pending(), executing(claimed=1_500)):
+        assert "repeat the command" in str(explained(timer, at(2_000), report).advice).lower()
+    apart = explained(pending(), at(2_000), replace(report, node_url="http://two:8080"))
+    assert "--server" in str(apart.advice)
+
+
+def test_a_timer_that_is_not_due_needs_no_other_node() -> None:
+    report = replace(NOBODY, owner="two", owner_url="http://two:8080")
+    assert explained(pending(), at(-5_000), report).advice is None
+
+
 def executing(claimed: float) -> Timer:
     status = TimerStatus.EXECUTING
     return pending(status=status, attempt=1, claimed_at=at(claimed), due_at=START_AT)

@@ -41,6 +41,7 @@ def _answer_of(explanation: Explanation) -> ExplanationAnswer:
         periods=[_period(each) for each in explanation.periods],
         attempts=[_attempt(each) for each in explanation.attempts],
         node=explanation.node,
+        node_url=explanation.node_url,
         live=explanation.is_live,
         owner=explanation.owner,
         owner_url=explanation.owner_url,

@@ -92,6 +92,10 @@ class ExplanationAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
         list[AttemptLatenessAnswer], Meta(description="Attempts of the current firing.")
     ]
     node: Annotated[str, Meta(description="The name of the node that answers.")]
+    node_url: Annotated[
+        str | None,
+        Meta(description="The address of the node that answers. Workers of one service share it."),
+    ]
     live: Annotated[
         bool,
         Meta(

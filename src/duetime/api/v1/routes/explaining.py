@@ -63,6 +63,7 @@ LATE_EXPLANATION = {
         }
     ],
     "node": "timers-1:4711:6f0c",
+    "nodeUrl": "http://timers-1:8080",
     "live": True,
     "owner": None,
     "ownerUrl": None,

@@ -29,7 +29,6 @@ class Period(Struct, frozen=True, rename="camel"):
     cause: str
     attempt: int
     sentence: str
-    see: str
 
 
 class Explanation(Struct, frozen=True, rename="camel"):
@@ -48,6 +47,13 @@ class Explanation(Struct, frozen=True, rename="camel"):
     periods: list[Period] = []
     owner: str | None = None
     owner_url: str | None = None
+    node_url: str | None = None
+
+    @property
+    def owner_shares_address(self) -> bool:
+        """Whether the node that knows why the timer waits may answer the next connection to the
+        same address."""
+        return not self.live and self.owner_url is not None and self.owner_url == self.node_url
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -63,7 +69,7 @@ def print_explanation(explanation: Explanation) -> None:
         fields.append(("late by", Text(milliseconds(explanation.lateness_ms))))
     if explanation.next_attempt_at is not None:
         fields.append(("next attempt", Text(printable(explanation.next_attempt_at))))
-    fields.append(("node", Text(printable(explanation.node))))
+    fields.append(("answered by", Text(printable(explanation.node))))
     if not explanation.live and explanation.owner is not None:
         url = f" ({explanation.owner_url})" if explanation.owner_url else ""
         fields.append(("its node", Text(printable(f"{explanation.owner}{url}"))))
@@ -129,13 +135,12 @@ def _cause(period: Period) -> str:
 
 
 def _sentences(periods: Sequence[Period]) -> list[tuple[str, Text]]:
-    """One sentence for each cause, and where to read on; each sentence only once."""
-    told: dict[str, Text] = {}
+    """One sentence for each cause: that of its longest period."""
+    longest: dict[str, Period] = {}
     for period in periods:
         name = _cause(period)
-        see = printable(f"see {period.see}")
-        told.setdefault(name, Text.assemble(printable(period.sentence), " (", (see, "dim"), ")"))
-    return list(told.items())
+        longest[name] = max(longest.get(name, period), period, key=lambda each: each.ms)
+    return [(name, Text(printable(period.sentence))) for name, period in longest.items()]
 
 
 def _block() -> str:

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from duetime.api.v1.routes.explaining import LATE_EXPLANATION
+from duetime.cli.commands.timers.explain import MAX_REPEATS
 from duetime.cli.output import layout
 from duetime.cli.output.lateness import explanation_view
 from duetime.cli.output.lateness.explanation_view import Period, timeline_lines
@@ -15,7 +16,7 @@ PATH = "/api/v1/explain/default/order-1042-expiry"
 
 
 def period(ms: float, cause: str = "breaker", attempt: int = 1) -> Period:
-    return Period(ms=ms, cause=cause, attempt=attempt, sentence="It waited.", see="page#cause")
+    return Period(ms=ms, cause=cause, attempt=attempt, sentence="It waited.")
 
 
 def test_a_pipe_gets_plain_lines_with_every_part(server: ScriptedServer) -> None:
@@ -80,6 +81,63 @@ def test_another_node_is_named_with_its_address(server: ScriptedServer) -> None:
     answer = LATE_EXPLANATION | {"live": False, "owner": "two", "ownerUrl": "http://two:8080"}
     server.answer("GET", PATH, answer)
     assert "its node: two (http://two:8080)" in invoke("explain", "order-1042-expiry").output
+
+
+OTHER_WORKER = LATE_EXPLANATION | {
+    "live": False,
+    "owner": "two",
+    "ownerUrl": "http://one:8080",
+    "nodeUrl": "http://one:8080",
+}
+
+
+def test_a_worker_that_does_not_know_is_asked_again_until_the_owner_answers(
+    server: ScriptedServer,
+) -> None:
+    for answer in (OTHER_WORKER, OTHER_WORKER, LATE_EXPLANATION):
+        server.answer("GET", PATH, answer)
+    result = invoke("explain", "order-1042-expiry", "--json")
+    assert '"live": true' in result.output
+    assert len(server.of("GET", PATH)) == 3
+
+
+def test_an_owner_that_does_not_answer_is_asked_for_a_bounded_number_of_times(
+    server: ScriptedServer,
+) -> None:
+    server.answer("GET", PATH, OTHER_WORKER)
+    result = invoke("explain", "order-1042-expiry")
+    assert result.exit_code == 0
+    assert "its node: two" in result.output
+    assert len(server.of("GET", PATH)) == 1 + MAX_REPEATS
+
+
+def test_the_last_answer_stays_if_no_other_one_comes(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, OTHER_WORKER)
+    server.answer("GET", PATH, refusal("RATE_LIMITED", "too many requests"), status=429)
+    result = invoke("explain", "order-1042-expiry")
+    assert result.exit_code == 0
+    assert "its node: two" in result.output
+
+
+def test_the_node_that_answers_is_not_shown_as_the_one_that_fired(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, LATE_EXPLANATION)
+    lines = invoke("explain", "order-1042-expiry").output.splitlines()
+    assert f"answered by: {LATE_EXPLANATION['node']}" in lines
+    assert not any(line.startswith("node:") for line in lines)
+
+
+def test_no_page_is_named_that_an_installation_does_not_have(server: ScriptedServer) -> None:
+    server.answer("GET", PATH, LATE_EXPLANATION)
+    assert "how-to/" not in invoke("explain", "order-1042-expiry").output
+
+
+def test_a_cause_is_told_by_its_longest_period(server: ScriptedServer) -> None:
+    short = {"ms": 2.0, "cause": "engine", "attempt": 1, "sentence": "Short.", "see": "page"}
+    long = {**short, "ms": 900.0, "sentence": "Long."}
+    server.answer("GET", PATH, LATE_EXPLANATION | {"periods": [short, long]})
+    output = invoke("explain", "order-1042-expiry").output
+    assert "engine: Long." in output
+    assert "Short." not in output
 
 
 def test_the_only_namespace_of_a_key_is_taken(server: ScriptedServer) -> None:
