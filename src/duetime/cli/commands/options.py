@@ -28,6 +28,9 @@ _SERVER_HELP = (
 )
 _KEY_HELP = "API key; otherwise from .env, or the one that `duetime dev` made."
 
+NOW = "now"
+"""The word for the present instant."""
+
 ServerOption = Annotated[str | None, typer.Option(envvar="DUETIME_URL", help=_SERVER_HELP)]
 ApiKeyOption = Annotated[
     str | None, typer.Option(envvar=["DUETIME_API_KEY", "API_KEY"], help=_KEY_HELP)
@@ -59,10 +62,11 @@ NamespaceOption = Annotated[
 ]
 DueAfterOption = Annotated[
     str | None,
-    typer.Option(metavar="INSTANT", help="Only timers due at this instant or later."),
+    typer.Option(metavar="INSTANT", help="Only timers due at this instant or later; may be `now`."),
 ]
 DueBeforeOption = Annotated[
-    str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")
+    str | None,
+    typer.Option(metavar="INSTANT", help="Only timers due before this instant; may be `now`."),
 ]
 AtOption = Annotated[
     str | None,
@@ -136,10 +140,13 @@ def read_secrets(with_secrets: bool) -> dict[str, str]:
 
 
 def read_due_range(due_after: str | None, due_before: str | None) -> dict[str, str]:
-    """The bounds that were given, as members of a v1 request."""
+    """The bounds that were given, as members of a v1 request. `NOW` is one of this machine's
+    clock."""
     given = {"dueAfter": ("--due-after", due_after), "dueBefore": ("--due-before", due_before)}
     return {
-        field: format_instant(_instant(option, text))
+        field: format_instant(
+            SystemClock().now() if text == NOW else _instant(option, text, f", or `{NOW}`")
+        )
         for field, (option, text) in given.items()
         if text is not None
     }

@@ -6,12 +6,13 @@ from rich.text import Text
 
 from duetime.cli.client.field_names import TimerData
 from duetime.cli.output.columns import Column, Cut
+from duetime.cli.output.lateness.explanation_view import milliseconds
 from duetime.cli.output.layout import print_table
 from duetime.cli.output.timer_views import status_text
 from duetime.cli.output.wording import relative_text
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
-from duetime.domain.instants import Instant
+from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
 
 _NAMESPACE = Column("namespace", Cut.APART, least=9, enough=12)
 _COLUMNS = (
@@ -20,6 +21,8 @@ _COLUMNS = (
     *("status", "due", Column("execute_at", extra=1)),
     Column("callback", Cut.MIDDLE, least=12, enough=20),
     Column("last_error", Cut.END, least=12, enough=24, hidden_if_empty=True),
+    # The v1 API alone tells the attempts in lists.
+    Column("late", extra=2, hidden_if_empty=True),
 )
 
 
@@ -46,6 +49,7 @@ def _row(timer: TimerData, now: Instant, *, with_namespace: bool) -> list[Text]:
         _plain(execute_at),
         _plain(_callback(timer)),
         _plain(timer.get("lastError", timer.get("last_error"))),
+        _plain(_lateness(timer)),
     ]
     return [_plain(timer.get("namespace")), *cells] if with_namespace else cells
 
@@ -61,6 +65,20 @@ def _due_at(timer: TimerData) -> object:
             return timer.get("nextAttemptAt", timer.get("due_at")) or execute_at
         case _:
             return execute_at
+
+
+def _lateness(timer: TimerData) -> str | None:
+    """The time from the instant at which the last attempt was due, or the timer was created if that
+    was later, until the attempt was sent; None if it was not sent."""
+    attempts = timer.get("attempts")
+    if not isinstance(attempts, list) or not attempts:
+        return None
+    try:
+        sent_at = parse_instant(attempts[-1]["sentAt"])
+        since = max(parse_instant(attempts[-1]["dueAt"]), parse_instant(str(timer["createdAt"])))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return milliseconds(max(0, sent_at - since) / MICROSECONDS_PER_MS)
 
 
 def _callback(timer: TimerData) -> object:

@@ -89,12 +89,12 @@ def test_a_list_in_a_pipe_is_complete(capsys: pytest.CaptureFixture[str]) -> Non
         [failed(7), of_nats, of_bus, of_old_server], "the note", with_namespace=False, wide=False
     )
     head, *rows, foot = capsys.readouterr().out.splitlines()
-    assert head == "id\tstatus\tdue\texecute_at\tcallback\tlast_error"
+    assert head == "id\tstatus\tdue\texecute_at\tcallback\tlast_error\tlate"
     cells = [row.split("\t") for row in rows]
     assert cells[0][3:5] == ["2030-01-01T12:00:00Z", URL.format(7)]
     assert [row[4:] for row in cells[1:]] == [
-        ["nats events.timer", "-"],
-        ["bus", r"no\nway"],
-        ["http", "-"],
+        ["nats events.timer", "-", "-"],
+        ["bus", r"no\nway", "-"],
+        ["http", "-", "-"],
     ]
     assert foot == "the note"

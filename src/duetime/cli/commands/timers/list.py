@@ -13,6 +13,7 @@ from duetime.cli.client.platform import PlatformClient
 from duetime.cli.client.v1 import Query, V1Client
 from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.options import (
+    NOW,
     ApiKeyOption,
     DueAfterOption,
     DueBeforeOption,
@@ -30,6 +31,7 @@ from duetime.cli.terminal import printable, refuse
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_PLATFORM_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
 
+_BOUNDS = {"dueAfter": "--due-after", "dueBefore": "--due-before"}
 _OTHERS = "; --all-namespaces lists the others too"
 
 
@@ -113,6 +115,7 @@ def list_timers(
     * `duetime list --status pending --sort execute_at --order asc` shows the next due timers
     * `duetime list --namespace orders --due-before 2030-01-31T00:00:00Z`
     * `duetime list --all-namespaces --status failed`
+    * `duetime list --all-namespaces --status pending --due-before now` shows the overdue timers
     """
     if all_namespaces and namespace is not None:
         refuse("--namespace / --all-namespaces", "give one of them, not both")
@@ -145,6 +148,10 @@ def list_timers(
         query["sort"] = (sort or SortName.CREATED_AT).value
         query["order"] = (order or Order.DESC).value
         page = _newest_page(PlatformClient(server, api_key), query, noun)
+    if NOW in (due_after, due_before):
+        # The next page has to be of the same instant.
+        bounds = " ".join(f"{_BOUNDS[field]} {instant}" for field, instant in due_range.items())
+        page.more = page.more.replace("--cursor", f"{bounds} --cursor", 1)
     if page.unreadable:
         typer.echo(
             f"left out {counted(page.unreadable, 'timer')} that the server cannot read; its log "

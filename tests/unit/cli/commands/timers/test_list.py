@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from duetime.api.platform.examples import LISTED
+from duetime.clock import SystemClock
+from duetime.domain.instants import parse_instant
 from tests.unit.cli.scripted_server import ScriptedServer, invoke
 
 TIMERS = "/api/v1/timers"
@@ -22,6 +24,19 @@ def platform_page(shown: int, total: int, offset: int = 0, **more: object) -> di
     limit = max(shown, 1)
     data = {"timers": [LISTED] * shown, "total": total, "limit": limit, "offset": offset, **more}
     return {"code": 0, "message": "success", "data": data}
+
+
+def v1_timer(id: str, **more: object) -> dict[str, object]:
+    return {
+        "id": id,
+        "namespace": "orders",
+        "executeAt": "2030-01-01T12:00:00Z",
+        "createdAt": "2029-12-31T10:30:00Z",
+        "status": "completed",
+        "callbackUrl": "https://app.example.com/hook",
+        "attempts": [],
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -179,6 +194,35 @@ class TestAllNamespaces:
                 instant,
                 "desc",
             )
+
+
+class TestLateTimers:
+    def test_overdue_timers_are_listed_by_the_word_now(self, server: ScriptedServer) -> None:
+        before_at = SystemClock().now()
+        result = invoke("list", "--status", "pending", "--due-before", "now")
+        assert result.exit_code == 0
+        query = server.of("GET", TIMERS)[0].url.params
+        assert before_at <= parse_instant(query["dueBefore"]) <= SystemClock().now()
+
+    def test_the_next_page_is_of_the_same_instant(self, server: ScriptedServer) -> None:
+        """Only the limit may differ between pages."""
+        server.answer("GET", TIMERS, {"timers": [v1_timer("a")], "nextCursor": "abc"})
+        note = invoke("list", "--due-before", "now").stdout.splitlines()[-1]
+        bound = server.of("GET", TIMERS)[0].url.params["dueBefore"]
+        assert note.endswith(f"; more with --due-before {bound} --cursor abc")
+
+    def test_sent_timers_show_how_late_they_were(self, server: ScriptedServer) -> None:
+        """Counted from the creation if that came after the instant."""
+        sent = {"dueAt": "2030-01-01T12:00:00Z", "sentAt": "2030-01-01T12:00:01.594Z"}
+        timers = [
+            v1_timer("late", attempts=[sent]),
+            v1_timer("created-late", attempts=[sent], createdAt="2030-01-01T12:00:01.500Z"),
+            v1_timer("not-sent", attempts=[sent, {**sent, "sentAt": None}]),
+        ]
+        server.answer("GET", TIMERS, {"timers": timers, "nextCursor": None})
+        lines = invoke("list", "--namespace", "orders").stdout.splitlines()
+        last = [line.split("\t")[-1] for line in lines[:4]]
+        assert last == ["late", "1,594 ms", "94.0 ms", "-"]
 
 
 @pytest.mark.parametrize(

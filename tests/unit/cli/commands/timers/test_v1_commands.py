@@ -130,7 +130,8 @@ def test_list_continues_with_a_cursor(server: ScriptedServer) -> None:
     server.answer("GET", "/api/v1/timers", {"timers": [timer()], "nextCursor": "abc="})
     result = invoke("list", "--namespace", "orders", "--status", "failed", "--cursor", "xyz=")
     heading, row, note = result.stdout.splitlines()
-    assert heading.split("\t") == ["id", "status", "due", "execute_at", "callback", "last_error"]
+    columns = ["id", "status", "due", "execute_at", "callback", "last_error", "late"]
+    assert heading.split("\t") == columns
     assert row.split("\t")[::5] == ["order-17", "HTTP 503"]
     assert note == "1 failed timer of namespace 'orders'; more with --cursor abc="
     assert dict(server.requests[0].url.params) == {
