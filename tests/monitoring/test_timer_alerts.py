@@ -99,6 +99,7 @@ async def test_more_timers_than_slots(tmp_path: Path, prometheus: Prometheus) ->
                 "DuetimeLate",
                 "DuetimeObjectiveBurningFast",
                 "DuetimeObjectiveBurningSlowly",
+                "DuetimeObjectiveMissed",
             )
         finally:
             load.cancel()
