@@ -1,7 +1,11 @@
-"""Without an exporter, or without the library, no part of OpenTelemetry is imported."""
+"""Without an exporter, or without the library, no part of OpenTelemetry is imported. Wrong
+variables end the start."""
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
 
@@ -38,3 +42,19 @@ def test_a_missing_extra_is_named() -> None:
     message, imported = run(ASSEMBLE.format(before=without), **ENDPOINT).splitlines()
     assert "pip install 'duetime[otel]'" in message
     assert imported == "[]"
+
+
+@pytest.mark.parametrize("command", ["serve", "dev"])
+def test_a_wrong_variable_is_a_wrong_setting(tmp_path: Path, command: str) -> None:
+    """Its status is that of other wrong settings, and the message is one line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "duetime.cli", command, "--port", "0"],
+        env={"API_KEY": "x" * 32, "OTEL_TRACES_SAMPLER": "nonsense", **ENDPOINT},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "OTEL_TRACES_SAMPLER must be one of" in line

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from duetime.domain.errors import DuetimeError, ErrorKind
+from duetime.domain.errors import SettingsError
 
 EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -38,10 +38,8 @@ _is_printable = re.compile(r"[ -~]*").fullmatch
 _DEFAULT_QUEUE, _DEFAULT_BATCH, _DEFAULT_DELAY_MS = 2048, 512, 5000
 
 
-class WrongTracing(DuetimeError):
+class WrongTracing(SettingsError):
     """Traces are configured and cannot be exported; the message names the variable."""
-
-    kind = ErrorKind.INVALID_INPUT
 
 
 class ExportQueue(NamedTuple):

@@ -71,6 +71,8 @@ def dev(
         run(_Dev(settings, db).run())
     except StoreInUse as error:
         fail(f"{error.message}; {_RUN_BOTH}", ExitCode.FAILED)
+    except SettingsError as error:
+        fail(error.message, ExitCode.USAGE)
     except DuetimeError as error:
         fail(error.message, ExitCode.FAILED)
 

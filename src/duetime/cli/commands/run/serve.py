@@ -69,7 +69,7 @@ def serve(
     except AddressUnavailable as error:
         _fail(link, error.message + (" or PORT" if error.in_use else ""), ExitCode.FAILED)
     except SettingsError as error:
-        # Some settings can only be checked against the contents of the store.
+        # Some settings are checked against the contents of the store, or by OpenTelemetry.
         _fail(link, error.message, ExitCode.USAGE)
     except DuetimeError as error:
         _fail(link, error.message, ExitCode.FAILED)
