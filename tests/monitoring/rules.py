@@ -19,6 +19,7 @@ SHORTENED_TIMES = 60
 Rule = dict[str, Any]
 
 _RANGE = re.compile(r"(?<=\[)(\d+)([smhd])(?=\])")
+_AGE = re.compile(r"(?<=_age_seconds\) > )(\d+)")
 _DURATION = re.compile(r"(\d+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _METRIC = re.compile(r"\b(?:duetime|timer|process)_\w+\b(?!:)")
@@ -34,21 +35,22 @@ def alerts() -> dict[str, Rule]:
 
 
 def shortened(text: str) -> str:
-    """The same rules with every range of an expression and every `for` divided by
+    """The same rules with every range of an expression, every least age and every `for` divided by
     SHORTENED_TIMES. Everything else stays as it is."""
     document = yaml.safe_load(text)
     for rule in _rules_in(document):
-        rule["expr"] = _RANGE.sub(_shortened, rule["expr"])
+        expression = _RANGE.sub(_shortened, rule["expr"])
+        rule["expr"] = _AGE.sub(lambda age: f"{int(age[1]) / SHORTENED_TIMES:g}", expression)
         if "for" in rule:
             rule["for"] = _DURATION.sub(_shortened, rule["for"])
     return str(yaml.safe_dump(document, sort_keys=False))
 
 
 def without_durations(text: str) -> Any:
-    """The rules with a zero for every range and every `for`."""
+    """The rules with a zero for every range, every least age and every `for`."""
     document = yaml.safe_load(text)
     for rule in _rules_in(document):
-        rule["expr"] = re.sub(r"\[\w+\]", "[0]", rule["expr"])
+        rule["expr"] = _AGE.sub("0", re.sub(r"\[\w+\]", "[0]", rule["expr"]))
         if "for" in rule:
             rule["for"] = 0
     return document

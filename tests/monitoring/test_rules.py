@@ -106,4 +106,6 @@ def test_shortened_rules_differ_in_durations_only() -> None:
     assert without_durations(shortened(text)) == without_durations(text)
     assert "[5m]" in text
     assert "[5000ms]" in shortened(text)
+    assert "_age_seconds) > 60" in text
+    assert "_age_seconds) > 1\n" in shortened(text)
     assert "for: 1000ms" in shortened(text)

@@ -13,7 +13,6 @@ import pytest
 
 from tests.foreign_reader import foreign_reader
 from tests.monitoring.prometheus import Prometheus
-from tests.polling import poll
 from tests.postgres.relay import Relay
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.server_process import ServerProcess
@@ -143,12 +142,10 @@ async def test_a_transaction_that_stays_open(
     tmp_path: Path, prometheus: Prometheus, postgres_url: str, postgres_schema: str
 ) -> None:
     settings = {"DATABASE_URL": postgres_url, "PG_SCHEMA": postgres_schema}
+    # The server looks at its start, and then every 30 s.
+    forgetful = await asyncpg.connect(postgres_url)
+    await forgetful.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()")
     async with ServerProcess(tmp_path, **settings) as server:
         await prometheus.watch(server)
-        forgetful = await asyncpg.connect(postgres_url)
-        await forgetful.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()")
-        # A minute is nearly all the patience of one wait.
-        half = "duetime_postgres_oldest_transaction_age_seconds > 30"
-        await poll(lambda: prometheus.query(half), bool)
         await prometheus.fires("DuetimePostgresOldTransaction")
-        await forgetful.close()
+    await forgetful.close()
