@@ -17,11 +17,13 @@ _ADD = """
 """
 # One row, so that the sums of all namespaces are a single step.
 _SUM = """
-    SELECT json_group_array(json_array(namespace, in_time, late)) FROM (
-        SELECT namespace, sum(in_time) AS in_time, sum(late) AS late
-        FROM json_each(?1) AS wanted CROSS JOIN lateness_counts
-        WHERE namespace = wanted.value ->> 0 AND hour >= wanted.value ->> 1 AND hour < ?2
-        GROUP BY namespace)
+    SELECT json_group_array(json(sums)) FROM (
+        SELECT (
+            SELECT json_array(namespace, sum(in_time), sum(late)) FROM lateness_counts
+            WHERE namespace = wanted.value ->> 0 AND hour >= wanted.value ->> 1 AND hour < ?2
+            HAVING count(*) > 0
+        ) AS sums FROM json_each(?1) AS wanted)
+    WHERE sums IS NOT NULL
 """
 _FORGET = """
     DELETE FROM lateness_counts WHERE (namespace, hour) IN (
