@@ -1,6 +1,6 @@
 """Counts the attempts of namespaces with a lateness objective."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from duetime.domain.lateness.objective import InTimeOrLate
 from duetime.ports.namespaces.view import NamespaceView
@@ -34,6 +34,12 @@ class ObjectiveCounts:
         else:
             shown.in_time += 1
             unwritten.in_time += 1
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Count from 0 for namespaces with an objective: a counter that begins with its first
+        attempts shows no increase by them."""
+        for name in names:
+            self._since_start.setdefault(self._labels.of(name), InTimeOrLate())
 
     @property
     def since_start(self) -> Mapping[str, InTimeOrLate]:

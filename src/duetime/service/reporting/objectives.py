@@ -1,6 +1,6 @@
 """The error budgets of lateness objectives, over all nodes and restarts."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from duetime.background import BackgroundLoop
@@ -41,6 +41,8 @@ _NOTHING = InTimeOrLate()
 
 class NewCounts(Protocol):
     """The counts of this process that are not in the store yet."""
+
+    def begin(self, names: Iterable[str]) -> None: ...
 
     def take_unwritten(self) -> Mapping[str, InTimeOrLate]: ...
 
@@ -110,6 +112,7 @@ class Objectives(BackgroundLoop):
         await self._write()
         objectives = dict(self._objectives())
         names = list(objectives)
+        self._new.begin(names)
         self._settled = {name: each for name, each in self._settled.items() if name in objectives}
         parts = [names[n : n + NAMES_AT_ONCE] for n in range(0, len(names), NAMES_AT_ONCE)]
         hour = self._hour()

@@ -311,3 +311,10 @@ async def test_a_stop_writes_the_last_counts() -> None:
     node.make_attempts(0)
     await node.objectives.stop_within(1)
     assert await all_counts(ledger, clock) == {"mail": InTimeOrLate(1, 0)}
+
+
+async def test_counting_begins_at_zero_so_that_the_first_attempts_are_an_increase() -> None:
+    node = Node(LatenessTable(), VirtualClock())
+    await node.objectives.update()
+    counts = {name: (each.in_time, each.late) for name, each in node.counts.since_start.items()}
+    assert counts == {"mail": (0, 0)}
