@@ -143,8 +143,9 @@ class Deliveries:
         if late >= SHORTEST_WAIT or claim.delivery_id in self._wait_log.remembered:
             waits = self._take_waits(claim, now, late, waited)
             self._sent_late[claim.delivery_id] = now, waits
-            # The instant of a retry is put off whenever its claim is handed back.
-            late = max(late, sum(wait.microseconds for wait in waits))
+            if claim.attempts:
+                # The instant of a retry is put off whenever its claim is handed back.
+                late = max(late, sum(wait.microseconds for wait in waits))
         recorded = self._lateness.record(late, self._clock.monotonic())
         try:
             outcome, is_of_endpoint = await self._outcome_of(claim)

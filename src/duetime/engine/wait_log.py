@@ -78,8 +78,17 @@ class WaitLog:
         if remembered is None and not self._knows_more(claim, since):
             if waited is None:
                 return ()
-            if waited_since - since < SHORTEST_WAIT:
+            before, claimed_at = waited_since - since, claim.claimed_at
+            if before < SHORTEST_WAIT:
                 return (Wait(waited[0], now - since),)
+            # What follows would say the same, but not as quickly: in a burst most timers wait
+            # for their claim, and then in their lane.
+            was_claimed = claimed_at <= since
+            if now - waited_since >= SHORTEST_WAIT and (
+                was_claimed or waited_since - claimed_at < SHORTEST_WAIT
+            ):
+                first = WaitCause.ENGINE if was_claimed else WaitCause.CLAIM
+                return (Wait(first, before), Wait(waited[0], now - waited_since))
         waits, until = self._begun(claim, since, remembered)
         waited_since = Instant(max(waited_since, until))
         with_time(waits, until, waited_since, claim.claimed_at, self._known(claim, until))
