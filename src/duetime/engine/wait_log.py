@@ -83,12 +83,16 @@ class WaitLog:
                 return (Wait(waited[0], now - since),)
             # What follows would say the same, but not as quickly: in a burst most timers wait
             # for their claim, and then in their lane.
-            was_claimed = claimed_at <= since
-            if now - waited_since >= SHORTEST_WAIT and (
-                was_claimed or waited_since - claimed_at < SHORTEST_WAIT
-            ):
-                first = WaitCause.ENGINE if was_claimed else WaitCause.CLAIM
-                return (Wait(first, before), Wait(waited[0], now - waited_since))
+            last = Wait(waited[0], now - waited_since)
+            if last.microseconds >= SHORTEST_WAIT:
+                if claimed_at <= since:
+                    return (Wait(WaitCause.ENGINE, before), last)
+                engine = waited_since - claimed_at
+                if engine < SHORTEST_WAIT:
+                    return (Wait(WaitCause.CLAIM, before), last)
+                if before - engine >= SHORTEST_WAIT:
+                    first = Wait(WaitCause.CLAIM, before - engine)
+                    return (first, Wait(WaitCause.ENGINE, engine), last)
         waits, until = self._begun(claim, since, remembered)
         waited_since = Instant(max(waited_since, until))
         with_time(waits, until, waited_since, claim.claimed_at, self._known(claim, until))
