@@ -81,7 +81,7 @@ class WaitLog:
             before, claimed_at = waited_since - since, claim.claimed_at
             if before < SHORTEST_WAIT:
                 return (Wait(waited[0], now - since),)
-            # What follows would say the same, but not as quickly: in a burst most timers wait
+            # The long way below says the same, but not as quickly: in a burst most timers wait
             # for their claim, and then in their lane.
             last = Wait(waited[0], now - waited_since)
             if last.microseconds >= SHORTEST_WAIT:
