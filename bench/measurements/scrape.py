@@ -17,6 +17,7 @@ NAMESPACES = tuple(f"scrape-{number}" for number in range(400))
 """As many series as 200 namespaces with callbacks of two types have."""
 
 SCRAPES = 50
+POLL_SECONDS = 0.1
 WAIT_SECONDS = 60.0
 
 
@@ -72,7 +73,7 @@ def _fire_in_all(server: Server, receiver: Receiver) -> None:
     while _namespaces_with_lateness(server.read("/metrics")) < len(NAMESPACES):
         if time.monotonic() > deadline:
             raise ServerFailed(f"not all timers fired within {WAIT_SECONDS:.0f} s")
-        time.sleep(0.1)
+        time.sleep(POLL_SECONDS)
     receiver.forget()
 
 
