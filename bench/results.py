@@ -15,6 +15,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.measurements.held_snapshot import HeldFigures
 from bench.measurements.lists import ListFigures
 from bench.measurements.nodes import NodesFigures
+from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.measurements.store_audit import StoreAudit
@@ -76,6 +77,7 @@ class Results(msgspec.Struct, kw_only=True):
     copy: CopyFigures | None = None
     secured: SecuredFigures | None = None
     scrape: ScrapeFigures | None = None
+    observed: ObservedFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
     limit: DatabaseLimit | None = None
@@ -105,6 +107,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(self.backup.faults if self.backup else []),
             *(self.copy.faults if self.copy else []),
             *(self.secured.faults if self.secured else []),
+            *(self.observed.faults if self.observed else []),
             *(fault for each in self.held for fault in each.faults),
             *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,

@@ -46,6 +46,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     burst: int
     """Timers of one instant."""
     burst_rounds: int
+    observed_turns: int
+    """Turns of three bursts with metrics and traces, and as many without."""
+    observed_burst: int
     steady_per_second: int
     steady_seconds: int
     sizes: tuple[int, ...]
@@ -118,6 +121,8 @@ FULL = {
         client_rounds=3,
         burst=10_000,
         burst_rounds=3,
+        observed_turns=20,
+        observed_burst=4_000,
         steady_per_second=500,
         steady_seconds=20,
         sizes=(1_000_000,),
@@ -133,6 +138,8 @@ FULL = {
         client_rounds=3,
         burst=10_000,
         burst_rounds=5,
+        observed_turns=20,
+        observed_burst=4_000,
         steady_per_second=1_000,
         steady_seconds=30,
         sizes=(10_000, 100_000, 1_000_000, 10_000_000),
@@ -157,6 +164,8 @@ QUICK = {
         client_rounds=3,
         burst=1_000,
         burst_rounds=3,
+        observed_turns=2,
+        observed_burst=500,
         steady_per_second=500,
         steady_seconds=2,
         sizes=(50_000,),
@@ -172,6 +181,8 @@ QUICK = {
         client_rounds=3,
         burst=2_000,
         burst_rounds=2,
+        observed_turns=2,
+        observed_burst=500,
         steady_per_second=1_000,
         steady_seconds=2,
         sizes=(10_000, 100_000),

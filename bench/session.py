@@ -23,6 +23,7 @@ from bench.measurements.footprint import measure_footprint
 from bench.measurements.held_snapshot import measure_held_snapshot
 from bench.measurements.lists import measure_lists
 from bench.measurements.nodes import measure_nodes
+from bench.measurements.observed import measure_observed
 from bench.measurements.scrape import NAMESPACES as SCRAPED_NAMESPACES
 from bench.measurements.scrape import measure_scrape
 from bench.measurements.secured import measure_secured, secure
@@ -45,6 +46,7 @@ ON_SHARED_STORES = ("limit", "workers", "nodes")
 HELD_SNAPSHOT = "held-snapshot"
 SECURED = "secured"
 SCRAPE = "scrape"
+OBSERVED = "observed"
 COPY = "copy"
 NAMES = {
     StoreName.SQLITE: (
@@ -54,6 +56,7 @@ NAMES = {
         "backup",
         SECURED,
         SCRAPE,
+        OBSERVED,
         "clients",
         *V1_MEASURES,
         *BUS_MEASURES,
@@ -65,6 +68,7 @@ NAMES = {
         COPY,
         SECURED,
         SCRAPE,
+        OBSERVED,
         "loaded",
         *ON_THE_LARGEST,
         *V1_MEASURES,
@@ -150,6 +154,12 @@ class Session:
                 self._steps.step("scrapes of many namespaces"),
             ):
                 results.scrape = measure_scrape(server, self._receiver)
+        if OBSERVED in self._names:
+            with (
+                self._stores.new_store("observed") as store,
+                self._steps.step("metrics and traces, beside none"),
+            ):
+                results.observed = measure_observed(store, self._receiver, self._scale)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )

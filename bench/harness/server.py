@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 import psutil
 
+from bench.harness.child import ROOT
 from bench.harness.process_usage import cpu_seconds, family, resident_mb
 from bench.stores.store_under_test import StoreUnderTest, Tally
 from duetime.domain.namespace import DEFAULT_NAMESPACE
@@ -45,7 +46,10 @@ class Server:
         workers: int = 1,
         namespaces: Sequence[str] = (),
         broker_url: str | None = None,
+        module: str | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`module` is one of the bench that serves in place of the command."""
         self.api_key = secrets.token_urlsafe(32)
         self.other_keys: tuple[str, ...] = ()
         self.port = free_port()
@@ -58,7 +62,12 @@ class Server:
             "PORT": str(self.port),
             "MIN_DELAY_SECONDS": "0",
             "LOG_LEVEL": "warning",
+            **(settings or {}),
         }
+        command = [str(COMMAND)]
+        if module is not None:
+            command = [sys.executable, "-m", module]
+            environment["PYTHONPATH"] = str(ROOT)
         if namespaces:
             environment["NAMESPACES"] = ",".join(namespaces)
         if broker_url is not None:
@@ -68,7 +77,7 @@ class Server:
         with self._log_path.open("ab") as log:
             # No .env file lies in this directory, so nothing changes the settings.
             self._process = subprocess.Popen(
-                [COMMAND, "serve", *options],
+                [*command, "serve", *options],
                 cwd=store.directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -129,6 +138,9 @@ class Server:
 
     def cpu_seconds(self) -> float:
         return cpu_seconds(family(self._watched))
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
 
     def stop(self) -> None:
         """Send SIGTERM, then SIGKILL after a grace period."""

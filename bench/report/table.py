@@ -7,6 +7,7 @@ from bench.limits.http_clients import ClientFigures
 from bench.measurements.backup import BackupFigures
 from bench.measurements.copy import CopyFigures
 from bench.measurements.footprint import FootprintFigures
+from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.report.bounds import BOUNDS, Bounds
@@ -30,6 +31,9 @@ from bench.results import Results
 TABLE_WIDTH = 160
 MOST_FOR_SAFETY = 1.1
 """CPU time with all safety, as a multiple of that without."""
+
+MOST_FOR_OBSERVATION = 1.05
+"""CPU time with metrics and traces, as a multiple of that without."""
 
 MOST_MS_PER_SCRAPE = 50.0
 LEAST_COPIED_PER_SECOND = 20_000
@@ -66,6 +70,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += secured_rows(results.secured)
     if results.scrape is not None:
         rows += scrape_rows(results.scrape)
+    if results.observed is not None:
+        rows += observed_rows(results.observed)
     if results.lists:
         rows += lists_rows(results.lists)
     if results.loaded and results.loaded[-1].statements:
@@ -85,6 +91,7 @@ def rows_of(results: Results) -> list[Row]:
         results.copy,
         results.secured,
         results.scrape,
+        results.observed,
         results.held,
     )
     if results.stores or any(others) or has_more:
@@ -173,19 +180,33 @@ def _per_timer(seconds: float, timers: int) -> str:
 def secured_rows(figures: SecuredFigures) -> list[Row]:
     return [
         Row(f"{figures.keys} keys, {figures.secrets} signatures, own networks; CPU per timer"),
-        _priced("  create", figures.create_us, figures.secured_create_us),
-        _priced("  firing", figures.firing_us, figures.secured_firing_us),
+        _safe("  create", figures.create_us, figures.secured_create_us),
+        _safe("  firing", figures.firing_us, figures.secured_firing_us),
     ]
 
 
-def _priced(what: str, without_us: float, with_us: float) -> Row:
+def observed_rows(figures: ObservedFigures) -> list[Row]:
+    create, firing, most = figures.create, figures.firing, MOST_FOR_OBSERVATION
+    return [
+        Row(f"metrics, traces at 1 %; CPU per timer, {figures.turns} turns with and without"),
+        _priced("  create", create.bare_us, create.observed_us, create.ratio, most),
+        _priced("  firing", firing.bare_us, firing.observed_us, firing.ratio, most),
+    ]
+
+
+def _safe(what: str, without_us: float, with_us: float) -> Row:
+    ratio = with_us / without_us if without_us else 0.0
+    return _priced(what, without_us, with_us, ratio, MOST_FOR_SAFETY)
+
+
+def _priced(what: str, without_us: float, with_us: float, ratio: float, most: float) -> Row:
     return Row(
         what,
         f"{with_us:.1f} µs",
         f"{without_us:.1f} µs without",
-        ratio_text(with_us, without_us),
-        f"≤ {MOST_FOR_SAFETY}",
-        judge(with_us <= MOST_FOR_SAFETY * without_us),
+        f"{ratio:.3f}",
+        f"≤ {most}",
+        judge(ratio <= most),
     )
 
 

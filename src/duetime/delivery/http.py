@@ -46,6 +46,8 @@ USER_AGENT = f"duetime/{__version__} timer-platform/0.1.0"
 
 _DEFAULT_HEADERS = {"content-type": "application/json", "user-agent": USER_AGENT}
 _DEFAULT_LINES = b"Content-Type: application/json\r\nUser-Agent: %b\r\n" % USER_AGENT.encode()
+_DELIVERY_LINES = b"webhook-id: %b\r\nwebhook-timestamp: %d\r\nTimer-Attempt: %d\r\n"
+_TRACED_DELIVERY_LINES = _DELIVERY_LINES + b"traceparent: %b\r\n"
 _DELIVERY_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature", "timer-attempt"}
 _NEVER_THE_CLIENTS = RESERVED_HEADERS | _DELIVERY_HEADERS
 _NEVER_WHEN_TRACED = _NEVER_THE_CLIENTS | TRACE_HEADERS
@@ -190,15 +192,14 @@ def _header_lines(
     A client's value for a header that frames the request or identifies the delivery is dropped,
     and so is its trace context if the attempt has one of its own.
     """
-    ours = b"webhook-id: %b\r\nwebhook-timestamp: %d\r\nTimer-Attempt: %d\r\n" % (
-        claim.delivery_id.encode(),
-        sent_at // MICROSECONDS_PER_SECOND,
-        claim.attempt,
-    )
-    never_the_clients = _NEVER_THE_CLIENTS
-    if traceparent is not None:
-        ours += b"traceparent: %b\r\n" % traceparent.encode()
+    seconds = sent_at // MICROSECONDS_PER_SECOND
+    if traceparent is None:
+        never_the_clients = _NEVER_THE_CLIENTS
+        ours = _DELIVERY_LINES % (claim.delivery_id.encode(), seconds, claim.attempt)
+    else:
         never_the_clients = _NEVER_WHEN_TRACED
+        ids = claim.delivery_id.encode(), seconds, claim.attempt, traceparent.encode()
+        ours = _TRACED_DELIVERY_LINES % ids
     if not headers:
         return _DEFAULT_LINES + ours
     chosen = dict(_DEFAULT_HEADERS)

@@ -1,7 +1,7 @@
 """The namespaces this service accepts timers for, and how a node keeps up with the others'."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from duetime.domain.errors import (
     NamespaceNotFound,
     SettingsError,
 )
+from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
     ConfiguredNamespace,
@@ -79,6 +80,10 @@ class Namespaces:
     def known(self, name: str) -> Namespace | None:
         """The namespace as it was last seen here."""
         return self._known.known(name)
+
+    @property
+    def objectives(self) -> Mapping[str, LatenessObjective]:
+        return self._known.objectives
 
     @property
     def deleting(self) -> frozenset[str]:

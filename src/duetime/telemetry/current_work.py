@@ -1,8 +1,8 @@
 """The request or the attempt that is being worked on: for log lines, and for timers it creates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from random import getrandbits
+from random import getrandbits, randbytes
 from re import compile as pattern
 
 from msgspec import Struct
@@ -15,6 +15,9 @@ TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
 """Headers of callbacks that the context of a traced attempt replaces."""
 
 MAX_REQUEST_ID_CHARACTERS = 128
+
+_AT_ONCE = 256
+"""Random trace contexts that are made at once."""
 
 _BLANKS = b" \t"
 
@@ -41,6 +44,10 @@ class CurrentWork(Struct, gc=False):
 
 
 CURRENT_WORK: ContextVar[CurrentWork | None] = ContextVar("current_work", default=None)
+
+UNSAMPLED_ATTEMPT = CurrentWork(is_attempt=True)
+"""An attempt without a span, while others are traced. All of them share it, because most are: a new
+attempt inherits it from the one that made room for it."""
 
 
 def request_id_of(given: bytes | None) -> bytes:
@@ -77,18 +84,32 @@ def work_of(headers: Iterable[tuple[bytes, bytes]]) -> CurrentWork:
     return CurrentWork(request_id_of(request_id), traceparent_of(only))
 
 
+def _unsampled_traceparents() -> Iterator[str]:
+    """Random trace contexts. Many at once take a third of the time that each alone would."""
+    while True:
+        ids = randbytes(24 * _AT_ONCE).hex()
+        for at in range(0, len(ids), 48):
+            yield f"00-{ids[at : at + 32]}-{ids[at + 32 : at + 48]}-00"
+
+
+_next_unsampled = _unsampled_traceparents().__next__
+
+
 def outgoing_traceparent() -> str | None:
-    """The trace context of the current attempt; None unless attempts are traced."""
+    """The trace context of the current attempt; None unless attempts are traced. That of an attempt
+    without a span is new, and asks the endpoint not to trace it either."""
     work = CURRENT_WORK.get()
-    return work.traceparent if work is not None and work.is_attempt else None
+    if work is None or not work.is_attempt:
+        return None
+    return work.traceparent or _next_unsampled()
 
 
 def sampled_trace_id() -> str | None:
     """The trace of the current attempt; None unless it has a span that is exported."""
     work = CURRENT_WORK.get()
-    if work is None or not work.is_attempt or work.traceparent is None:
+    if work is None or (traceparent := work.traceparent) is None or not work.is_attempt:
         return None
-    return work.traceparent[3:35] if work.traceparent[54] in _SAMPLED else None
+    return traceparent[3:35] if traceparent[54] in _SAMPLED else None
 
 
 def kept_traceparent() -> str | None:

@@ -1,20 +1,20 @@
-"""A fault in tracing fails neither requests nor attempts. The faults come from the SDK."""
+"""A fault in tracing fails neither requests nor attempts."""
 
 import asyncio
 from collections.abc import Iterator
 
 import pytest
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from structlog.testing import capture_logs
 from structlog.types import EventDict
 
+from duetime.clock import SystemClock
 from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import LocalShortage
 from duetime.domain.outcome import Completed
 from duetime.telemetry.traces.destination import TracedDestination
 from duetime.telemetry.traces.exporting import Exporting
-from duetime.telemetry.traces.sampling import sampling_of
+from duetime.telemetry.traces.finished_span import FinishedSpan
+from duetime.telemetry.traces.sampling import Sampling, sampling_of
 from duetime.telemetry.traces.spans import Spans
 from duetime.testing import Hang, RecordingDestination, RunOut, VirtualClock
 from tests.integration.server.loopback_server import loopback_server
@@ -26,28 +26,32 @@ from tests.unit.delivery.claims import always, claim_of
 CALLBACK = HttpCallback(url="https://a.example/")
 
 
-class BrokenBeginning(SpanProcessor):
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+class BrokenIds(Sampling):
+    def sampled_trace_id(self) -> int:
         raise RuntimeError("a fault at the beginning")
 
 
-class BrokenEnd(SpanProcessor):
-    def on_end(self, span: ReadableSpan) -> None:
+class Unexported(Exporting):
+    """Spans that go nowhere."""
+
+    def __init__(self) -> None:
+        self.spans: list[FinishedSpan] = []
+
+    def export(self, span: FinishedSpan) -> None:
+        self.spans.append(span)
+
+
+class BrokenExport(Unexported):
+    def export(self, span: FinishedSpan) -> None:
         raise RuntimeError("a fault at the end")
 
 
-class Unexported(Exporting):
-    """Spans that only a processor sees."""
-
-    def __init__(self, processor: SpanProcessor) -> None:
-        provider = TracerProvider(shutdown_on_exit=False)
-        provider.add_span_processor(processor)
-        self.tracer = provider.get_tracer("test")
-
-
-@pytest.fixture(params=[BrokenBeginning, BrokenEnd])
+@pytest.fixture(params=["beginning", "end"])
 def broken(request: pytest.FixtureRequest) -> Spans:
-    return Spans(Unexported(request.param()), sampling_of({}))
+    always = sampling_of({})
+    if request.param == "beginning":
+        return Spans(Unexported(), BrokenIds(always.bound, follows_parent=True), SystemClock())
+    return Spans(BrokenExport(), always, SystemClock())
 
 
 @pytest.fixture

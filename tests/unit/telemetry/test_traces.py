@@ -1,5 +1,7 @@
 """Traces: when they are on, and what is sampled."""
 
+from math import sqrt
+
 import pytest
 from opentelemetry.sdk.trace.sampling import Decision, ParentBased, TraceIdRatioBased
 from opentelemetry.util.re import parse_env_headers
@@ -170,9 +172,46 @@ def test_standard_samplers(
     environment: dict[str, str], root: bool, sampled_parent: bool, unsampled_parent: bool
 ) -> None:
     sampling = sampling_of(environment)
-    assert sampling.picks(None, is_root=True) == root
-    assert sampling.picks(PARENT, is_root=False) == sampled_parent
-    assert sampling.picks(UNSAMPLED, is_root=False) == unsampled_parent
+    assert sampling.picks(None) == root
+    assert sampling.picks(PARENT) == sampled_parent
+    assert sampling.picks(UNSAMPLED) == unsampled_parent
+
+
+@pytest.mark.parametrize(
+    ("environment", "traced_create", "untraced_create"),
+    [
+        ({}, True, False),
+        (sampler("always_on"), True, True),
+        (sampler("always_off"), False, False),
+        (sampler("parentbased_always_off"), True, False),
+        (sampler("parentbased_traceidratio", "0"), True, False),
+        (sampler("traceidratio", "0"), False, False),
+        (sampler("traceidratio", "1"), True, True),
+    ],
+)
+def test_samplers_for_attempts(
+    environment: dict[str, str], traced_create: bool, untraced_create: bool
+) -> None:
+    sampling = sampling_of(environment)
+    assert sampling.picks_attempt(PARENT) == traced_create
+    assert sampling.picks_attempt(UNSAMPLED) == untraced_create
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.999])
+def test_the_attempts_to_skip_are_those_of_a_draw_for_each(share: float) -> None:
+    sampling, draws = sampling_of(sampler("traceidratio", str(share))), 20_000
+    skipped = [sampling.next_skipped() for _ in range(draws)]
+    for number in range(3):
+        likelihood = share * (1 - share) ** number
+        deviation = sqrt(draws * likelihood * (1 - likelihood))
+        assert abs(skipped.count(number) - draws * likelihood) < 6 * deviation
+    mean, deviation = (1 - share) / share, sqrt(1 - share) / share
+    assert abs(sum(skipped) / draws - mean) < 6 * deviation / sqrt(draws)
+
+
+def test_all_attempts_are_skipped_or_none() -> None:
+    assert sampling_of({}).next_skipped() == 0
+    assert sampling_of(sampler("always_off")).next_skipped() > 2**60
 
 
 @pytest.mark.parametrize(
@@ -196,7 +235,7 @@ def test_a_wrong_sampler_does_not_sample_everything(
 
 def test_one_percent_is_one_percent_and_the_sdk_would_agree() -> None:
     sampling = sampling_of(sampler("parentbased_traceidratio", "0.01"))
-    picked = sum(sampling.picks(None, is_root=True) for _ in range(100_000))
+    picked = sum(sampling.picks(None) for _ in range(100_000))
     assert 700 < picked < 1_300
     judge = ParentBased(TraceIdRatioBased(0.01))
     for _ in range(1_000):
@@ -211,4 +250,4 @@ def test_a_ratio_of_trace_ids_is_that_of_the_sdk() -> None:
         trace_id = (7 << 64) + low
         parent = f"00-{trace_id:032x}-{1:016x}-00"
         expected = judge.should_sample(None, trace_id, "x").decision is Decision.RECORD_AND_SAMPLE
-        assert sampling.picks(parent, is_root=False) == expected
+        assert sampling.picks(parent) == expected

@@ -114,7 +114,7 @@ class Lane:
         waiting = self._waiting_of(claim.namespace, quota)
         if self._gave_up:
             return False
-        if not waiting.add(claim, now_seconds, self.hindrance(claim.namespace)):
+        if not waiting.add(claim, now_seconds, self._hindrance(quota)):
             return False
         if not waiting.is_in_line:
             self._line_up(waiting, now_seconds)
@@ -356,9 +356,12 @@ class Lane:
 
     def hindrance(self, namespace: str) -> WaitCause:
         """Why a claim of the namespace that cannot start has to wait now."""
+        return self._hindrance(self._quotas.of(namespace))
+
+    def _hindrance(self, quota: Quota) -> WaitCause:
         if self.breaker.is_open and self.in_flight >= PROBES:
             return WaitCause.BREAKER
-        if self._quotas.of(namespace).is_full:
+        if quota.is_full:
             return WaitCause.QUOTA
         if self.in_flight < self._window and self.in_flight >= self._slots.limit(self.standing):
             return WaitCause.SLOTS

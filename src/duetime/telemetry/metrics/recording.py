@@ -91,11 +91,13 @@ class Series:
 
 
 class Histogram:
-    """The distribution of values for each set of label values."""
+    """The distribution of values for each set of label values. `before_reading` is called before
+    they are read."""
 
-    def __init__(self, metric: Metric) -> None:
+    def __init__(self, metric: Metric, before_reading: Callable[[], None] = lambda: None) -> None:
         assert metric.kind is Kind.HISTOGRAM
         self.metric = metric
+        self._before_reading = before_reading
         self._series: dict[Labels, Series] = {}
         if not metric.labels:
             self.of()
@@ -107,6 +109,7 @@ class Histogram:
         return series
 
     def series(self) -> list[tuple[Labels, Series]]:
+        self._before_reading()
         return list(self._series.items())
 
 

@@ -1,7 +1,7 @@
 """Attempts with spans, whatever their destination."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from duetime.domain.outcome import NotSent, Outcome
 from duetime.domain.timer import Claim
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination, MaySend
-from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
+from duetime.telemetry.current_work import CURRENT_WORK, UNSAMPLED_ATTEMPT, CurrentWork
 
 _log = structlog.get_logger()
 
@@ -29,15 +29,17 @@ class AttemptSpan(Protocol):
 
 
 class AttemptTracer(Protocol):
-    def picks_attempt(self, claim: Claim) -> bool:
-        """Whether to begin a span."""
+    @property
+    def picks_attempt(self) -> Callable[[str], bool]:
+        """Whether to begin a span for an attempt whose create had this traceparent."""
         ...
 
-    def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> AttemptSpan | None:
-        """None if the attempt is not sampled after all."""
+    @property
+    def next_skipped(self) -> Callable[[], int]:
+        """The number of other attempts before the next one that gets a span."""
         ...
 
-    def unsampled_traceparent(self) -> str: ...
+    def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> AttemptSpan: ...
 
 
 class TracedDestination:
@@ -47,6 +49,7 @@ class TracedDestination:
     def __init__(self, destination: Destination, tracer: AttemptTracer, clock: Clock) -> None:
         self._destination = destination
         self._tracer = tracer
+        self._to_skip = tracer.next_skipped()
         self._clock = clock
 
     def check(self, callback: Callback) -> None:
@@ -57,20 +60,26 @@ class TracedDestination:
 
     def deliver(self, claim: Claim, may_send: MaySend) -> Coroutine[Any, Any, Outcome]:
         """As the port says, but called in the task that awaits the result."""
-        span = self._begun(claim)
-        if span is not None:
-            CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
-            return self._deliver_traced(span, claim, may_send)
-        # No coroutine of ours: most attempts are not sampled.
-        traceparent = self._tracer.unsampled_traceparent()
-        CURRENT_WORK.set(CurrentWork(None, traceparent, is_attempt=True))
+        # Most attempts are not sampled, so these have no coroutine of ours, and no call either.
+        if claim.callback.traceparent is None and self._to_skip:
+            self._to_skip -= 1
+        else:
+            span = self._begun(claim)
+            if span is not None:
+                CURRENT_WORK.set(CurrentWork(None, span.traceparent, is_attempt=True))
+                return self._deliver_traced(span, claim, may_send)
+        if CURRENT_WORK.get() is not UNSAMPLED_ATTEMPT:
+            CURRENT_WORK.set(UNSAMPLED_ATTEMPT)
         return self._destination.deliver(claim, may_send)
 
     def _begun(self, claim: Claim) -> AttemptSpan | None:
         """The span; none if it is not sampled, or cannot be made, which must not keep the attempt
         from being made."""
         try:
-            if not self._tracer.picks_attempt(claim):
+            created = claim.callback.traceparent
+            if created is None:
+                self._to_skip = self._tracer.next_skipped()
+            elif not self._tracer.picks_attempt(created):
                 return None
             endpoint = self._destination.endpoint_of(claim)
             return self._tracer.begin_attempt(claim, endpoint, self._clock.now())

@@ -4,8 +4,10 @@ An unsampled span of the SDK takes tens of microseconds, and most spans are unsa
 standard samplers, which are all that the SDK knows, are decided here with a comparison.
 """
 
+import sys
 from collections.abc import Mapping
-from random import getrandbits
+from math import log, log1p
+from random import getrandbits, random
 
 from duetime.telemetry.traces.configuration import SAMPLER, SAMPLER_ARGUMENT, WrongTracing
 
@@ -32,14 +34,27 @@ class Sampling:
         self.bound = bound
         self._follows_parent = follows_parent
 
-    def picks(self, parent: str | None, *, is_root: bool) -> bool:
-        """Whether to make a span. `parent` is the traceparent of the span that caused it. The new
-        span continues that trace, unless it `is_root`."""
-        if parent is None or (is_root and not self._follows_parent):
+    def picks(self, parent: str | None) -> bool:
+        """Whether to make a span, which continues the trace of its `parent`, a traceparent."""
+        if parent is None:
             return getrandbits(64) < self.bound
         if self._follows_parent:
             return bool(int(parent[53:55], 16) & 1)
         return int(parent[3:35], 16) & _LOW_BITS < self.bound
+
+    def picks_attempt(self, created: str) -> bool:
+        """Whether to make a span for an attempt, whose trace is its own. `created` is the
+        traceparent of the create: if that was traced, so is the attempt."""
+        return self.picks(created if self._follows_parent else None)
+
+    def next_skipped(self) -> int:
+        """The number of new traces before the next one that is picked. To draw it once takes less
+        time than to draw for each, and comes to the same."""
+        if self.bound == _NEVER:
+            return sys.maxsize
+        if self.bound == _ALWAYS:
+            return 0
+        return int(log(1.0 - random()) / log1p(-self.bound / _ALWAYS))
 
     def sampled_trace_id(self) -> int:
         """A random trace id that is sampled, for a new trace that `picks` has chosen."""

@@ -2,25 +2,26 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from random import getrandbits
 from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
-from opentelemetry import trace
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode
+from opentelemetry.trace import SpanKind
 
-from duetime.clock import SystemClock
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
 from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.timer import Claim
 from duetime.domain.transitions import was_due_at
 from duetime.ports.bus import Channel
+from duetime.ports.clock import Clock
 from duetime.telemetry.current_work import CurrentWork
 from duetime.telemetry.traces.exporting import LAST_EXPORT_SECONDS, Exporting
+from duetime.telemetry.traces.finished_span import Attributes, FinishedSpan
 from duetime.telemetry.traces.sampling import Sampling
 
 REQUEST = "request"
@@ -30,6 +31,9 @@ STOP_LOOK_SECONDS = 0.02
 
 _STATUS = re.compile(r"HTTP (\d{3})\b")
 _SERVER_ERRORS: Final = 500
+_ENDPOINTS_REMEMBERED: Final = 256
+
+EndSpan = Callable[[FinishedSpan], None]
 
 _log = structlog.get_logger()
 
@@ -37,10 +41,13 @@ _log = structlog.get_logger()
 class Spans:
     """Begins the spans that are sampled, and exports them."""
 
-    def __init__(self, exporting: Exporting, sampling: Sampling) -> None:
+    def __init__(self, exporting: Exporting, sampling: Sampling, clock: Clock) -> None:
+        self._clock = clock
         self._exporting = exporting
-        self._tracer = exporting.tracer
-        self._sampling = sampling
+        self._picks = sampling.picks
+        self._new_trace_id = sampling.sampled_trace_id
+        self.picks_attempt = sampling.picks_attempt
+        self.next_skipped = sampling.next_skipped
         self._faults = _RequestFaults()
 
     def begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
@@ -53,35 +60,31 @@ class Spans:
 
     def _begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
         parent = work.traceparent
-        if not self._sampling.picks(parent, is_root=parent is None):
+        if not self._picks(parent):
             return None
-        span = self._tracer.start_span(
-            REQUEST,
-            None if parent is None else trace.set_span_in_context(_remote(parent)),
-            SpanKind.SERVER,
-            {"http.request.method": method},
+        span = FinishedSpan(
+            name=REQUEST,
+            kind=SpanKind.SERVER,
+            trace_id=self._new_trace_id() if parent is None else int(parent[3:35], 16),
+            span_id=_new_span_id(),
+            began_at=self._clock.now(),
+            attributes={"http.request.method": method},
+            parent=parent,
         )
-        if not span.is_recording():
-            return None
-        work.traceparent = _traceparent_of(span)
-        return RequestSpan(span, work, self._faults)
+        work.traceparent = span.traceparent
+        return RequestSpan(span, self._end_span, work, self._faults)
 
-    def picks_attempt(self, claim: Claim) -> bool:
-        """Whether to begin a span for the attempt. One whose create was traced is traced, too."""
-        created = claim.callback.traceparent
-        return self._sampling.picks(created, is_root=True)
-
-    def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> "AttemptSpan | None":
-        """A span of a new trace that links to the span of the create, which may be months old. None
-        if the SDK's own sampler refuses."""
-        created = claim.callback.traceparent
+    def begin_attempt(self, claim: Claim, endpoint: str, now: Instant) -> "AttemptSpan":
+        """A span of a new trace that links to the span of the create, which may be months old."""
         late = now - max(was_due_at(claim), claim.created_at)
         callback = claim.callback
-        span = self._tracer.start_span(
-            ATTEMPT,
-            trace.set_span_in_context(trace.INVALID_SPAN),
-            SpanKind.CLIENT if isinstance(callback, HttpCallback) else SpanKind.PRODUCER,
-            {
+        span = FinishedSpan(
+            name=ATTEMPT,
+            kind=SpanKind.CLIENT if isinstance(callback, HttpCallback) else SpanKind.PRODUCER,
+            trace_id=self._new_trace_id(),
+            span_id=_new_span_id(),
+            began_at=now,
+            attributes={
                 "duetime.namespace": claim.namespace,
                 "duetime.timer.id": claim.id,
                 "duetime.attempt": claim.attempt,
@@ -89,22 +92,22 @@ class Spans:
                 "duetime.lateness_seconds": max(late, 0) / MICROSECONDS_PER_SECOND,
                 **_attributes_of(callback, endpoint),
             },
-            None if created is None else [Link(_remote(created).get_span_context())],
+            link=callback.traceparent,
         )
-        return AttemptSpan(span) if span.is_recording() else None
+        return AttemptSpan(span, self._end_span)
 
-    def unsampled_traceparent(self) -> str:
-        """The trace context of an attempt without a span: endpoints do not trace it either."""
-        ids = getrandbits(192).to_bytes(24, "big").hex()
-        return f"00-{ids[:32]}-{ids[32:]}-00"
+    def _end_span(self, span: FinishedSpan) -> None:
+        # The wall clock may have been set back.
+        span.ended_at = max(span.began_at, self._clock.now())
+        self._exporting.export(span)
 
     async def stop(self) -> None:
         """Export what is left, for a moment at most."""
-        last, clock = self._exporting.stop(), SystemClock()
+        last = self._exporting.stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_EXPORT_SECONDS):
                 while last.is_alive():
-                    await clock.sleep(STOP_LOOK_SECONDS)
+                    await self._clock.sleep(STOP_LOOK_SECONDS)
 
 
 class _RequestFaults:
@@ -124,8 +127,11 @@ class _RequestFaults:
 class RequestSpan:
     """The span of one request."""
 
-    def __init__(self, span: Span, work: CurrentWork, faults: _RequestFaults) -> None:
+    def __init__(
+        self, span: FinishedSpan, end: EndSpan, work: CurrentWork, faults: _RequestFaults
+    ) -> None:
         self._span = span
+        self._end_span = end
         self._work = work
         self._faults = faults
 
@@ -142,74 +148,55 @@ class RequestSpan:
     def _end(
         self, operation: str | None, route: str | None, namespace: str | None, status: int | None
     ) -> None:
-        span = self._span
+        span, attributes = self._span, self._span.attributes
         if operation is not None and route is not None:
-            span.update_name(operation)
-            span.set_attribute("http.route", route)
+            span.name = operation
+            attributes["http.route"] = route
         if namespace is not None:
-            span.set_attribute("duetime.namespace", namespace)
+            attributes["duetime.namespace"] = namespace
         if self._work.request_id is not None:
-            span.set_attribute("duetime.request_id", self._work.request_id.decode())
+            attributes["duetime.request_id"] = self._work.request_id.decode()
         if status is not None:
-            span.set_attribute("http.response.status_code", status)
+            attributes["http.response.status_code"] = status
             if status >= _SERVER_ERRORS:
-                span.set_attribute("error.type", str(status))
-                span.set_status(StatusCode.ERROR)
-        span.end()
+                attributes["error.type"] = str(status)
+                span.is_error = True
+        self._end_span(span)
 
 
 class AttemptSpan:
     """The span of one attempt. Neither its attributes nor its status have words of the answer."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: FinishedSpan, end: EndSpan) -> None:
         self._span = span
-        self.traceparent = _traceparent_of(span)
+        self._end_span = end
+        self.traceparent = span.traceparent
 
     def end(self, outcome: Outcome) -> None:
-        self._span.set_attribute("duetime.outcome", outcome.kind.value)
         if isinstance(outcome, Failed):
             status = _STATUS.match(outcome.error)
             if status is not None:
-                self._span.set_attribute("http.response.status_code", int(status[1]))
-            self._span.set_attribute("error.type", status[1] if status else "failed")
-            self._span.set_status(StatusCode.ERROR)
-        self._span.end()
+                self._span.attributes["http.response.status_code"] = int(status[1])
+            self._span.attributes["error.type"] = status[1] if status else "failed"
+            self._span.is_error = True
+        self.end_without_outcome(outcome.kind.value)
 
     def end_without_outcome(self, reason: str) -> None:
-        self._span.set_attribute("duetime.outcome", reason)
-        self._span.end()
+        self._span.attributes["duetime.outcome"] = reason
+        self._end_span(self._span)
 
 
-def _traceparent_of(span: Span) -> str:
-    context = span.get_span_context()
-    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-
-
-def _remote(traceparent: str) -> NonRecordingSpan:
-    return NonRecordingSpan(
-        SpanContext(
-            trace_id=int(traceparent[3:35], 16),
-            span_id=int(traceparent[36:52], 16),
-            is_remote=True,
-            trace_flags=trace.TraceFlags(int(traceparent[53:55], 16)),
-        )
-    )
+def _new_span_id() -> int:
+    return getrandbits(63) + 1
 
 
 def _attributes_of(
     callback: HttpCallback | NatsCallback | BusCallback, endpoint: str
-) -> Mapping[str, str | int]:
+) -> Attributes:
     """The destination, without anything that may be secret: no path, query, key or header."""
     match callback:
         case HttpCallback():
-            origin = urlsplit(endpoint)
-            return {
-                "duetime.callback.type": "http",
-                "http.request.method": "POST",
-                "server.address": origin.hostname or "",
-                "server.port": origin.port or 0,
-                "url.scheme": origin.scheme,
-            }
+            return _http_attributes(endpoint)
         case NatsCallback():
             return {
                 "duetime.callback.type": "nats",
@@ -221,3 +208,15 @@ def _attributes_of(
                 "duetime.callback.type": "bus",
                 "messaging.destination.name": Channel.EVENTS.value,
             }
+
+
+@lru_cache(_ENDPOINTS_REMEMBERED)
+def _http_attributes(endpoint: str) -> Attributes:
+    origin = urlsplit(endpoint)
+    return {
+        "duetime.callback.type": "http",
+        "http.request.method": "POST",
+        "server.address": origin.hostname or "",
+        "server.port": origin.port or 0,
+        "url.scheme": origin.scheme,
+    }

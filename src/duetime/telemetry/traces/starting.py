@@ -30,7 +30,7 @@ def spans_of(environment: Mapping[str, str], instance: str, clock: Clock) -> "Sp
         from duetime.telemetry.traces.exporting import Exporting
         from duetime.telemetry.traces.spans import Spans
 
-        return Spans(Exporting(names, queue, sampling, instance, log), sampling)
+        return Spans(Exporting(names, queue, instance, log), sampling, clock)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise

@@ -11,6 +11,7 @@ from duetime.delivery.callback_routes import SETTING, CallbackRoutes
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient, HttpProxy, LookUp, Resolver, look_up_by_system
 from duetime.domain.callback import CallbackProtocol, HttpCallback
+from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.security.callback_networks import CallbackNetworks
@@ -28,6 +29,10 @@ class ChangingNamespaces:
         self.networks: dict[str, str | None] = {NAMESPACE: None}
         self.hidden: dict[str, str | None] = {}
         self.failure: Exception | None = None
+
+    @property
+    def objectives(self) -> Mapping[str, LatenessObjective]:
+        return {}
 
     def known(self, name: str) -> Namespace | None:
         if name not in self.networks:

@@ -1,5 +1,6 @@
 """The numbers that the engine shows, against what it did in virtual time."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -7,18 +8,20 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duetime.delivery.http import HttpDestination
 from duetime.domain.instants import plus_ms
+from duetime.domain.keys import Epoch
 from duetime.domain.namespace import Namespace
 from duetime.domain.outcome import Completed
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
+from duetime.domain.transitions import claim_of, claimed
 from duetime.engine import Engine
-from duetime.engine.meters import EngineMeters
+from duetime.engine.meters import GATHERED_ATTEMPTS, EngineMeters
 from duetime.reports.metrics import cluster_metrics, engine_metrics
 from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
 from duetime.telemetry.metrics.exposition import Format
 from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
-from duetime.testing import Fail, Hang, RunOut, Succeed, on_virtual_time
+from duetime.testing import Fail, Hang, RunOut, Succeed, make_timer, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
 
 ONCE = RetryPolicy(max_retries=0)
@@ -290,3 +293,14 @@ async def test_a_clock_that_is_set_back_makes_no_sum_shrink() -> None:
     earlier = Completed(sent_at=sent_at, answered_at=plus_ms(sent_at, -3_600_000))
     bench.meters.attempt_made(claim, GOOD, earlier, 0, TimerStatus.COMPLETED)
     assert bench.shown()["duetime_attempt_duration_seconds_sum", "default", "http"] >= 0
+
+
+def test_attempts_are_recorded_a_few_at_a_time_even_if_nobody_reads_them() -> None:
+    meters, timer, attempts = EngineMeters(), make_timer(), 10 * GATHERED_ATTEMPTS
+    claim = claim_of(claimed(timer, epoch=Epoch(1), now=timer.execute_at))
+    outcome = Completed(sent_at=timer.execute_at, answered_at=timer.execute_at)
+    held_by_others = sys.getrefcount(outcome)
+    for _ in range(attempts):
+        meters.attempt_made(claim, GOOD, outcome, 0, TimerStatus.COMPLETED)
+        assert sys.getrefcount(outcome) - held_by_others < GATHERED_ATTEMPTS
+    assert meters.attempts() == attempts
