@@ -80,7 +80,7 @@ class _Observation:
         for is_observed in self._order():
             began = self._switch(is_observed)
             work()
-            # What the turn leaves behind, such as spans to export, is part of it.
+            # Spans that the turn leaves behind are exported as part of it.
             took_us = 1e6 * (self._switch(False) - began) / turn_timers / self._turns
             if is_observed:
                 times.observed_us += took_us
