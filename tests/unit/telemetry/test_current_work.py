@@ -2,14 +2,18 @@
 
 import io
 import json
+from contextvars import copy_context
 
 import pytest
 import structlog
 
 from duetime.telemetry.current_work import (
     CURRENT_WORK,
+    UNSAMPLED_ATTEMPT,
     CurrentWork,
+    outgoing_traceparent,
     request_id_of,
+    sampled_trace_id,
     traceparent_of,
     work_of,
 )
@@ -85,3 +89,25 @@ def test_lines_have_the_ids_of_the_work_until_it_is_over(
     assert during["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736"
     assert during["span_id"] == "00f067aa0ba902b7"
     assert after.keys() == {"timestamp", "level", "event"}
+
+
+def test_every_attempt_without_a_span_sends_a_trace_context_of_its_own() -> None:
+    def outgoing() -> list[str | None]:
+        CURRENT_WORK.set(UNSAMPLED_ATTEMPT)
+        assert sampled_trace_id() is None
+        return [outgoing_traceparent() for _ in range(1_000)]
+
+    sent = [each for each in copy_context().run(outgoing) if each is not None]
+    assert len({each[3:35] for each in sent}) == len({each[36:52] for each in sent}) == 1_000
+    for each in sent:
+        assert traceparent_of(each.encode()) == each
+        assert each.endswith("-00")
+
+
+def test_nothing_is_sent_outside_of_attempts() -> None:
+    def outgoing() -> str | None:
+        CURRENT_WORK.set(CurrentWork(b"1", PARENT.decode()))
+        return outgoing_traceparent()
+
+    assert outgoing_traceparent() is None
+    assert copy_context().run(outgoing) is None
