@@ -71,10 +71,10 @@ _ORIGINALS = [(kind, name, getattr(kind, name)) for kind, name, _ in _REPLACED_W
 
 def _switch(number: int, _: object) -> None:
     global _is_on
-    _is_on = number == ON
+    was_on, _is_on = _is_on, number == ON
     for kind, name, method in _ORIGINALS if _is_on else _REPLACED_WHILE_OFF:
         setattr(kind, name, method)
-    if not _is_on:
+    if was_on and not _is_on:
         # The time without observation must not pay for exports of the time before.
         for processor in (each for known in _exporting for each in known._processors):
             processor.force_flush()

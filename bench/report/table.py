@@ -1,5 +1,7 @@
 """The table of figures beside their bare limits and bounds."""
 
+import math
+
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
@@ -195,7 +197,7 @@ def observed_rows(figures: ObservedFigures) -> list[Row]:
 
 
 def _safe(what: str, without_us: float, with_us: float) -> Row:
-    ratio = with_us / without_us if without_us else 0.0
+    ratio = with_us / without_us if without_us else math.inf
     return _priced(what, without_us, with_us, ratio, MOST_FOR_SAFETY)
 
 

@@ -48,8 +48,13 @@ class DestinationRouter:
         if destination is None:
             return self._fail(claim)
         if claim.callback.sealed is not None:
-            claim = self._sealer.unsealed_claim(claim)
+            return self._deliver_unsealed(destination, claim, may_send)
         return destination.deliver(claim, may_send)
+
+    async def _deliver_unsealed(
+        self, destination: Destination, claim: Claim, may_send: MaySend
+    ) -> Outcome:
+        return await destination.deliver(self._sealer.unsealed_claim(claim), may_send)
 
     async def _fail(self, claim: Claim) -> Outcome:
         """The timer was created while this type was configured."""

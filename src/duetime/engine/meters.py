@@ -55,7 +55,8 @@ class Firings:
 
 _Made = tuple[str, type[Callback], str, Outcome, int, TimerStatus, str | None]
 """An attempt: its namespace, callback, endpoint, outcome, lateness and status, and the id of its
-trace if that is sampled. No class has it, which would take longer to make than the rest."""
+trace if that is sampled. A plain tuple: an instance of a class would take longer to make than the
+rest."""
 
 
 class EngineMeters:
@@ -100,13 +101,13 @@ class EngineMeters:
         gathered.append(
             (namespace, type(claim.callback), endpoint, outcome, late, status, trace_id)
         )
-        if namespace in self._view.objectives:
+        if namespace in self._view.with_objective:
             self.objectives.attempt_made(namespace, late)
         if len(gathered) >= GATHERED_ATTEMPTS:
             self.record_gathered()
 
     def record_gathered(self) -> None:
-        """Called before anything is read."""
+        """Called before anything is read, by the event loop's thread like everything here."""
         gathered, self._gathered = self._gathered, []
         for namespace, callback, endpoint, outcome, late, status, trace_id in gathered:
             firings = self._firings.get((namespace, callback))
@@ -116,9 +117,9 @@ class EngineMeters:
             took = outcome.answered_at - outcome.sent_at
             lateness_seconds = late * _SECONDS if late > 0 else 0.0
             duration_seconds = took * _SECONDS if took > 0 else 0.0
+            firings.outcomes[type(outcome)] += 1
             firings.lateness.observe(lateness_seconds)
             firings.duration.observe(duration_seconds)
-            firings.outcomes[type(outcome)] += 1
             if status is _COMPLETED:
                 firings.completed += 1
             elif status is _FAILED:

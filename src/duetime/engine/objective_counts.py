@@ -19,8 +19,8 @@ class ObjectiveCounts:
 
     def attempt_made(self, name: str, late: int) -> None:
         """Count an attempt that was sent `late` microseconds after it was due."""
-        objective = self._namespaces.objectives.get(name)
-        if objective is None:
+        namespace = self._namespaces.known(name)
+        if namespace is None or (objective := namespace.options.slo) is None:
             return
         shown = self._since_start.get(name)
         if shown is None:

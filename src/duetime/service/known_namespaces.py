@@ -15,6 +15,7 @@ class KnownNamespaces:
         """Names of those that are being deleted, and may be gone by now."""
         self.objectives: dict[str, LatenessObjective] = {}
         """The lateness objectives of those that have one and are not being deleted."""
+        self.with_objective: set[str] = set()
 
     def __iter__(self) -> Iterator[Namespace]:
         return iter(self._by_name.values())
@@ -29,6 +30,10 @@ class KnownNamespaces:
             self.deleting.add(name)
         else:
             self.deleting.discard(name)
+        if options.slo is None:
+            self.with_objective.discard(name)
+        else:
+            self.with_objective.add(name)
         if options.slo is None or options.deleting:
             self.objectives.pop(name, None)
         else:
@@ -38,10 +43,12 @@ class KnownNamespaces:
         self._by_name.pop(name, None)
         self.deleting.discard(name)
         self.objectives.pop(name, None)
+        self.with_objective.discard(name)
 
     def replace_all(self, namespaces: Iterable[Namespace]) -> None:
         self._by_name = {namespace.name: namespace for namespace in namespaces}
         self.deleting = {each.name for each in self if each.options.deleting}
+        self.with_objective = {each.name for each in self if each.options.slo is not None}
         self.objectives = {
             each.name: each.options.slo
             for each in self

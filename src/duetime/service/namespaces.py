@@ -1,7 +1,7 @@
 """The namespaces this service accepts timers for, and how a node keeps up with the others'."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -14,7 +14,6 @@ from duetime.domain.errors import (
     NamespaceNotFound,
     SettingsError,
 )
-from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
     ConfiguredNamespace,
@@ -82,8 +81,8 @@ class Namespaces:
         return self._known.known(name)
 
     @property
-    def objectives(self) -> Mapping[str, LatenessObjective]:
-        return self._known.objectives
+    def with_objective(self) -> Collection[str]:
+        return self._known.with_objective
 
     @property
     def deleting(self) -> frozenset[str]:

@@ -33,7 +33,8 @@ _is_traceparent = pattern(
 
 class CurrentWork(Struct, gc=False):
     """`traceparent` is that of the span which the work belongs to, or of its caller's span if
-    this service does not trace the work. Timers that the work creates keep it."""
+    this service does not trace the work. Timers that the work creates keep it. An attempt that is
+    not sampled has none."""
 
     request_id: bytes | None = None
     traceparent: str | None = None
@@ -46,8 +47,8 @@ class CurrentWork(Struct, gc=False):
 CURRENT_WORK: ContextVar[CurrentWork | None] = ContextVar("current_work", default=None)
 
 UNSAMPLED_ATTEMPT = CurrentWork(is_attempt=True)
-"""An attempt without a span, while others are traced. All of them share it, because most are: a new
-attempt inherits it from the one that made room for it."""
+"""The work of all attempts without a span, while others are traced. They share it because there are
+many: an attempt inherits it from the one that made room for it."""
 
 
 def request_id_of(given: bytes | None) -> bytes:

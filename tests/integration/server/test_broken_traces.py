@@ -13,8 +13,8 @@ from duetime.domain.errors import LocalShortage
 from duetime.domain.outcome import Completed
 from duetime.telemetry.traces.destination import TracedDestination
 from duetime.telemetry.traces.exporting import Exporting
-from duetime.telemetry.traces.finished_span import FinishedSpan
 from duetime.telemetry.traces.sampling import Sampling, sampling_of
+from duetime.telemetry.traces.span_record import SpanRecord
 from duetime.telemetry.traces.spans import Spans
 from duetime.testing import Hang, RecordingDestination, RunOut, VirtualClock
 from tests.integration.server.loopback_server import loopback_server
@@ -35,14 +35,14 @@ class Unexported(Exporting):
     """Spans that go nowhere."""
 
     def __init__(self) -> None:
-        self.spans: list[FinishedSpan] = []
+        self.spans: list[SpanRecord] = []
 
-    def export(self, span: FinishedSpan) -> None:
+    def export(self, span: SpanRecord) -> None:
         self.spans.append(span)
 
 
 class BrokenExport(Unexported):
-    def export(self, span: FinishedSpan) -> None:
+    def export(self, span: SpanRecord) -> None:
         raise RuntimeError("a fault at the end")
 
 

@@ -8,7 +8,6 @@ from duetime.domain.callback import HttpCallback
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import TimerKey
-from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import (
     DEFAULT_NAMESPACE,
     DEFAULT_SHARDS,
@@ -107,7 +106,7 @@ class KnownNamespaces:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Namespace] = {}
-        self.objectives: dict[str, LatenessObjective] = {}
+        self.with_objective: set[str] = set()
 
     def known(self, name: str) -> Namespace | None:
         return self._by_name.get(name)

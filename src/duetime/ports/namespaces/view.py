@@ -1,10 +1,8 @@
 """The engine's view of namespaces."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Protocol
 
-from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import Namespace
 
 
@@ -12,8 +10,8 @@ class NamespaceView(Protocol):
     """The namespaces as this process last saw them. Pure and quick."""
 
     @property
-    def objectives(self) -> Mapping[str, LatenessObjective]:
-        """The lateness objectives of those that have one and are not being deleted."""
+    def with_objective(self) -> Collection[str]:
+        """The names of those with a lateness objective, even if they are being deleted."""
         ...
 
     def known(self, name: str) -> Namespace | None: ...
@@ -22,7 +20,7 @@ class NamespaceView(Protocol):
 class NoNamespaces:
     """A view without namespaces, so that nothing is limited."""
 
-    objectives: Mapping[str, LatenessObjective] = MappingProxyType({})
+    with_objective: Collection[str] = ()
 
     def known(self, name: str) -> Namespace | None:
         return None

@@ -33,7 +33,8 @@ Every line has `timestamp` (UTC, ISO 8601), `level` and `event`. It may also hav
 _COMMON_FIELDS = {
     "`request_id`": "The `X-Request-Id` of the request that was being handled.",
     "`trace_id`, `span_id`": "The span that the line belongs to. If the service does not trace the "
-    "request, it is the span of the client that sent a `traceparent`.",
+    "request, it is the span of the client that sent a `traceparent`. Attempts that are not "
+    "sampled have none.",
     "`worker`": "The number of the worker, if there are several.",
     "`exception`": "A traceback, if the table below names it. Text prints it below the line.",
 }

@@ -92,7 +92,7 @@ class Series:
 
 class Histogram:
     """The distribution of values for each set of label values. `before_reading` is called before
-    they are read."""
+    they are read, in the reader's thread."""
 
     def __init__(self, metric: Metric, before_reading: Callable[[], None] = lambda: None) -> None:
         assert metric.kind is Kind.HISTOGRAM

@@ -1,2 +1,2 @@
-"""Traces by OpenTelemetry. Only `spans`, `finished_span` and `exporting` import its library, and
+"""Traces by OpenTelemetry. Only `spans`, `span_record` and `exporting` import its library, and
 only if an exporter is configured."""

@@ -14,16 +14,14 @@ from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
     NonRecordingSpan,
-    SpanContext,
     StatusCode,
-    TraceFlags,
     set_span_in_context,
 )
 
 from duetime import __version__
 from duetime.telemetry.traces.configuration import EXPORTER, EXTRA, ExportQueue, WrongTracing
-from duetime.telemetry.traces.finished_span import FinishedSpan
 from duetime.telemetry.traces.library_log import LibraryLog
+from duetime.telemetry.traces.span_record import SpanRecord
 
 LAST_EXPORT_SECONDS = 1.0
 """Time that the last spans may take at the stop. A collector that does not answer loses them."""
@@ -56,7 +54,7 @@ class Exporting:
         ]
         self._log.start()
 
-    def export(self, span: FinishedSpan) -> None:
+    def export(self, span: SpanRecord) -> None:
         """Returns at once."""
         for processor in self._processors:
             # It asks for nothing but the flags before the exporter gets the span.
@@ -83,8 +81,8 @@ class _BuildingExporter(SpanExporter):
         self._builder = builder
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        finished = cast(Sequence[FinishedSpan], spans)
-        return self._exporter.export([self._builder.build(each) for each in finished])
+        records = cast(Sequence[SpanRecord], spans)
+        return self._exporter.export([self._builder.build(each) for each in records])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -103,20 +101,20 @@ class SpanBuilder:
         )
         self._tracer = provider.get_tracer("duetime", __version__)
 
-    def build(self, finished: FinishedSpan) -> ReadableSpan:
-        self._ids.trace_id, self._ids.span_id = finished.trace_id, finished.span_id
-        parent, link = finished.parent, finished.link
+    def build(self, record: SpanRecord) -> ReadableSpan:
+        self._ids.trace_id, self._ids.span_id = record.trace_id, record.span_id
+        parent, link = record.parent, record.link
         span = self._tracer.start_span(
-            finished.name,
-            _NO_PARENT if parent is None else set_span_in_context(_remote(parent)),
-            finished.kind,
-            finished.attributes,
-            None if link is None else [Link(_remote(link).get_span_context())],
-            finished.began_at * _NANOSECONDS,
+            record.name,
+            _NO_PARENT if parent is None else set_span_in_context(NonRecordingSpan(parent)),
+            record.kind,
+            record.attributes,
+            None if link is None else [Link(link)],
+            record.began_at * _NANOSECONDS,
         )
-        if finished.is_error:
+        if record.is_error:
             span.set_status(StatusCode.ERROR)
-        span.end(finished.ended_at * _NANOSECONDS)
+        span.end(record.ended_at * _NANOSECONDS)
         assert isinstance(span, ReadableSpan)
         return span
 
@@ -132,17 +130,6 @@ class _GivenIds(IdGenerator):
 
     def generate_span_id(self) -> int:
         return self.span_id
-
-
-def _remote(traceparent: str) -> NonRecordingSpan:
-    return NonRecordingSpan(
-        SpanContext(
-            trace_id=int(traceparent[3:35], 16),
-            span_id=int(traceparent[36:52], 16),
-            is_remote=True,
-            trace_flags=TraceFlags(int(traceparent[53:55], 16)),
-        )
-    )
 
 
 def _resource(instance: str) -> Resource:

@@ -1,7 +1,8 @@
 """Whether a request or an attempt gets a span, decided before anything of it is made.
 
 An unsampled span of the SDK takes tens of microseconds, and most spans are unsampled. So the
-standard samplers, which are all that the SDK knows, are decided here with a comparison.
+standard samplers, which are all that the SDK knows, are decided here: requests by a comparison, and
+attempts by the number of those to skip.
 """
 
 import sys
@@ -52,12 +53,11 @@ class Sampling:
         time than to draw for each, and comes to the same."""
         if self.bound == _NEVER:
             return sys.maxsize
-        if self.bound == _ALWAYS:
-            return 0
-        return int(log(1.0 - random()) / log1p(-self.bound / _ALWAYS))
+        share = self.bound / _ALWAYS
+        return 0 if share >= 1.0 else int(log(1.0 - random()) / log1p(-share))
 
     def sampled_trace_id(self) -> int:
-        """A random trace id that is sampled, for a new trace that `picks` has chosen."""
+        """A random trace id that is sampled, for a new trace that was picked."""
         return (getrandbits(63) | 1) << 64 | getrandbits(64) % max(self.bound, 1)
 
 

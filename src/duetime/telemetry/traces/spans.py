@@ -21,8 +21,8 @@ from duetime.ports.bus import Channel
 from duetime.ports.clock import Clock
 from duetime.telemetry.current_work import CurrentWork
 from duetime.telemetry.traces.exporting import LAST_EXPORT_SECONDS, Exporting
-from duetime.telemetry.traces.finished_span import Attributes, FinishedSpan
 from duetime.telemetry.traces.sampling import Sampling
+from duetime.telemetry.traces.span_record import Attributes, SpanRecord, context_of
 
 REQUEST = "request"
 ATTEMPT = "timer.attempt"
@@ -33,7 +33,7 @@ _STATUS = re.compile(r"HTTP (\d{3})\b")
 _SERVER_ERRORS: Final = 500
 _ENDPOINTS_REMEMBERED: Final = 256
 
-EndSpan = Callable[[FinishedSpan], None]
+EndSpan = Callable[[SpanRecord], None]
 
 _log = structlog.get_logger()
 
@@ -59,13 +59,14 @@ class Spans:
             return None
 
     def _begin_request(self, work: CurrentWork, method: str) -> "RequestSpan | None":
-        parent = work.traceparent
-        if not self._picks(parent):
+        given = work.traceparent
+        if not self._picks(given):
             return None
-        span = FinishedSpan(
+        parent = None if given is None else context_of(given)
+        span = SpanRecord(
             name=REQUEST,
             kind=SpanKind.SERVER,
-            trace_id=self._new_trace_id() if parent is None else int(parent[3:35], 16),
+            trace_id=self._new_trace_id() if parent is None else parent.trace_id,
             span_id=_new_span_id(),
             began_at=self._clock.now(),
             attributes={"http.request.method": method},
@@ -78,7 +79,7 @@ class Spans:
         """A span of a new trace that links to the span of the create, which may be months old."""
         late = now - max(was_due_at(claim), claim.created_at)
         callback = claim.callback
-        span = FinishedSpan(
+        span = SpanRecord(
             name=ATTEMPT,
             kind=SpanKind.CLIENT if isinstance(callback, HttpCallback) else SpanKind.PRODUCER,
             trace_id=self._new_trace_id(),
@@ -92,11 +93,11 @@ class Spans:
                 "duetime.lateness_seconds": max(late, 0) / MICROSECONDS_PER_SECOND,
                 **_attributes_of(callback, endpoint),
             },
-            link=callback.traceparent,
+            link=None if callback.traceparent is None else context_of(callback.traceparent),
         )
         return AttemptSpan(span, self._end_span)
 
-    def _end_span(self, span: FinishedSpan) -> None:
+    def _end_span(self, span: SpanRecord) -> None:
         # The wall clock may have been set back.
         span.ended_at = max(span.began_at, self._clock.now())
         self._exporting.export(span)
@@ -128,7 +129,7 @@ class RequestSpan:
     """The span of one request."""
 
     def __init__(
-        self, span: FinishedSpan, end: EndSpan, work: CurrentWork, faults: _RequestFaults
+        self, span: SpanRecord, end: EndSpan, work: CurrentWork, faults: _RequestFaults
     ) -> None:
         self._span = span
         self._end_span = end
@@ -167,7 +168,7 @@ class RequestSpan:
 class AttemptSpan:
     """The span of one attempt. Neither its attributes nor its status have words of the answer."""
 
-    def __init__(self, span: FinishedSpan, end: EndSpan) -> None:
+    def __init__(self, span: SpanRecord, end: EndSpan) -> None:
         self._span = span
         self._end_span = end
         self.traceparent = span.traceparent

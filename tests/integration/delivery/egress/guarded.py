@@ -1,7 +1,7 @@
 """A destination with a guard, and callbacks for it."""
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from msgspec import UNSET
@@ -11,7 +11,6 @@ from duetime.delivery.callback_routes import SETTING, CallbackRoutes
 from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient, HttpProxy, LookUp, Resolver, look_up_by_system
 from duetime.domain.callback import CallbackProtocol, HttpCallback
-from duetime.domain.lateness.objective import LatenessObjective
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.outcome import Failed, Outcome
 from duetime.domain.security.callback_networks import CallbackNetworks
@@ -31,8 +30,8 @@ class ChangingNamespaces:
         self.failure: Exception | None = None
 
     @property
-    def objectives(self) -> Mapping[str, LatenessObjective]:
-        return {}
+    def with_objective(self) -> Collection[str]:
+        return ()
 
     def known(self, name: str) -> Namespace | None:
         if name not in self.networks:

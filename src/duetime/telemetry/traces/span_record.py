@@ -1,4 +1,4 @@
-"""A span that is over, before the SDK knows of it."""
+"""A span as the event loop keeps it, before the SDK knows of it."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -11,11 +11,14 @@ from duetime.domain.instants import Instant
 _SAMPLED: Final = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
-class FinishedSpan(Struct, kw_only=True):
-    """`parent` and `link` are traceparents."""
+Attributes = Mapping[str, str | int | float]
+
+
+class SpanRecord(Struct, kw_only=True):
+    """`link` is the span of the create."""
 
     context: ClassVar[SpanContext] = _SAMPLED
-    """All spans that are finished are sampled, which is all that the SDK's queue wants to know."""
+    """Every recorded span is sampled, which is all that the SDK's queue wants to know."""
 
     name: str
     kind: SpanKind
@@ -23,8 +26,8 @@ class FinishedSpan(Struct, kw_only=True):
     span_id: int
     began_at: Instant
     attributes: dict[str, str | int | float]
-    parent: str | None = None
-    link: str | None = None
+    parent: SpanContext | None = None
+    link: SpanContext | None = None
     ended_at: Instant = Instant(0)
     is_error: bool = False
 
@@ -33,4 +36,10 @@ class FinishedSpan(Struct, kw_only=True):
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-01"
 
 
-Attributes = Mapping[str, str | int | float]
+def context_of(traceparent: str) -> SpanContext:
+    return SpanContext(
+        trace_id=int(traceparent[3:35], 16),
+        span_id=int(traceparent[36:52], 16),
+        is_remote=True,
+        trace_flags=TraceFlags(int(traceparent[53:55], 16)),
+    )
