@@ -60,9 +60,8 @@ rest."""
 
 
 class EngineMeters:
-    """Attempts are gathered, and recorded many at a time. Between the sockets and the store, the
-    code and the data for one of them are never in the processor's cache, so that alone it takes
-    four microseconds, and among others less than one.
+    """Attempts are gathered, and recorded many at a time: between the sockets and the store, the
+    code and the data for one alone are hardly ever in the processor's cache.
 
     `endpoints` is the number of endpoints that are told apart; usually none is.
     """
