@@ -4,22 +4,27 @@ import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from duetime.delivery.http import HttpDestination
 from duetime.domain.instants import plus_ms
 from duetime.domain.keys import Epoch
-from duetime.domain.namespace import Namespace
+from duetime.domain.lateness.objective import InTimeOrLate, parse_objective
+from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.outcome import Completed
 from duetime.domain.retry import RetryPolicy
-from duetime.domain.timer import TimerStatus
+from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine import Engine
 from duetime.engine.meters import GATHERED_ATTEMPTS, EngineMeters
 from duetime.reports.metrics import cluster_metrics, engine_metrics
+from duetime.service.known_namespaces import KnownNamespaces
 from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork
+from duetime.telemetry.metrics.catalogue import timers
 from duetime.telemetry.metrics.exposition import Format
-from duetime.telemetry.metrics.recording import LabelValues
+from duetime.telemetry.metrics.metric import Metric
+from duetime.telemetry.metrics.recording import Histogram, LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.testing import Fail, Hang, RunOut, Succeed, make_timer, on_virtual_time
 from tests.unit.engine.engine_bench import GOOD, HANGING, SLOW, EngineBench
@@ -296,11 +301,40 @@ async def test_a_clock_that_is_set_back_makes_no_sum_shrink() -> None:
 
 
 def test_attempts_are_recorded_a_few_at_a_time_even_if_nobody_reads_them() -> None:
-    meters, timer, attempts = EngineMeters(), make_timer(), 10 * GATHERED_ATTEMPTS
-    claim = claim_of(claimed(timer, epoch=Epoch(1), now=timer.execute_at))
-    outcome = Completed(sent_at=timer.execute_at, answered_at=timer.execute_at)
+    meters, attempts = EngineMeters(), 10 * GATHERED_ATTEMPTS
+    claim, outcome = _an_attempt()
     held_by_others = sys.getrefcount(outcome)
     for _ in range(attempts):
         meters.attempt_made(claim, GOOD, outcome, 0, TimerStatus.COMPLETED)
         assert sys.getrefcount(outcome) - held_by_others < GATHERED_ATTEMPTS
     assert meters.attempts() == attempts
+
+
+@pytest.mark.parametrize("metric", [timers.LATENESS, timers.ATTEMPT_DURATION])
+def test_a_histogram_that_is_read_alone_has_every_attempt(metric: Metric) -> None:
+    meters, claim, outcome = EngineMeters(), *_an_attempt()
+    meters.attempt_made(claim, GOOD, outcome, 0, TimerStatus.COMPLETED)
+    histogram = next(each for each in meters.recorders() if each.metric is metric)
+    assert isinstance(histogram, Histogram)
+    assert [sum(series.counts) for _, series in histogram.series()] == [1]
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+def test_attempts_count_for_the_objective_as_soon_as_there_is_one(deleting: bool) -> None:
+    known, (claim, outcome) = KnownNamespaces(), _an_attempt()
+    meters = EngineMeters(view=known)
+    objective = parse_objective("99 % within 100ms over 1h")
+    for slo, counted in ((None, {}), (objective, {claim.namespace: InTimeOrLate(1, 0)})):
+        known.add(Namespace(claim.namespace, options=NamespaceOptions(slo=slo, deleting=deleting)))
+        meters.attempt_made(claim, GOOD, outcome, 0, TimerStatus.COMPLETED)
+        assert meters.objectives.since_start == counted
+    for seen in ([*known], []):
+        known.replace_all(seen)
+        meters.attempt_made(claim, GOOD, outcome, 0, TimerStatus.COMPLETED)
+        assert meters.objectives.since_start == {claim.namespace: InTimeOrLate(2, 0)}
+
+
+def _an_attempt() -> tuple[Claim, Completed]:
+    timer = make_timer()
+    claim = claim_of(claimed(timer, epoch=Epoch(1), now=timer.execute_at))
+    return claim, Completed(sent_at=timer.execute_at, answered_at=timer.execute_at)
