@@ -133,12 +133,12 @@ class Deliveries:
             return None
         # Read again right before sending: event loops fire their timers up to half a millisecond
         # early.
-        now, was_due = self._clock.now(), was_due_at(claim)
-        if now < was_due or now < claim.execute_at:
+        now = self._clock.now()
+        if now < not_before(claim):
             # The wall clock was set back while the claim waited, or since the retry was planned.
             self._settler.hand_back(claim, WaitCause.CLOCK, due_at=not_before(claim), now=now)
             return None
-        late: int = now - lateness_begins(claim, was_due)
+        late: int = lateness_of(claim, now)
         waits: Waits = ()
         if late >= SHORTEST_WAIT or claim.delivery_id in self._wait_log.remembered:
             waits = self._take_waits(claim, now, late, waited)
@@ -236,10 +236,9 @@ class Deliveries:
             _log.debug("timer.retry_planned", due_at=format_instant(settlement.due_at), **fields)
 
 
-def lateness_begins(claim: Claim, was_due: Instant) -> Instant:
-    """The instant from which an attempt that was due then is late, as far as its instants tell."""
-    created_at = claim.created_at
-    return was_due if was_due > created_at else created_at
+def lateness_of(claim: Claim, now: Instant) -> int:
+    """Microseconds by which the attempt is late, as far as its instants tell."""
+    return now - max(was_due_at(claim), claim.created_at)
 
 
 class Lateness:

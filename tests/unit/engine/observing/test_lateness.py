@@ -5,16 +5,8 @@ from msgspec.structs import replace
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import Epoch
 from duetime.domain.timer import Attempt, Timer, TimerStatus
-from duetime.domain.transitions import (
-    Redrive,
-    claim_of,
-    claimed,
-    hand_back,
-    redriven,
-    settled,
-    was_due_at,
-)
-from duetime.engine.deliveries import Lateness, lateness_begins
+from duetime.domain.transitions import Redrive, claim_of, claimed, hand_back, redriven, settled
+from duetime.engine.deliveries import Lateness, lateness_of
 from duetime.testing import make_timer
 from duetime.testing.virtual_clock import START_AT
 
@@ -22,7 +14,7 @@ from duetime.testing.virtual_clock import START_AT
 def lateness_ms(timer: Timer, sent_at: Instant) -> float | None:
     lateness = Lateness()
     claim = claim_of(claimed(timer, epoch=Epoch(1), now=sent_at))
-    lateness.record(sent_at - lateness_begins(claim, was_due_at(claim)), 0.0)
+    lateness.record(lateness_of(claim, sent_at), 0.0)
     return lateness.percentile_ms(99, 0.0)
 
 
