@@ -160,11 +160,12 @@ async def test_the_own_address_is_refused_under_every_name(
         exact = f"loopback,127.0.0.1/32:{server.port}"
         async with guarded_destination(exact, own=own) as destination:
             assert isinstance(await deliver(destination, server.url()), Completed)
-    async with (
-        serve(answer_each_with(OK)) as other,
-        guarded_destination(everything, own=own) as destination,
-    ):
-        assert isinstance(await deliver(destination, other.url()), Completed)
+        # While the first is open, the other cannot get its port.
+        async with (
+            serve(answer_each_with(OK)) as other,
+            guarded_destination(everything, own=own) as destination,
+        ):
+            assert isinstance(await deliver(destination, other.url()), Completed)
 
 
 LOOPBACK_ALIASES = ["127.0.0.2", "127.1.2.3", "127.255.255.255", "[::ffff:127.0.0.2]", "127.8"]
