@@ -1,5 +1,6 @@
-"""A complete HTTP answer, made before its first byte is sent."""
+"""HTTP answers: complete ones, made before the first byte is sent, and streamed ones."""
 
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from starlette.types import Send
@@ -48,3 +49,27 @@ class Answer(NamedTuple):
             }
         )
         await send({"type": "http.response.body", "body": self.content})
+
+
+class StreamedAnswer(NamedTuple):
+    """An answer whose length is not known before it ends. An error on the way breaks the connection
+    off, so that the client notices. `chunks` are read only as fast as the client takes them."""
+
+    status: int
+    chunks: AsyncIterator[bytes]
+    headers: Headers
+
+    async def send(self, send: Send, request_id: bytes) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status,
+                "headers": [*self.headers, (REQUEST_ID_HEADER, request_id)],
+            }
+        )
+        async for chunk in self.chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+AnyAnswer = Answer | StreamedAnswer

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from msgspec import UNSET, Struct
 from starlette.types import Scope
 
-from duetime.api.http.answers import Answer
+from duetime.api.http.answers import AnyAnswer
 from duetime.api.http.body import ClientGone
 from duetime.api.http.caller import Caller, caller_if_known, caller_of
 from duetime.api.http.operation import Operation
@@ -38,6 +38,7 @@ _KEYS = frozenset({"namespace", "groupId", "timerId"})
 _MAY_BE_DONE = frozenset({ErrorKind.UNAVAILABLE, ErrorKind.UNREADABLE})
 
 CodeOf = Callable[[Exception], str]
+A = TypeVar("A", bound=AnyAnswer)
 
 
 class Auditing:
@@ -64,8 +65,8 @@ class Auditing:
         return operation.audit is not None or bool(scope["query_string"])
 
     async def recorded(
-        self, operation: Operation[Any], scope: Scope, handling: Coroutine[Any, Any, Answer]
-    ) -> Answer:
+        self, operation: Operation[Any], scope: Scope, handling: Coroutine[Any, Any, A]
+    ) -> A:
         """The answer of the handling, which is recorded. Raises what the handling raises."""
         if operation.replaces and not self._picks_create():
             answer = await handling

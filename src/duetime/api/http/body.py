@@ -1,12 +1,12 @@
 """Reading a request's body within its size limit, and answering the request."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
-from duetime.api.http.answers import CLOSE, Answer
+from duetime.api.http.answers import CLOSE, AnyAnswer
 from duetime.api.http.caller import caller_if_known, leave
-from duetime.api.http.operation import Handler, noted_operation
+from duetime.api.http.operation import noted_operation
 from duetime.domain.errors import TooLarge
 from duetime.telemetry.current_work import CURRENT_WORK, CurrentWork, work_of
 from duetime.telemetry.request_tracer import RequestSpan, RequestTracer
@@ -46,7 +46,7 @@ class BodyWatch:
             self._is_read = True
         return message
 
-    def ending(self, answer: Answer) -> Answer:
+    def ending(self, answer: AnyAnswer) -> AnyAnswer:
         """The answer, with a header that closes the connection if the body was not read."""
         if self._is_read:
             return answer
@@ -68,8 +68,8 @@ def put_tracer(scope: Scope, tracer: RequestTracer) -> None:
 
 
 async def answer_request(
-    handle: Handler,
-    explain: Callable[[Exception, Scope], Answer],
+    handle: Callable[[Scope, Receive], Awaitable[AnyAnswer]],
+    explain: Callable[[Exception, Scope], AnyAnswer],
     scope: Scope,
     receive: Receive,
     send: Send,
@@ -77,7 +77,8 @@ async def answer_request(
     """Send the handler's answer, or the one that explains its error.
 
     A handler returns a whole answer before any byte is sent, so an error never leaves an answer
-    half sent, and no traceback leaves the process. However the request ends, its caller leaves.
+    half sent, unless it is a streamed one. No traceback leaves the process. However the request
+    ends, its caller leaves.
     """
     work = work_in(scope)
     CURRENT_WORK.set(work)

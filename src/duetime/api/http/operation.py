@@ -1,9 +1,10 @@
 """An operation of an API. Tables of operations make the routes, the OpenAPI document and
 the docs page."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 from starlette.types import Receive, Scope
@@ -187,3 +188,65 @@ def choice_parameter(
 def number_parameter(name: str, description: str, low: int, high: int, default: int) -> Parameter:
     schema = {"type": "integer", "minimum": low, "maximum": high, "default": default}
     return Parameter(name, description, schema)
+
+
+class Bound(Protocol):
+    """An operation with its handler."""
+
+    @property
+    def operation(self) -> Operation[Any]: ...
+
+
+E = TypeVar("E", bound=Bound)
+
+
+def asked_for(scope: Scope) -> tuple[bytes, str]:
+    """The path as it was sent, without the query, and the method. HEAD is like GET."""
+    method = "GET" if scope["method"] == "HEAD" else scope["method"]
+    path: bytes = scope["raw_path"]
+    return path.partition(b"?")[0], method
+
+
+class PathTable(Generic[E]):
+    """Matches the path as sent, because an id may contain slashes, encoded or not.
+
+    Two operations may match the same path, and the method decides: a POST to a path that ends in
+    `/cancel` cancels a timer, and a GET reads the timer whose id ends so.
+    """
+
+    def __init__(self, endpoints: Iterable[E]) -> None:
+        self._exact: dict[bytes, dict[str, E]] = {}
+        self._patterns: dict[re.Pattern[bytes], dict[str, E]] = {}
+        for endpoint in endpoints:
+            operation = endpoint.operation
+            if "{" in operation.path:
+                methods = self._patterns.setdefault(_pattern_of(operation), {})
+            else:
+                methods = self._exact.setdefault(operation.path.encode(), {})
+            methods[operation.method] = endpoint
+
+    def methods_of(self, path: bytes, scope: Scope, method: str) -> dict[str, E]:
+        """The operations of the path, by method: those that have `method` come first. The scope
+        gets the parameters of the path."""
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact
+        others: dict[str, E] = {}
+        for pattern, methods in self._patterns.items():
+            match = pattern.fullmatch(path)
+            if match is None:
+                continue
+            if method in methods:
+                scope["path_params"] = match.groupdict()
+                return methods
+            others = others | methods
+        return others
+
+
+def _pattern_of(operation: Operation[Any]) -> re.Pattern[bytes]:
+    pattern = re.escape(operation.path)
+    for parameter in operation.parameters:
+        allowed = ".+" if parameter.takes_slashes else "[^/]+"
+        name = re.escape("{" + parameter.name + "}")
+        pattern = pattern.replace(name, f"(?P<{parameter.name}>{allowed})")
+    return re.compile(pattern.encode(), re.DOTALL)

@@ -1,8 +1,6 @@
 """The router of the v1 API, made from its operations."""
 
-import re
 from collections.abc import Sequence
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -11,7 +9,7 @@ from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
 from duetime.api.http.body import answer_request
 from duetime.api.http.lifecycle import Lifecycle
-from duetime.api.http.operation import Endpoint, Operation, note_operation
+from duetime.api.http.operation import Endpoint, PathTable, asked_for, note_operation
 from duetime.api.http.query import parameters
 from duetime.api.v1.errors import error_answer, method_not_allowed, no_such_path, refusal
 from duetime.ports.clock import Clock
@@ -21,18 +19,9 @@ PREFIX = "/api/v1"
 _NO_PARAMETERS: frozenset[str] = frozenset()
 
 
-_Methods = dict[str, Endpoint]
-
-
 class RouterV1:
-    """Matches the path as sent, because an id may contain slashes, encoded or not.
-
-    Two operations may match the same path, and the method decides: a POST to a path that ends in
-    `/cancel` cancels a timer, and a GET reads the timer whose id ends so.
-
-    The key is checked before anything else of a request is read. A query parameter that the
-    operation does not read is refused, so that `?dryRun=true` is never silently ignored.
-    """
+    """The key is checked before anything else of a request is read. A query parameter that the
+    operation does not read is refused, so that `?dryRun=true` is never silently ignored."""
 
     def __init__(
         self,
@@ -47,23 +36,14 @@ class RouterV1:
         self._auditing = auditing
         self._clock = clock
         self._lifecycle = lifecycle
-        self._exact: dict[bytes, _Methods] = {}
-        self._patterns: dict[re.Pattern[bytes], _Methods] = {}
-        for endpoint in endpoints:
-            operation = endpoint.operation
-            if "{" in operation.path:
-                methods = self._patterns.setdefault(_pattern_of(operation), {})
-            else:
-                methods = self._exact.setdefault(operation.path.encode(), {})
-            methods[operation.method] = endpoint
+        self._paths = PathTable(endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await answer_request(self._answer, self._explain, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        path: bytes = scope["raw_path"].partition(b"?")[0]
-        methods = self._methods_of(path, scope, method)
+        path, method = asked_for(scope)
+        methods = self._paths.methods_of(path, scope, method)
         if not methods:
             return no_such_path(self._longer_path(path, method), self._clock.now())
         endpoint = methods.get(method)
@@ -92,34 +72,8 @@ class RouterV1:
 
     def _longer_path(self, path: bytes, method: str) -> str | None:
         """The path of an operation that takes one part more; often the namespace was left out."""
-        endpoint = self._methods_of(path.rstrip(b"/") + b"/x", {}, method).get(method)
+        endpoint = self._paths.methods_of(path.rstrip(b"/") + b"/x", {}, method).get(method)
         return None if endpoint is None else endpoint.operation.path
-
-    def _methods_of(self, path: bytes, scope: Scope, method: str) -> _Methods:
-        """The operations of the path, by method: those that have `method` come first. The scope
-        gets the parameters of the path."""
-        exact = self._exact.get(path)
-        if exact is not None:
-            return exact
-        others: _Methods = {}
-        for pattern, methods in self._patterns.items():
-            match = pattern.fullmatch(path)
-            if match is None:
-                continue
-            if method in methods:
-                scope["path_params"] = match.groupdict()
-                return methods
-            others = others | methods
-        return others
 
     def _explain(self, error: Exception, scope: Scope) -> Answer:
         return error_answer(error, scope, self._clock.now())
-
-
-def _pattern_of(operation: Operation[Any]) -> re.Pattern[bytes]:
-    pattern = re.escape(operation.path)
-    for parameter in operation.parameters:
-        allowed = ".+" if parameter.takes_slashes else "[^/]+"
-        name = re.escape("{" + parameter.name + "}")
-        pattern = pattern.replace(name, f"(?P<{parameter.name}>{allowed})")
-    return re.compile(pattern.encode(), re.DOTALL)
