@@ -2,7 +2,7 @@
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -64,9 +64,7 @@ from duetime.telemetry.metrics.recording import LabelValues
 from duetime.telemetry.metrics.registry import Registry
 from duetime.telemetry.metrics.requests import RequestMetrics
 from duetime.telemetry.traces.starting import spans_of
-
-if TYPE_CHECKING:
-    pass
+from duetime.web.web_ui import WebParts, WebUi
 
 
 def assemble(
@@ -148,14 +146,20 @@ def assemble(
     registry.add(store_watch.recorders())
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
+    services = timers.services(
+        settings, bulk_runner, keys, webhook_secrets, audit_log, objectives, report
+    )
+    health = partial(health_of, engine, store, http, bus_router, nats)
+
+    def endpoints() -> NodeEndpoints:
+        return NodeEndpoints(engine.node, engine.endpoints())
+
     app = create_app(
-        services=timers.services(
-            settings, bulk_runner, keys, webhook_secrets, audit_log, objectives, report
-        ),
+        services=services,
         store=store,
         clock=clock,
-        health=partial(health_of, engine, store, http, bus_router, nats),
-        endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
+        health=health,
+        endpoints=endpoints,
         api_key=settings.api_key,
         key_ring=key_ring,
         asyncapi=asyncapi_document(),
@@ -173,6 +177,19 @@ def assemble(
             callback_timeout_ms=callback_timeout_ms(settings),
         ),
     )
+    web = WebUi(
+        WebParts(
+            services=services,
+            admission=app.authentication,
+            auditing=app.auditing,
+            lifecycle=app.lifecycle,
+            clock=clock,
+            health=health,
+            endpoints=endpoints,
+            max_body_bytes=settings.max_body_bytes,
+        )
+    )
+    app.add_web(web)
     return Duetime(
         settings,
         store=store,
@@ -194,6 +211,7 @@ def assemble(
         door=door,
         spans=spans,
         app=app,
+        web=web,
     )
 
 

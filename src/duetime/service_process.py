@@ -26,6 +26,7 @@ from duetime.service.security.key_uses import LAST_WRITE_SECONDS, KeyUses
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.settings import Settings
 from duetime.store_adapters import store_name
+from duetime.web.web_ui import WebUi
 
 if TYPE_CHECKING:
     from duetime.nats.connection import NatsConnection
@@ -63,6 +64,7 @@ class Duetime:
         door: Door,
         spans: "Spans | None",
         app: App,
+        web: WebUi,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -84,6 +86,7 @@ class Duetime:
         self.door = door
         self._spans = spans
         self.app = app
+        self._web = web
         app.lifecycle.is_started = False
 
     async def open(self) -> None:
@@ -134,6 +137,7 @@ class Duetime:
         self._objectives.start()
         self._store_watch.start()
         self._bulk_runner.start()
+        self._web.start()
         if self._bus_router is not None:
             self._bus_router.start()
         await self._scrapes.listen()
@@ -150,10 +154,13 @@ class Duetime:
 
     def drain(self) -> None:
         self.app.drain()
+        self._web.drain()
 
     async def stop(self) -> None:
         if self._bus_router is not None:
             await self._bus_router.stop()
+        self._web.drain()
+        await self._web.stop()
         await self._namespace_refresher.abandon()
         await self._credential_watch.abandon()
         await self._key_uses.stop_within(LAST_WRITE_SECONDS)

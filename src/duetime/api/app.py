@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from duetime.api.docs.routes import DOCUMENTS, Documents
 from duetime.api.http.answers import Answer
@@ -169,6 +169,9 @@ class App:
         tracer: RequestTracer | None,
     ) -> None:
         self._tracer = tracer
+        self.authentication = authentication
+        self.auditing = auditing
+        self._web: ASGIApp | None = None
         self.fast_create = fast_create
         self.bodies = bodies
         self.lifecycle = lifecycle
@@ -188,6 +191,10 @@ class App:
             redirect_slashes=False,
             default=_answer_unknown_path,
         )
+
+    def add_web(self, web: ASGIApp) -> None:
+        """Serve the Web UI at its paths."""
+        self._web = web
 
     def drain(self) -> None:
         """The service was told to stop: it is not ready any more, but still answers. The server
@@ -210,6 +217,8 @@ class App:
             await exact(scope, receive, send)
         elif _is_v1(path):
             await self._v1(scope, receive, send)
+        elif self._web is not None and _is_web(path):
+            await self._web(scope, receive, send)
         else:
             await self._router(scope, receive, send)
 
@@ -237,6 +246,10 @@ class App:
 
 def _is_v1(path: str) -> bool:
     return path.startswith(f"{PREFIX}/") or path == PREFIX
+
+
+def _is_web(path: str) -> bool:
+    return path.startswith("/ui/") or path == "/ui"
 
 
 def _path_of(target: bytes) -> str:

@@ -136,7 +136,7 @@ class TestRouting:
 
     async def test_the_front_page_leads_to_the_docs(self, api: ApiBench) -> None:
         reply = await call(api.app, "GET", "/")
-        assert (reply.status, reply.headers["location"]) == (307, "/docs")
+        assert (reply.status, reply.headers["location"]) == (307, "/ui")
 
 
 class BrokenStore(MemoryStore):

@@ -1,6 +1,5 @@
 """The docs page, made from the OpenAPI document. It loads its own style and script, and no more."""
 
-import re
 from functools import cache
 from html import escape
 
@@ -16,9 +15,9 @@ from duetime.api.docs.code_blocks import (
 from duetime.api.docs.fields import paragraphs
 from duetime.api.docs.sections import badge, callback_id, callback_of, group
 from duetime.api.http.answers import Answer, Headers
+from duetime.api.http.host import base_url_of
 from duetime.api.openapi.document import openapi_document
 from duetime.api.v1.routes.timers import TIMERS_NAMED_IN_THE_BODY
-from duetime.domain.defaults import DEFAULT_PORT
 from duetime.domain.instants import Instant, format_instant, plus_ms
 
 EXAMPLE_DELAY_MS = 3_600_000
@@ -36,12 +35,11 @@ _HEADERS: Headers = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-cache"),
 )
-_HOST = re.compile(rb"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 
 
 def docs_answer(scope: Scope, now: Instant) -> Answer:
     """The page, with commands that work when pasted: for this server and a future instant."""
-    return Answer(200, render(_base_url(scope), now).encode(), _HEADERS)
+    return Answer(200, render(base_url_of(scope), now).encode(), _HEADERS)
 
 
 def render(base_url: str, now: Instant) -> str:
@@ -126,9 +124,3 @@ def _intro(info: Json) -> str:
         "<p id=key-note>It stays in this tab and is gone when you close it. Each operation below "
         "has a form: <b>Send a request</b>.</p></div>"
     )
-
-
-def _base_url(scope: Scope) -> str:
-    host = dict(scope["headers"]).get(b"host", b"")
-    known = host.decode() if _HOST.fullmatch(host) else f"localhost:{DEFAULT_PORT}"
-    return f"{'https' if scope['scheme'] == 'https' else 'http'}://{known}"

@@ -51,7 +51,7 @@ class Documents:
         return _ICON
 
     async def front_page(self, scope: Scope, receive: Receive) -> Answer:
-        return Answer(307, b"", ((b"location", b"/docs"),))
+        return Answer(307, b"", ((b"location", b"/ui"),))
 
 
 _OPERATIONS: tuple[Operation[Documents], ...] = tuple(

@@ -1,6 +1,7 @@
 """HTTP answers: complete ones, made before the first byte is sent, and streamed ones."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from starlette.types import Send
@@ -18,6 +19,9 @@ RETRY_AFTER_SECONDS = 2
 store look for each other more often than that."""
 
 RETRY_LATER: Headers = ((b"retry-after", b"%d" % RETRY_AFTER_SECONDS),)
+
+STALLED_SECONDS = 60.0
+"""Time after which a client that takes nothing of a streamed answer counts as gone."""
 
 CHALLENGE: Headers = ((b"www-authenticate", b'Bearer realm="duetime"'),)
 """The header of answers to requests without a right key."""
@@ -53,10 +57,11 @@ class Answer(NamedTuple):
 
 class StreamedAnswer(NamedTuple):
     """An answer whose length is not known before it ends. An error on the way breaks the connection
-    off, so that the client notices. `chunks` are read only as fast as the client takes them."""
+    off, so that the client notices. `chunks` are read only as fast as the client takes them; one
+    that takes nothing for `STALLED_SECONDS` is broken off."""
 
     status: int
-    chunks: AsyncIterator[bytes]
+    chunks: AsyncGenerator[bytes, None]
     headers: Headers
 
     async def send(self, send: Send, request_id: bytes) -> None:
@@ -68,7 +73,8 @@ class StreamedAnswer(NamedTuple):
             }
         )
         async for chunk in self.chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            async with asyncio.timeout(STALLED_SECONDS):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 

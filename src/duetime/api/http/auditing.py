@@ -8,10 +8,9 @@ from urllib.parse import unquote_to_bytes
 from msgspec import UNSET, Struct
 from starlette.types import Scope
 
-from duetime.api.http.answers import AnyAnswer
 from duetime.api.http.body import ClientGone
 from duetime.api.http.caller import Caller, caller_if_known, caller_of
-from duetime.api.http.operation import Operation
+from duetime.api.http.operation import Route
 from duetime.domain.errors import DuetimeError, ErrorKind, TooManyRequests, Unavailable
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
 from duetime.ports.clock import Clock
@@ -38,7 +37,7 @@ _KEYS = frozenset({"namespace", "groupId", "timerId"})
 _MAY_BE_DONE = frozenset({ErrorKind.UNAVAILABLE, ErrorKind.UNREADABLE})
 
 CodeOf = Callable[[Exception], str]
-A = TypeVar("A", bound=AnyAnswer)
+A = TypeVar("A")
 
 
 class Auditing:
@@ -57,16 +56,14 @@ class Auditing:
         self._clock = clock
         self._code_of = code_of
 
-    def covers(self, operation: Operation[Any], scope: Scope) -> bool:
+    def covers(self, operation: Route, scope: Scope) -> bool:
         """Whether this request for the operation is to be recorded, or may have to be: a read with
         parameters may turn out to ask for secrets."""
         if operation.audit == CREATE_TIMER:
             return operation.replaces or self._picks_create()
         return operation.audit is not None or bool(scope["query_string"])
 
-    async def recorded(
-        self, operation: Operation[Any], scope: Scope, handling: Coroutine[Any, Any, A]
-    ) -> A:
+    async def recorded(self, operation: Route, scope: Scope, handling: Coroutine[Any, Any, A]) -> A:
         """The answer of the handling, which is recorded. Raises what the handling raises."""
         if operation.replaces and not self._picks_create():
             answer = await handling
@@ -97,7 +94,7 @@ class Auditing:
     def _picks_create(self) -> bool:
         return self.creates is not None and self.creates.picks()
 
-    def _entries(self, operation: Operation[Any], scope: Scope, result: str) -> list[AuditEntry]:
+    def _entries(self, operation: Route, scope: Scope, result: str) -> list[AuditEntry]:
         """The entry, or nothing if the caller is not known or has only read what is no secret."""
         caller = caller_if_known(scope)
         if caller is None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from hmac import compare_digest
-from typing import Any
 
 from starlette.types import Scope
 
 from duetime.api.http.caller import Caller, set_caller
 from duetime.api.http.lifecycle import Lifecycle
-from duetime.api.http.operation import Operation
+from duetime.api.http.operation import Route
 from duetime.domain.errors import Unauthorized
 from duetime.domain.security.access import EVERYTHING, UNCHECKED
 from duetime.service.security.key_ring import KeyRing
@@ -37,7 +36,7 @@ class Authentication:
         self._keys = keys
         self._lifecycle = lifecycle
 
-    async def admit(self, scope: Scope, operation: Operation[Any]) -> Caller:
+    async def admit(self, scope: Scope, operation: Route) -> Caller:
         """The caller of the request, which may do the operation. Raises `Unauthorized`,
         `Forbidden`, `TooManyRequests` and `StoreUnavailable`. Call it before reading the body. The
         caller has entered, and leaves when the request is answered."""
@@ -50,9 +49,7 @@ class Authentication:
             caller.check_everywhere()
         return caller
 
-    def admit_known(
-        self, headers: Mapping[bytes, bytes], operation: Operation[Any]
-    ) -> Caller | None:
+    def admit_known(self, headers: Mapping[bytes, bytes], operation: Route) -> Caller | None:
         """Like `admit`, for a request without any header twice. None if the request is refused, or
         if it takes more than a look at what is in memory to tell. The caller has yet to enter."""
         if self._expected is None:
@@ -72,7 +69,7 @@ class Authentication:
             return None
         return Caller(held.access, None, held)
 
-    async def _caller_of(self, scope: Scope, operation: Operation[Any]) -> Caller:
+    async def _caller_of(self, scope: Scope, operation: Route) -> Caller:
         address = _address_of(scope)
         if self._expected is None:
             return Caller(UNCHECKED, address)

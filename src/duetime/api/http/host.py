@@ -4,8 +4,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from starlette.types import Scope
+
+from duetime.domain.defaults import DEFAULT_PORT
+
 HOST_HEADER = b"host"
 
+_NAMED = re.compile(rb"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*")
 
 
@@ -23,3 +28,10 @@ def host_problem(headers: Iterable[tuple[bytes, bytes]], version: str) -> str | 
 def is_host(value: bytes) -> bool:
     """Whether the value has only characters that a host and port may have."""
     return len(value) <= 1_024 and _HOST.fullmatch(value) is not None
+
+
+def base_url_of(scope: Scope) -> str:
+    """The address by which the client reached the service, for commands that it can paste."""
+    host = dict(scope["headers"]).get(HOST_HEADER, b"")
+    known = host.decode() if _NAMED.fullmatch(host) else f"localhost:{DEFAULT_PORT}"
+    return f"{'https' if scope['scheme'] == 'https' else 'http'}://{known}"

@@ -90,36 +90,28 @@ class Callback(Struct, frozen=True):
     responses: tuple[Response, ...]
 
 
-class Operation(Struct, Generic[H], frozen=True, kw_only=True):
-    """One method of one path, answered by a method of the class `H`.
+class Route(Struct, frozen=True, kw_only=True):
+    """One method of one path, and who may use it.
 
-    Without a `tag` the OpenAPI document and the docs page leave the operation out. Without a `role`
-    a GET needs `read`, and everything else needs `write`. An operation `for_all_namespaces` is not
-    for keys that see some of them only. One that `needs_store` is refused until the service has
-    started; others also accept keys that were right when the store was last read.
+    Without a `role` a GET needs `read`, and everything else needs `write`. One `for_all_namespaces`
+    is not for keys that see some of them only. One that `needs_store` is refused until the service
+    has started; others also accept keys that were right when the store was last read.
 
-    `audit` is the word for it in the audit log, such as `timer.cancel`; operations that only read
-    have none, and are recorded if they show secrets. One that `replaces` may do so with a timer
-    that exists, and is then recorded in any case.
+    `audit` is the word for it in the audit log, such as `timer.cancel`; those that only read have
+    none, and are recorded if they show secrets. One that `replaces` may do so with a timer that
+    exists, and is then recorded in any case.
     """
 
     id: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    handler: Callable[[H, Scope, Receive], Awaitable[Answer]]
     needs_key: bool = True
     needs_store: bool = True
     role: Role | None = None
     for_all_namespaces: bool = False
     audit: str | None = None
     replaces: bool = False
-    tag: Tag | None = None
-    summary: str = ""
-    description: str = ""
     parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
-    responses: tuple[Response, ...] = ()
-    callback: Callback | None = None
 
     @property
     def needed_role(self) -> Role:
@@ -132,6 +124,19 @@ class Operation(Struct, Generic[H], frozen=True, kw_only=True):
         return any(parameter.place == "query" for parameter in self.parameters)
 
 
+class Operation(Route, Generic[H], frozen=True, kw_only=True):
+    """A route of an API, answered by a method of the class `H`. Without a `tag` the OpenAPI
+    document and the docs page leave the operation out."""
+
+    handler: Callable[[H, Scope, Receive], Awaitable[Answer]]
+    tag: Tag | None = None
+    summary: str = ""
+    description: str = ""
+    body: Body | None = None
+    responses: tuple[Response, ...] = ()
+    callback: Callback | None = None
+
+
 class Endpoint(NamedTuple):
     """An operation and its handler, which has its services."""
 
@@ -142,11 +147,11 @@ class Endpoint(NamedTuple):
 _IN_SCOPE = "duetime.operation"
 
 
-def note_operation(scope: Scope, operation: Operation[Any]) -> None:
+def note_operation(scope: Scope, operation: Route) -> None:
     scope[_IN_SCOPE] = operation
 
 
-def noted_operation(scope: Scope) -> Operation[Any] | None:
+def noted_operation(scope: Scope) -> Route | None:
     """The operation that a request is for; None if it is for none."""
     return scope.get(_IN_SCOPE)
 
@@ -191,10 +196,10 @@ def number_parameter(name: str, description: str, low: int, high: int, default: 
 
 
 class Bound(Protocol):
-    """An operation with its handler."""
+    """A route with its handler."""
 
     @property
-    def operation(self) -> Operation[Any]: ...
+    def operation(self) -> Route: ...
 
 
 E = TypeVar("E", bound=Bound)
@@ -243,7 +248,7 @@ class PathTable(Generic[E]):
         return others
 
 
-def _pattern_of(operation: Operation[Any]) -> re.Pattern[bytes]:
+def _pattern_of(operation: Route) -> re.Pattern[bytes]:
     pattern = re.escape(operation.path)
     for parameter in operation.parameters:
         allowed = ".+" if parameter.takes_slashes else "[^/]+"

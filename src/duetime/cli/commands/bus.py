@@ -33,12 +33,12 @@ from duetime.cli.commands.options import (
     read_json,
 )
 from duetime.cli.output.bus_lines import json_line, readable_line, tenant_of
-from duetime.cli.output.wording import relative
 from duetime.cli.terminal import ExitCode, console, fail, printable, refuse
 from duetime.clock import SystemClock
 from duetime.domain.errors import BusUnavailable, SettingsError
 from duetime.domain.instants import MICROSECONDS_PER_MS, format_instant
 from duetime.domain.limits import MAX_OLD_MESSAGES
+from duetime.domain.wording import relative
 from duetime.event_loop import run, until_stopped
 from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
 from duetime.settings import BrokerSettings, MemoryBrokerSettings, load_broker

@@ -7,10 +7,10 @@ from rich.text import Text
 
 from duetime.cli.output.layout import print_fields
 from duetime.cli.output.progress import byte_text
-from duetime.cli.output.wording import counted, relative, span
 from duetime.cli.terminal import printable
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.timer import TimerStatus
+from duetime.domain.wording import counted, relative, span
 from duetime.ports.inspection import StoreContent
 
 

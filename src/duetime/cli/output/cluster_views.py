@@ -8,10 +8,10 @@ from rich.text import Text
 
 from duetime.cli.output.columns import Column, Cut, Row
 from duetime.cli.output.layout import Headings, print_table
-from duetime.cli.output.wording import counted, span
 from duetime.cli.terminal import console, printable
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, format_instant
 from duetime.domain.keys import ShardNumber
+from duetime.domain.wording import counted, span
 from duetime.ports.inspection import ClusterFacts, HeldSnapshot
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import Member

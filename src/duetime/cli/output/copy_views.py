@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 
 from duetime.cli.output.layout import print_fields
-from duetime.cli.output.wording import counted, span
 from duetime.cli.terminal import printable
 from duetime.domain.timer import TimerStatus
+from duetime.domain.wording import counted, span
 from duetime.stores.copying.checksums import Checksum, Group, total_of
 from duetime.stores.copying.comparison import Difference
 from duetime.stores.copying.run import Compared, CopyReport

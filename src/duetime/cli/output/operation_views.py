@@ -12,9 +12,9 @@ from rich.text import Text
 from duetime.cli.client.answers import Operation
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.wording import counted, relative_text
 from duetime.cli.terminal import ExitCode, printable
 from duetime.clock import SystemClock
+from duetime.domain.wording import counted, relative_text
 
 _COLOURS = {"running": "yellow", "completed": "green", "aborted": "red", "failed": "red"}
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
-from duetime.cli.output.wording import counted, span
 from duetime.clock import SystemClock
+from duetime.domain.wording import counted, span
 
 if TYPE_CHECKING:
     import rich.progress

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from rich.text import Text
 
-from duetime.cli.output.wording import lateness
 from duetime.cli.terminal import printable
 from duetime.delivery.answer_protocol import CallbackRequest
 from duetime.domain.instants import (
@@ -19,6 +18,7 @@ from duetime.domain.instants import (
     format_instant,
     parse_instant,
 )
+from duetime.domain.wording import lateness
 
 _MAX_TARGET = 60
 _MAX_NAME = 60

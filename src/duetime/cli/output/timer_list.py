@@ -9,10 +9,10 @@ from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.lateness.explanation_view import milliseconds
 from duetime.cli.output.layout import print_table
 from duetime.cli.output.timer_views import status_text
-from duetime.cli.output.wording import relative_text
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
+from duetime.domain.wording import relative_text
 
 _NAMESPACE = Column("namespace", Cut.APART, least=9, enough=12)
 _COLUMNS = (

@@ -9,10 +9,10 @@ from rich.text import Text
 from duetime.cli.client.field_names import TimerData, in_platform_names
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.wording import lateness, relative_text, span
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant, parse_instant
+from duetime.domain.wording import lateness, relative_text, span
 
 _STATUS_STYLES = {
     "pending": "yellow",

@@ -17,12 +17,12 @@ from duetime.cli.commands.number_options import whole_number
 from duetime.cli.commands.run.receiver import Receiver
 from duetime.cli.output.dev_welcome import DevAddresses, print_welcome
 from duetime.cli.output.received_callback import ReceivedCallback, readable_line
-from duetime.cli.output.wording import span
 from duetime.cli.terminal import ExitCode, console, fail
 from duetime.clock import SystemClock
 from duetime.domain.errors import DuetimeError, SettingsError, StoreInUse
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
+from duetime.domain.wording import span
 from duetime.event_loop import run, stop_signal
 from duetime.listener import bind_next_free, own_addresses, url_of
 from duetime.settings import Settings, load_settings

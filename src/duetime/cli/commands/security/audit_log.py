@@ -17,11 +17,11 @@ from duetime.cli.commands.options import (
 from duetime.cli.commands.security.audit_follower import AuditFollower
 from duetime.cli.output.security.audit_entries import print_entries, print_entry_line
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import printable, refuse
 from duetime.clock import SystemClock
 from duetime.domain.instants import format_instant, parse_duration_ms, plus_ms
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
+from duetime.domain.wording import counted
 
 PATH = "/audit-log"
 

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from duetime.cli.output.cluster_views import ClusterTables, cluster_tables, print_cluster
 from duetime.cli.output.layout import table_lines
-from duetime.cli.output.wording import span
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant, format_instant
+from duetime.domain.wording import span
 from duetime.event_loop import stop_signal
 from duetime.ports.inspection import StoreInspector
 from duetime.ports.membership import BEAT_SHARE, TAKE_OVER_SHARE, Member

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from duetime.cli.commands.store.access import opened, store_name
 from duetime.cli.commands.store.liveness import look_twice
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, refuse
 from duetime.domain.errors import CopyRefused, SettingsError
+from duetime.domain.wording import counted
 from duetime.settings import (
     MemoryStoreSettings,
     PostgresStoreSettings,

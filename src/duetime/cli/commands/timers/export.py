@@ -33,10 +33,10 @@ from duetime.cli.commands.options import (
 )
 from duetime.cli.commands.timers.bulk import AllNamespacesOption
 from duetime.cli.output.progress import Progress, progress_on_stderr
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.limits import MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.wording import counted
 
 Write = Callable[[bytes], object]
 

@@ -19,9 +19,9 @@ from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.output.progress import Progress, progress_on_stderr
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.output.wording import counted, span
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.clock import SystemClock
+from duetime.domain.wording import counted, span
 
 CHUNK_BYTES = 128 * 1024
 STALL_SECONDS = 60.0

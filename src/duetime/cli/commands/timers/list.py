@@ -26,10 +26,10 @@ from duetime.cli.commands.options import (
 from duetime.cli.commands.timers.bulk import AllNamespacesOption
 from duetime.cli.output.timer_list import print_timers
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import printable, refuse
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS, MAX_PLATFORM_PAGE_TIMERS, MAX_V1_PAGE_TIMERS
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.wording import counted
 
 _BOUNDS = {"dueAfter": "--due-after", "dueBefore": "--due-before"}
 _OTHERS = "; --all-namespaces lists the others too"

@@ -28,10 +28,10 @@ from duetime.cli.commands.timers.followed_operations import FollowedOperations
 from duetime.cli.output.namespace_views import print_namespace, print_namespaces
 from duetime.cli.output.operation_views import left_running, operation_line, print_operation
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse, require_consent
 from duetime.domain.instants import parse_duration_ms
 from duetime.domain.limits import MAX_SHARDS
+from duetime.domain.wording import counted
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
 

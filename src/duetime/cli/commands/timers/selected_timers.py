@@ -14,9 +14,9 @@ from duetime.cli.commands.timers.followed_operations import (
 )
 from duetime.cli.output.operation_views import left_running, operation_line
 from duetime.cli.output.timer_views import print_json
-from duetime.cli.output.wording import counted
 from duetime.cli.terminal import ExitCode, fail, printable, refuse
 from duetime.domain.namespace import DEFAULT_NAMESPACE
+from duetime.domain.wording import counted
 
 
 class Action:

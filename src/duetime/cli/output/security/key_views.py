@@ -7,10 +7,10 @@ from rich.text import Text
 from duetime.cli.client.answers import IssuedKey, Key
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
-from duetime.cli.output.wording import relative_text
 from duetime.cli.terminal import console, printable
 from duetime.clock import SystemClock
 from duetime.domain.instants import Instant, parse_instant
+from duetime.domain.wording import relative_text
 
 _COLUMNS = (
     # `rotate` and `revoke` need the whole id.

@@ -1,7 +1,7 @@
 import pytest
 
-from duetime.cli.output.wording import lateness, relative, span
 from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.wording import lateness, relative, span
 
 NOW = Instant(1_700_000_000_000_000)
 

@@ -1,0 +1,1 @@
+"""The parts of open pages that change, sent while they change."""

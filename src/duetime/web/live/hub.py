@@ -1,0 +1,165 @@
+"""Renders the views of open tabs again and again, and tells the tabs what changed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import json
+
+from duetime.background import BackgroundLoop
+from duetime.domain.errors import DuetimeError, Unavailable
+from duetime.domain.security.access import Access
+from duetime.ports.clock import Clock
+from duetime.web.errors import words_of
+
+PERIOD_SECONDS = 1.0
+"""Time between two renderings of a view."""
+
+WORK_SHARE = 0.03
+"""Share of the time that the renderings of all views may take. With many different views each is
+rendered less often: live pages must never cost what timers need."""
+
+Blocks = Mapping[str, str]
+Render = Callable[[str, Access], Awaitable[Blocks]]
+
+
+class Subscription:
+    """An open tab. It keeps one message at most: a tab that is slow misses what came between."""
+
+    def __init__(self, view: "LiveView") -> None:
+        self.view = view
+        self._message: bytes | None = None
+        self._ready = asyncio.Event()
+        self.is_over = False
+
+    def offer(self, message: bytes, whole: Callable[[], bytes]) -> None:
+        """Give the tab a message, or the whole state if it has not taken the last one yet."""
+        self._message = message if self._message is None else whole()
+        self._ready.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        self._ready.set()
+
+    async def next(self, seconds: float) -> bytes | None:
+        """The message, once there is one; None when the time is over or the stream ends."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ready.wait()
+        except TimeoutError:
+            return None
+        self._ready.clear()
+        message, self._message = self._message, None
+        return message
+
+
+class LiveView:
+    """A page with its query, as callers with one access see it."""
+
+    def __init__(self, target: str, access: Access) -> None:
+        self.target = target
+        self.access = access
+        self.tabs: set[Subscription] = set()
+        self.due_seconds = 0.0
+        self._blocks: Blocks = {}
+        self._trouble: str | None = None
+
+    def show(self, blocks: Blocks) -> None:
+        """Tell the tabs which blocks differ from the last ones. The first time they get all."""
+        before, self._blocks = self._blocks, blocks
+        changed = {name: html for name, html in blocks.items() if before.get(name) != html}
+        if changed or self._trouble is not None:
+            self._trouble = None
+            self._tell(message_of("blocks", changed))
+
+    def tell_trouble(self, words: str) -> None:
+        """Tell the tabs why their page stays as it is."""
+        if words != self._trouble:
+            self._trouble = words
+            self._tell(message_of("trouble", words))
+
+    def welcome(self, tab: Subscription) -> None:
+        """A tab that comes to others gets the whole state."""
+        self.tabs.add(tab)
+        if self._trouble is not None:
+            tab.offer(message_of("trouble", self._trouble), self._whole)
+        elif self._blocks:
+            tab.offer(self._whole(), self._whole)
+
+    def _whole(self) -> bytes:
+        return message_of("blocks", self._blocks)
+
+    def _tell(self, message: bytes) -> None:
+        for tab in self.tabs:
+            tab.offer(message, self._whole)
+
+
+class Hub(BackgroundLoop):
+    """One loop for all views, so that their work never adds up. Tabs that show the same page with
+    the same access share its renderings."""
+
+    name = "live-pages"
+
+    def __init__(self, clock: Clock, render: Render) -> None:
+        super().__init__(clock)
+        self._render = render
+        self._views: dict[tuple[str, Access], LiveView] = {}
+        self._is_closed = False
+
+    @property
+    def tabs(self) -> int:
+        return sum(len(view.tabs) for view in self._views.values())
+
+    def subscribe(self, target: str, access: Access) -> Subscription:
+        key = target, access
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = LiveView(target, access)
+        tab = Subscription(view)
+        view.welcome(tab)
+        if self._is_closed:
+            tab.end()
+        self.wake()
+        return tab
+
+    def unsubscribe(self, tab: Subscription) -> None:
+        view = tab.view
+        view.tabs.discard(tab)
+        if not view.tabs:
+            self._views.pop((view.target, view.access), None)
+
+    def close(self) -> None:
+        """End all streams: the process stops, and the tabs connect to another one."""
+        self._is_closed = True
+        for view in self._views.values():
+            for tab in view.tabs:
+                tab.end()
+
+    async def step(self) -> None:
+        view = min(self._views.values(), key=lambda each: each.due_seconds, default=None)
+        if view is None:
+            await self.wait(None)
+            return
+        now_seconds = self._clock.monotonic()
+        if view.due_seconds > now_seconds:
+            await self.wait(view.due_seconds - now_seconds)
+            return
+        await self._refresh(view)
+        spent_seconds = self._clock.monotonic() - now_seconds
+        view.due_seconds = now_seconds + PERIOD_SECONDS
+        await self._clock.sleep(spent_seconds * (1 / WORK_SHARE - 1))
+
+    async def _refresh(self, view: LiveView) -> None:
+        try:
+            blocks = await self._render(view.target, view.access)
+        except Unavailable as error:
+            view.tell_trouble(words_of(error))
+        except DuetimeError as error:
+            # A timer that is gone, for example: the page says so when it is loaded again.
+            view.tell_trouble(error.message)
+        else:
+            view.show(blocks)
+
+
+def message_of(event: str, data: object) -> bytes:
+    """A message of an event stream. JSON has no line breaks, which would end it."""
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), json.encode(data))

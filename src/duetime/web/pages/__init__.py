@@ -1,0 +1,1 @@
+"""The pages, each with the actions on it."""

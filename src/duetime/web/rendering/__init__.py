@@ -1,0 +1,1 @@
+"""From a view to the bytes of its page."""

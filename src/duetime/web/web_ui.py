@@ -1,0 +1,95 @@
+"""The Web UI of a service process, put together."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
+
+from duetime.api.app import Services
+from duetime.api.http.auditing import Auditing
+from duetime.api.http.caller import Caller
+from duetime.api.http.lifecycle import Lifecycle
+from duetime.api.platform.health import EngineHealth
+from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.domain.security.access import Access
+from duetime.ports.clock import Clock
+from duetime.web.app import Admission, WebApp
+from duetime.web.endpoint import WebEndpoint
+from duetime.web.errors import NoSuchPage
+from duetime.web.live.hub import Blocks, Hub
+from duetime.web.live.stream import Stream
+from duetime.web.pages.overview import OverviewPage
+from duetime.web.rendering.renderer import Renderer
+from duetime.web.rendering.view import View
+from duetime.web.request import Fields, Request
+
+
+class WebParts(Struct, frozen=True, kw_only=True):
+    """The parts of the service that the pages use. Reports are those of this process."""
+
+    services: Services
+    admission: Admission
+    auditing: Auditing
+    lifecycle: Lifecycle
+    clock: Clock
+    health: Callable[[], EngineHealth]
+    endpoints: Callable[[], NodeEndpoints]
+    max_body_bytes: int
+
+
+class WebUi:
+    """An ASGI application for everything below `/ui`, and the loop that keeps open pages live."""
+
+    def __init__(self, parts: WebParts) -> None:
+        self._clock = parts.clock
+        self._renderer = Renderer(parts.services.v1.turns)
+        self._hub = Hub(parts.clock, self._render_live)
+        endpoints = (*_pages(parts), *Stream(self._hub, parts.clock).endpoints())
+        self.operations = tuple(each.operation for each in endpoints)
+        self._app = WebApp(
+            endpoints,
+            parts.admission,
+            parts.auditing,
+            parts.lifecycle,
+            parts.clock,
+            self._renderer,
+            max_body_bytes=parts.max_body_bytes,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def start(self) -> None:
+        self._hub.start()
+
+    def drain(self) -> None:
+        """End the event streams: their tabs connect again, to another process if there is one."""
+        self._hub.close()
+
+    async def stop(self) -> None:
+        await self._hub.abandon()
+
+    async def _render_live(self, target: str, access: Access) -> Blocks:
+        """The live blocks of a page, as callers with this access see it."""
+        found = self._app.find(target)
+        if found is None:
+            raise NoSuchPage
+        endpoint, scope = found
+        caller = Caller(access)
+        caller.check_role(endpoint.operation.needed_role)
+        if endpoint.operation.for_all_namespaces:
+            caller.check_everywhere()
+        request = Request(
+            caller=caller,
+            target=target,
+            path=scope.get("path_params", {}),
+            query=Fields.read(scope["query_string"], "query"),
+            now=self._clock.now(),
+        )
+        view = await endpoint.handle(request)
+        return await self._renderer.live_blocks(view, request) if isinstance(view, View) else {}
+
+
+def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
+    """The endpoints of all pages. A path that takes slashes comes after those that it covers."""
+    return (*OverviewPage(parts.services, parts.clock).endpoints(),)
