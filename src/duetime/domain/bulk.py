@@ -11,6 +11,7 @@ from msgspec import Struct
 from duetime.domain.callback import HttpCallback
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 from duetime.domain.keys import ShardNumber, TimerKey, derived_uuid7
+from duetime.domain.metadata import has_member
 from duetime.domain.timer import Timer, TimerStatus
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -37,18 +38,27 @@ class BulkStatus(Enum):
 
 class TimerFilter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Matches timers that meet every condition given. `endpoint` is an origin such as
-    `https://api.example.com`, or a host with or without a port."""
+    `https://api.example.com`, or a host with or without a port. `metadata_key` and `metadata_value`
+    are given together: `metadata.has_member` says what they match."""
 
     due_from_inclusive: Instant | None = None
     due_until_exclusive: Instant | None = None
     id_prefix: str | None = None
     endpoint: str | None = None
     error_contains: str | None = None
+    metadata_key: str | None = None
+    metadata_value: str | None = None
 
     @property
     def is_range(self) -> bool:
         """The filter asks for nothing but a range of instants."""
-        return self.id_prefix is None and self.endpoint is None and self.error_contains is None
+        return self.id_prefix is None and not self.reads_contents
+
+    @property
+    def reads_contents(self) -> bool:
+        """The filter asks for something that no index of a store serves."""
+        contents = (self.endpoint, self.error_contains, self.metadata_key, self.metadata_value)
+        return any(each is not None for each in contents)
 
     def matches(self, timer: Timer) -> bool:
         first, end = self.due_from_inclusive, self.due_until_exclusive
@@ -60,7 +70,10 @@ class TimerFilter(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return False
         if self.error_contains is not None and self.error_contains not in (timer.last_error or ""):
             return False
-        return self.endpoint is None or _is_at(self.endpoint, timer)
+        if self.endpoint is not None and not _is_at(self.endpoint, timer):
+            return False
+        key, value = self.metadata_key, self.metadata_value
+        return key is None or value is None or has_member(timer.metadata, key, value)
 
 
 class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
