@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import apsw
@@ -11,12 +11,14 @@ import pytest
 from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.domain.transitions import Redrive
+from duetime.ports.searching import IdQuery, OrderedQuery
 from duetime.ports.security import AuditQuery
 from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, ScanQuery, SortField
 from duetime.stores.sqlite import SqliteStore, changing, claiming, lists, namespaces
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.creating import NewTimer, create_timers
 from duetime.stores.sqlite.pruning import prune
+from duetime.stores.sqlite.searching import searches
 from duetime.stores.sqlite.security import audit_log
 from duetime.stores.sqlite.settling import settle
 from duetime.testing.store_contract.steps import at, brought_to, completion, own_shards, reschedule
@@ -140,11 +142,31 @@ def list_operations() -> Iterator[tuple[str, Operation]]:
             )
 
 
+def search_operations() -> Iterator[tuple[str, Operation]]:
+    for status, descending in product((None, *TimerStatus), (False, True)):
+        name = f"{'any' if status is None else status.label}{' backwards' if descending else ''}"
+        for sort, after in product(SortField, (None, (at(2), b"\x80" * 16))):
+            query = OrderedQuery(
+                namespace="default",
+                sort=sort,
+                status=status,
+                descending=descending,
+                execute_from_inclusive=at(0) if sort is SortField.EXECUTE_AT else None,
+                after_exclusive=after,
+            )
+            what = f"{name} by {sort.value}, {after}"
+            yield f"search {what}", partial(searches.scan_in_order, query=query)
+            yield f"capped count {what}", partial(searches.count_in_order, query=query, most=9)
+        ids = IdQuery(namespace="default", prefix="p", descending=descending)
+        yield f"ids {descending=}", partial(searches.scan_ids, query=ids)
+        yield f"count of ids {descending=}", partial(searches.count_ids, query=ids, most=9)
+
+
 @pytest.mark.usefixtures("leases")
 def test_lists_search_indexes_and_sort_only_what_is_few(database: apsw.Connection) -> None:
     """Executing timers are few, and so are timers of one `created_at`, the last term apart."""
     wrong = {}
-    for name, operation in list_operations():
+    for name, operation in chain(list_operations(), search_operations()):
         steps = steps_of(database, operation)
         sorts = [step for step in steps if step == "USE TEMP B-TREE FOR ORDER BY"]
         allowed = 1 if "executing" in name or ("page" in name and "any" in name) else 0

@@ -15,6 +15,7 @@ from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import NamespaceOptions
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive
+from duetime.ports.searching import IdQuery, OrderedQuery
 from duetime.ports.store import (
     CreateRequest,
     Existence,
@@ -242,3 +243,20 @@ async def test_it_is_not_redriven(store: SqliteStore, database: apsw.Connection)
     assert [None if timer is None else timer.key.id for timer in answers] == ["t0", "t1", None]
     counts = await store.counts("default")
     assert (counts[TimerStatus.PENDING], counts[TimerStatus.FAILED]) == (2, 1)
+
+
+@pytest.mark.parametrize("damage", LOST_TEXT.values(), ids=LOST_TEXT.keys())
+async def test_searches_find_it_in_its_place_and_say_that_it_is_unreadable(
+    store: SqliteStore, database: apsw.Connection, damage: str
+) -> None:
+    await create(store, *five_timers())
+    target = "" if "WHERE" in damage else " WHERE id = 't2'"
+    database.execute(damage + target)
+    by_id = (await store.searches.scan_ids(IdQuery(namespace="default"))).found
+    by_instant = await store.searches.scan_in_order(
+        OrderedQuery(namespace="default", sort=SortField.EXECUTE_AT)
+    )
+    for found in (by_id, by_instant):
+        assert [each.timer.key.id for each in found] == ["t0", "t1", "t2", "t3", "t4"]
+        assert [each.timer.key.id for each in found if each.is_readable] == READABLE
+        assert found[2].timer.execute_at == at(2)

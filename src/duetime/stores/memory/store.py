@@ -36,6 +36,7 @@ from duetime.stores.memory.census import Census
 from duetime.stores.memory.lateness_table import LatenessTable
 from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
+from duetime.stores.memory.searches import Searches
 from duetime.stores.memory.security_table import SecurityTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
 from duetime.stores.memory.timer_table import Shard, TimerTable
@@ -54,6 +55,7 @@ class MemoryStore(OperationTable, Census):
         self.security = SecurityTable()
         self.lateness_ledger = LatenessTable()
         self._timers = TimerTable()
+        self.searches = Searches(self._timers)
         self._namespaces: dict[str, Namespace] = {}
         self._namespace_changes = ChangeLog()
         self._num_shards = 0

@@ -54,7 +54,7 @@ def page_statement(status: TimerStatus | None, sort: SortField, descending: bool
     in order, leaves the planner one index, even where it takes a table for empty: see
     `LISTS_BY_INDEX`.
     """
-    order = _order(sort.value, descending)
+    order = ordered_by(sort.value, descending)
     statuses = _statuses(status)
     positions = " UNION ALL ".join(
         f"(SELECT {int(each)}::smallint AS status, {sort.value}, timer_uuid"
@@ -80,7 +80,7 @@ def page_statement(status: TimerStatus | None, sort: SortField, descending: bool
 def _outermost_position(status: TimerStatus, sort: SortField, *, descending: bool) -> str:
     return (
         f"SELECT {sort.value}, timer_uuid FROM page_position"
-        f" WHERE page_position.status = {int(status)} {_order(sort.value, descending)} LIMIT 1"
+        f" WHERE page_position.status = {int(status)} {ordered_by(sort.value, descending)} LIMIT 1"
     )
 
 
@@ -127,7 +127,7 @@ def scan_statement(statuses: tuple[TimerStatus, ...], descending: bool) -> str:
     """Merges the statuses, each of which has an index that delivers it in order, in each partition
     of the history. A scan reads little more than it answers. Executing timers are few, and are
     sorted on the spot. $6 is the limit."""
-    order = f"{_order('execute_at', descending)} LIMIT $6"
+    order = f"{ordered_by('execute_at', descending)} LIMIT $6"
     branches = " UNION ALL ".join(
         f"(SELECT {columns_of(each)} FROM {table_of(each)}"
         f" WHERE {condition_of(each)} AND {_BETWEEN} {order})"
@@ -173,7 +173,7 @@ def _count_up_to(source: str, most: int | str = COUNTED_EXACTLY) -> str:
 
 def _in_one_namespace(status: TimerStatus) -> str:
     """In order, which leaves the planner one index: see `page_statement`."""
-    return f"{table_of(status)} WHERE {condition_of(status)} {_order('execute_at')}"
+    return f"{table_of(status)} WHERE {condition_of(status)} {ordered_by('execute_at')}"
 
 
 def _in_all_namespaces(status: TimerStatus) -> str:
@@ -252,7 +252,7 @@ async def _estimate(connection: Connection, namespace: str | None, status: Timer
     return explanation.plan.rows
 
 
-def _order(column: str, descending: bool = False) -> str:
+def ordered_by(column: str, descending: bool = False) -> str:
     direction = "DESC" if descending else "ASC"
     return f"ORDER BY {column} {direction}, timer_uuid {direction}"
 

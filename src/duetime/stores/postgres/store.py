@@ -54,6 +54,7 @@ from duetime.stores.postgres.inspection import census
 from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
 from duetime.stores.postgres.options import PostgresOptions
+from duetime.stores.postgres.searching.searches import PostgresSearches
 from duetime.stores.postgres.security.store import PostgresSecurityStore
 
 _log = structlog.get_logger()
@@ -73,6 +74,7 @@ class PostgresStore:
         self._opened: _Pools | None = None
         self.security = PostgresSecurityStore(self._require_opened)
         self.lateness_ledger = PostgresLatenessLedger(self._require_opened)
+        self.searches = PostgresSearches(self._require_opened)
         self.capabilities = Capabilities(
             durable=True, shared_by_nodes=True, history_step=options.history_step
         )

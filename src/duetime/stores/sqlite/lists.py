@@ -1,7 +1,7 @@
 """Lists of timers in order: pages by number, scans from a position on, and counts."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,8 @@ from duetime.ports.store import Page, PageQuery, Position, ScanEntry, ScanQuery,
 from duetime.stores.sqlite.connections import Statements
 from duetime.stores.sqlite.tables import FETCH_FINISHED, FETCH_LIVE
 from duetime.stores.timer_rows import readable_timer
+
+Result = TypeVar("Result")
 
 # The name that comes after the first ?1 namespaces, if there are more.
 _FIRST_UNNAMED = "SELECT DISTINCT namespace FROM counts ORDER BY namespace LIMIT 1 OFFSET ?1"
@@ -35,7 +37,7 @@ _COUNTS = "SELECT status, count FROM counts WHERE namespace = ?1"
 _ALL_COUNTS = "SELECT status, sum(count) FROM counts GROUP BY status"
 
 
-class _Source(Struct, frozen=True):
+class Source(Struct, frozen=True):
     """An index to select from, and the condition on its rows."""
 
     table: str
@@ -43,8 +45,9 @@ class _Source(Struct, frozen=True):
     is_finished: bool = False
 
 
-_LIVE = _Source("live_timers INDEXED BY live_timers_execute", "true")
-_EXECUTING = _Source("live_timers INDEXED BY live_timers_executing", "status = 1")
+_LIVE = Source("live_timers INDEXED BY live_timers_execute", "true")
+_LIVE_BY_CREATION = Source("live_timers INDEXED BY live_timers_created", "true")
+_EXECUTING = Source("live_timers INDEXED BY live_timers_executing", "status = 1")
 
 
 def read_counts(statements: Statements, namespace: str | None) -> dict[TimerStatus, int]:
@@ -84,7 +87,7 @@ def read_page(statements: Statements, query: PageQuery) -> Page:
     values = {"namespace": query.namespace, "limit": query.limit, "offset": query.offset}
     condition = "namespace = :namespace"
     ordered = (query.sort, query.descending)
-    found = _read(statements, sources, condition, ordered, values)
+    found = read_in_order(statements, sources, condition, ordered, values, readable_timer)
     return Page([timer for _, _, timer in found if timer is not None], total)
 
 
@@ -106,7 +109,8 @@ def scan_entries(statements: Statements, query: ScanQuery) -> list[ScanEntry]:
     ordered = (SortField.EXECUTE_AT, query.descending)
     condition, values = _conditions(query, goes_on=True)
     values.update(limit=query.limit, offset=0)
-    found = _read(statements, _scan_sources(query.statuses), condition, ordered, values)
+    sources = sources_of(query.statuses, SortField.EXECUTE_AT)
+    found = read_in_order(statements, sources, condition, ordered, values, readable_timer)
     return [timer or Position(execute_at, timer_uuid) for execute_at, timer_uuid, timer in found]
 
 
@@ -116,17 +120,17 @@ def count_scan(statements: Statements, query: ScanQuery) -> int:
         return sum(counts[status] for status in query.statuses)
     condition, values = _conditions(query, goes_on=False)
 
-    def count(source: _Source) -> int:
+    def count(source: Source) -> int:
         statement = f"SELECT count(*) FROM {source.table} WHERE {source.condition} AND {condition}"
         return int(statements.execute_named(statement, values).get)
 
     if query.status is TimerStatus.PENDING:
         # The index alone does not tell pending from executing, and executing timers are few.
         return count(_LIVE) - count(_EXECUTING)
-    return sum(map(count, _scan_sources(query.statuses)))
+    return sum(map(count, sources_of(query.statuses, SortField.EXECUTE_AT)))
 
 
-def _source(status: TimerStatus, sort: SortField) -> _Source:
+def _source(status: TimerStatus, sort: SortField) -> Source:
     """The index that has the timers of one status in order.
 
     Executing timers are few: they are sorted on the spot.
@@ -135,27 +139,29 @@ def _source(status: TimerStatus, sort: SortField) -> _Source:
         return _EXECUTING
     by = "created" if sort is SortField.CREATED_AT else "execute"
     table = "finished_timers" if status.is_finished else "live_timers"
-    return _Source(f"{table} INDEXED BY {table}_{by}", f"status = {status:d}", status.is_finished)
+    return Source(f"{table} INDEXED BY {table}_{by}", f"status = {status:d}", status.is_finished)
 
 
-def _scan_sources(statuses: Sequence[TimerStatus]) -> list[_Source]:
+def sources_of(statuses: Sequence[TimerStatus], sort: SortField) -> list[Source]:
     """One index has all live timers in order."""
     if len(statuses) == 1:
-        return [_source(statuses[0], SortField.EXECUTE_AT)]
+        return [_source(statuses[0], sort)]
+    live = _LIVE_BY_CREATION if sort is SortField.CREATED_AT else _LIVE
     finished = [each for each in statuses if each.is_finished]
-    return [_LIVE, *(_source(each, SortField.EXECUTE_AT) for each in finished)]
+    return [live, *(_source(each, sort) for each in finished)]
 
 
-def _read(
+def read_in_order(
     statements: Statements,
-    sources: Sequence[_Source],
+    sources: Sequence[Source],
     condition: str,
     ordered: tuple[SortField, bool],
     values: dict[str, Any],
-) -> list[tuple[Instant, bytes, Timer | None]]:
+    of_row: Callable[[Sequence[Any]], Result],
+) -> list[tuple[Instant, bytes, Result | None]]:
     """Find the keys of the states in indexes first, then read those timers only.
 
-    Answers the instant to sort by and the uuid of each timer, and the timer if it is readable.
+    Answers the instant to sort by and the uuid of each timer, and what `of_row` makes of its row.
     """
     sort, descending = ordered[0].value, "DESC" if ordered[1] else "ASC"
     selects = [
@@ -166,12 +172,12 @@ def _read(
     ]
     order = f"ORDER BY sort {descending}, timer_uuid {descending} LIMIT :limit OFFSET :offset"
     found = list(statements.execute_named(f"{' UNION ALL '.join(selects)} {order}", values))
-    timers: dict[tuple[int, int], Timer | None] = {}
+    timers: dict[tuple[int, int], Result] = {}
     for is_finished, fetch in enumerate((FETCH_LIVE, FETCH_FINISHED)):
         numbers = [number for kind, number, *_ in found if kind == is_finished]
         if numbers:
             for number, *row in statements.execute(fetch, str(numbers)):
-                timers[is_finished, number] = readable_timer(row)
+                timers[is_finished, number] = of_row(row)
     return [
         (instant, timer_uuid, timers.get((is_finished, number)))
         for is_finished, number, instant, timer_uuid in found

@@ -51,6 +51,7 @@ from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.namespaces import read_operations
 from duetime.stores.sqlite.observing.lateness_ledger import SqliteLatenessLedger
 from duetime.stores.sqlite.restoring import restore_timers
+from duetime.stores.sqlite.searching.searches import SqliteSearches
 from duetime.stores.sqlite.security.store import SqliteSecurityStore
 from duetime.stores.sqlite.settling import settle
 from duetime.stores.sqlite.tables import get_timer
@@ -88,6 +89,7 @@ class SqliteStore:
         self.commit_sizes = Histogram(COMMIT_SIZE)
         self.security = SqliteSecurityStore(self._require_opened)
         self.lateness_ledger = SqliteLatenessLedger(self._require_opened)
+        self.searches = SqliteSearches(self._require_opened)
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()

@@ -66,6 +66,15 @@ _GET_MANY = f"""
     CROSS JOIN {FINISHED_STATE}
 """
 
+# The timers, live or finished, whose row ids are in a JSON array.
+_GET_BY_ROW_ID = f"""
+    SELECT {_LIVE} FROM timers CROSS JOIN {LIVE_STATE}
+    WHERE timers.row_id IN (SELECT value FROM json_each(?1))
+    UNION ALL
+    SELECT {_FINISHED} FROM timers CROSS JOIN {FINISHED_STATE}
+    WHERE timers.row_id IN (SELECT value FROM json_each(?1))
+"""
+
 # The timers whose states have the keys in a JSON array. Each row starts with its key.
 FETCH_LIVE = f"""
     SELECT timers.row_id, {_LIVE} FROM timers CROSS JOIN {LIVE_STATE}
@@ -106,6 +115,12 @@ def find_row(statements: Statements, key: TimerKey) -> Row | None:
 def find_rows(statements: Statements, keys: Sequence[TimerKey]) -> list[Row]:
     """Like `find_row`, for many keys; in no particular order."""
     return list(statements.execute(_GET_MANY, _encode_keys(keys).decode()))
+
+
+def find_rows_by_id(statements: Statements, row_ids: Sequence[int]) -> list[Row]:
+    """The COLUMNS of the timers with these ids of their rows in `timers`; in no particular
+    order."""
+    return list(statements.execute(_GET_BY_ROW_ID, str(list(row_ids))))
 
 
 def asked_values(timer: Timer) -> Row:

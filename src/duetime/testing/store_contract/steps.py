@@ -15,6 +15,7 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.inspection import CensusStore
 from duetime.ports.leases import LeaseStore
 from duetime.ports.namespaces.lateness_ledger import LatenessLedger
+from duetime.ports.searching import SearchStore
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import CreateRequest, CreateResult, Leases, OnExisting, TimerStore
 from duetime.testing.virtual_clock import START_AT
@@ -29,6 +30,9 @@ class Store(TimerStore, LeaseStore, BulkStore, CensusStore, Protocol):
 
     @property
     def lateness_ledger(self) -> LatenessLedger: ...
+
+    @property
+    def searches(self) -> SearchStore: ...
 
 
 Reopen = Callable[[], Awaitable[Store]]

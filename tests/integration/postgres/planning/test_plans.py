@@ -54,6 +54,7 @@ from duetime.stores.postgres.lists import (
 )
 from duetime.stores.postgres.namespaces import REMOVE_PENDING
 from duetime.stores.postgres.restoring import MOVE_FINISHED, SET_STATE, state_values
+from duetime.stores.postgres.searching.searches import TIMERS_OF_IDS
 from duetime.stores.postgres.settling import LEFT_BEHIND, SETTLE, settlement_values
 from duetime.testing.store_contract.steps import at, claim, completion, own_shards
 from duetime.testing.timers import make_timer
@@ -67,6 +68,7 @@ from tests.integration.postgres.planning.plans import (
     scans_of_timers,
     unordered,
 )
+from tests.integration.postgres.planning.searches import SEARCHES, SEARCHES_OF_IDS
 from tests.integration.postgres.planning.table_states import (
     ALL,
     FULL,
@@ -119,6 +121,7 @@ STATEMENTS: dict[str, tuple[str, Sequence[Any]]] = {
     ),
     "first due": (FIRST_DUE, (SHARDS, at(1))),
     "executing": (EXECUTING, (SHARDS, EPOCHS)),
+    "timers of ids": (TIMERS_OF_IDS, ("default", ["t1", "t2"])),
     "settle": (SETTLE, settlements(100)),
     "count of unfinished timers": (count_unfinished_statement(), ("default", LIMIT)),
     "recover": (LEFT_BEHIND, (SHARDS, EPOCHS, LIMIT, [])),
@@ -161,7 +164,8 @@ COUNTS |= {
     )
     for label, statuses in SCANNED.items()
 }
-LISTS = PAGES | SCANS | COUNTS
+SCANS |= SEARCHES
+LISTS = PAGES | SCANS | COUNTS | SEARCHES_OF_IDS
 
 # Statistics that autovacuum gathers would change the state.
 _NO_AUTOVACUUM = """

@@ -1,0 +1,1 @@
+"""Searches of the timers in the file."""
