@@ -1,6 +1,5 @@
 """The keys that this node accepts, in memory."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from hmac import compare_digest
@@ -10,28 +9,19 @@ import structlog
 from msgspec import Struct
 
 from duetime.domain.defaults import DEFAULT_KEY_MAX_CONCURRENT
-from duetime.domain.errors import StoreUnavailable, TooManyRequests, Unauthorized
+from duetime.domain.errors import TooManyRequests, Unauthorized
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.security.credentials import KEY_PREFIX, ApiKey, Credential, RateLimit
 from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.fresh_credentials import FreshCredentials
 from duetime.service.security.token_bucket import TokenBucket
 from duetime.service.security.wrong_keys import WrongKeys
 
 _log = structlog.get_logger()
 
 ENDED = "this key was revoked or has expired since the request began"
-
-OLDEST_SECONDS = 4.0
-"""Age of the keys in memory above which they are read again before one is accepted. With the time
-that the read may take, a revoked key stops within 5 seconds even if the watch is stuck."""
-
-REFRESH_TIMEOUT_SECONDS = 4.0
-"""Time that a request waits for the keys to be read."""
-
-UNKNOWN_IDS = RateLimit(per_second=10, burst=20)
-"""Reads of the store for ids that are unknown here, by requests of all addresses."""
 
 _LONGEST_BYTES = 256
 """Length of the text that is looked at. Keys are much shorter."""
@@ -140,20 +130,18 @@ class KeyRing:
     def __init__(
         self, watch: CredentialWatch, clock: Clock, limits: KeyLimits | None = None
     ) -> None:
-        self._watch = watch
+        self._fresh = FreshCredentials(watch, clock)
         self._clock = clock
         self._limits = KeyLimits() if limits is None else limits
         self._keys: dict[bytes, HeldKey] = {}
         self._right: dict[bytes, HeldKey] = {}
-        self._reading: asyncio.Task[None] | None = None
         self.wrong_keys = WrongKeys(clock)
-        self._unknown_ids = TokenBucket(UNKNOWN_IDS, clock.monotonic())
         watch.subscribe(self._see)
 
     def known(self, presented: bytes) -> HeldKey | None:
         """The key, if it is accepted by what is in memory and that is fresh enough to tell."""
         now_seconds = self._clock.monotonic()
-        return None if self._is_old(now_seconds) else self._find(presented, now_seconds)
+        return None if self._fresh.are_old(now_seconds) else self._find(presented, now_seconds)
 
     def remembered(self, presented: bytes) -> HeldKey | None:
         """The key, if it was accepted when the store was last read, however long ago that is."""
@@ -161,20 +149,22 @@ class KeyRing:
 
     async def look_up(self, presented: bytes) -> HeldKey | None:
         """The key, if it is accepted. Raises `StoreUnavailable` if that cannot be told."""
-        if self._is_old(self._clock.monotonic()) and _id_of(presented) is not None:
-            await self._refresh()
+        if self._fresh.are_old(self._clock.monotonic()) and _id_of(presented) is not None:
+            await self._fresh.read()
         return self._find(presented, self._clock.monotonic())
 
     async def look_again(self, presented: bytes) -> HeldKey | None:
         """The key, if it was made on another node a moment ago. Raises `StoreUnavailable`."""
         id = _id_of(presented)
-        if id is None or id in self._keys or self._unknown_ids.take(self._clock.monotonic()):
+        if id is None or id in self._keys or not await self._fresh.read_for_unknown():
             return None
-        if self._reading is not None:
-            # It may have read the store before the key was there.
-            await self._refresh()
-        await self._refresh()
         return self._find(presented, self._clock.monotonic())
+
+    def held(self, id: str) -> HeldKey | None:
+        """The key of the id, for something that stands for it. None if it was revoked or has
+        expired, as far as this node knows."""
+        held = self._keys.get(id.encode())
+        return None if held is None or held.is_expired else held
 
     def report_refusals(self) -> None:
         """Log the wrong keys and the requests over limits since the last report."""
@@ -211,10 +201,6 @@ class KeyRing:
         ago_seconds = self._clock.monotonic() - (held.used_at_seconds or 0.0)
         return plus_ms(self._clock.now(), -1_000 * ago_seconds)
 
-    def _is_old(self, now_seconds: float) -> bool:
-        refreshed_at_seconds = self._watch.refreshed_at_seconds
-        return refreshed_at_seconds is None or now_seconds - refreshed_at_seconds > OLDEST_SECONDS
-
     def _find(self, presented: bytes, now_seconds: float) -> HeldKey | None:
         held = self._right.get(presented)
         if held is None:
@@ -233,24 +219,6 @@ class KeyRing:
         expected = _NO_SECRET if held is None else held.key.secret_sha256
         is_equal = compare_digest(sha256(secret).hexdigest(), expected)
         return held if is_equal and prefix == _PREFIX else None
-
-    async def _refresh(self) -> None:
-        """Read the keys, together with all who wait for that. A read is never given up half-way,
-        because others may wait for it."""
-        if self._reading is None:
-            self._reading = asyncio.get_running_loop().create_task(self._watch.refresh())
-            self._reading.add_done_callback(self._has_read)
-        reading = self._reading
-        done, _ = await asyncio.wait({reading}, timeout=REFRESH_TIMEOUT_SECONDS)
-        if not done:
-            raise StoreUnavailable("the keys cannot be read now, try again later")
-        reading.result()
-
-    def _has_read(self, reading: "asyncio.Task[None]") -> None:
-        self._reading = None
-        if not reading.cancelled():
-            # Nobody may be waiting for it any more.
-            reading.exception()
 
     def _see(self, credentials: Sequence[Credential]) -> None:
         keys: dict[bytes, HeldKey] = {}

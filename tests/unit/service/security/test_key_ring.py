@@ -11,7 +11,8 @@ from duetime.domain.security.access import Role
 from duetime.domain.security.credentials import RateLimit
 from duetime.ports.security import Credentials
 from duetime.service.security.credential_watch import CredentialWatch
-from duetime.service.security.key_ring import UNKNOWN_IDS, HeldKey, KeyLimits, KeyRing
+from duetime.service.security.fresh_credentials import UNKNOWN_IDS
+from duetime.service.security.key_ring import HeldKey, KeyLimits, KeyRing
 from duetime.service.security.key_uses import WRITE_SECONDS, KeyUses
 from duetime.service.security.keys import IssuedKey, Keys, NewKey
 from duetime.stores.memory.security_table import SecurityTable
