@@ -1,4 +1,4 @@
-"""API keys, and the secrets that sign callbacks, as the store keeps them."""
+"""API keys, their sessions, and the secrets that sign callbacks, as the store keeps them."""
 
 from enum import StrEnum
 
@@ -63,4 +63,27 @@ class WebhookSecret(Struct, frozen=True, kw_only=True, tag="secret", omit_defaul
     is_sealed: bool = False
 
 
-Credential = ApiKey | WebhookSecret
+class KeyGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The right to act as a key until `expires_at`, for whoever has the token. The id is made from
+    the SHA-256 of the token, which itself is not kept. The right ends with its key.
+
+    `key_id` is that of a kept key. A grant of the key of the settings has a `key_proof` instead:
+    the HMAC of that key by the token, in hexadecimal. So it ends when the setting changes, and
+    tells nothing of the key to those who read the store."""
+
+    id: str
+    created_at: Instant
+    expires_at: Instant
+    key_id: str | None = None
+    key_proof: str | None = None
+
+
+class UiSession(KeyGrant, frozen=True, kw_only=True, tag="session"):
+    """Somebody is signed in to the Web UI. The token is in the cookie."""
+
+
+class UiLink(KeyGrant, frozen=True, kw_only=True, tag="link"):
+    """A link that signs in to the Web UI once. The token is its code."""
+
+
+Credential = ApiKey | WebhookSecret | UiSession | UiLink

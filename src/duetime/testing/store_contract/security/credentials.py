@@ -12,6 +12,8 @@ from duetime.domain.security.credentials import (
     Credential,
     RateLimit,
     SecretKind,
+    UiLink,
+    UiSession,
     WebhookSecret,
 )
 from duetime.ports.security import SecurityStore
@@ -76,6 +78,8 @@ class CredentialsContract:
                 expires_at=at(-5),
                 is_sealed=True,
             ),
+            UiSession(id="session", created_at=at(0), expires_at=at(1), key_id="plain"),
+            UiLink(id="link", created_at=at(0), expires_at=at(1), key_proof="ab" * 32),
         ]
         for each in credentials:
             assert await store.security.add_credential(each)
