@@ -249,5 +249,6 @@ FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
     "listKeysV1": _same(Request("GET", "/api/v1/keys")),
     "rotateKeyV1": _key("POST", "/rotate"),
     "revokeKeyV1": _key("DELETE"),
+    "createUiLinkV1": _same(Request("POST", "/api/v1/ui-links")),
 }
 """Requests about a subject, by the id of their operation."""

@@ -53,6 +53,7 @@ from duetime.service.security.key_ring import KeyLimits, KeyRing
 from duetime.service.security.key_uses import KeyUses
 from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 from duetime.service.turns import Turns
@@ -96,6 +97,7 @@ def assemble(
     limits = KeyLimits(settings.key_rate_limit, settings.key_max_concurrent)
     key_ring = KeyRing(credential_watch, clock, limits)
     keys = Keys(store.security, credential_watch, key_ring, clock)
+    sessions = Sessions(store.security, credential_watch, key_ring, clock, settings.api_key)
     known = KnownNamespaces()
     http = http_destination(
         settings,
@@ -147,7 +149,7 @@ def assemble(
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
     services = timers.services(
-        settings, bulk_runner, keys, webhook_secrets, audit_log, objectives, report
+        settings, bulk_runner, keys, sessions, webhook_secrets, audit_log, objectives, report
     )
     health = partial(health_of, engine, store, http, bus_router, nats)
 
@@ -235,6 +237,7 @@ class _Timers(NamedTuple):
         settings: Settings,
         bulk_runner: BulkRunner,
         keys: Keys,
+        sessions: Sessions,
         webhook_secrets: WebhookSecrets,
         audit_log: AuditLog,
         objectives: Objectives,
@@ -257,6 +260,7 @@ class _Timers(NamedTuple):
             webhook_secrets=webhook_secrets,
             audit_log=audit_log,
             keys=keys,
+            sessions=sessions,
             objectives=objectives,
         )
 

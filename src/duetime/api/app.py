@@ -34,6 +34,7 @@ from duetime.api.v1.routes.table import V1
 from duetime.api.v1.security.audit_log import AuditLogV1
 from duetime.api.v1.security.keys import KeysV1
 from duetime.api.v1.security.secrets import SecretsV1
+from duetime.api.v1.security.ui_links import UiLinksV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
@@ -46,6 +47,7 @@ from duetime.service.restoring import Restoring
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.key_ring import KeyRing
 from duetime.service.security.keys import Keys
+from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
 from duetime.telemetry.metrics.requests import NO_OPERATION
@@ -67,6 +69,7 @@ class Services(Struct, frozen=True, kw_only=True):
     webhook_secrets: WebhookSecrets
     audit_log: AuditLog
     keys: Keys
+    sessions: Sessions
     objectives: Objectives
 
 
@@ -123,7 +126,8 @@ def create_app(
     keys = KeysV1(services.keys, max_body_bytes=max_body_bytes)
     explaining = ExplainingV1(services.explaining)
     seen = EndpointsV1(endpoints)
-    handlers = (timers, explaining, operations, namespaces, secrets, seen, keys, audit_log)
+    links = UiLinksV1(services.sessions)
+    handlers = (timers, explaining, operations, namespaces, secrets, seen, keys, audit_log, links)
     auditing = Auditing(services.audit_log, audited_creates, clock, code_of)
     v1 = RouterV1(bind(V1, *handlers), authentication, auditing, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)

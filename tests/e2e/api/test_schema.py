@@ -29,7 +29,7 @@ PARTS = {
     "timers v1": r"^/api/v1/(timers|explain)",
     "namespaces v1": r"^/api/v1/(namespaces|endpoints)",
     "operations v1": r"^/api/v1/operations",
-    "keys v1": r"^/api/v1/(keys|audit-log)",
+    "keys v1": r"^/api/v1/(keys|audit-log|ui-links)",
 }
 
 

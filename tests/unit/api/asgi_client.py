@@ -30,6 +30,7 @@ from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import KeyLimits, KeyRing
 from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
+from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
@@ -154,6 +155,9 @@ class ApiBench(ServiceBench):
         self.registry.add(self.requests.recorders())
         self.credential_watch = CredentialWatch(self.store.security, self.clock)
         self.key_ring = KeyRing(self.credential_watch, self.clock, key_limits)
+        self.sessions = Sessions(
+            self.store.security, self.credential_watch, self.key_ring, self.clock, api_key
+        )
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
         self.endpoints: list[EndpointStatus] = []
         self.report = FiringReport(node="node-1", owns_shard=True, owner="node-1")
@@ -207,6 +211,7 @@ class ApiBench(ServiceBench):
                 webhook_secrets=secrets,
                 audit_log=self.audit_log,
                 keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
+                sessions=self.sessions,
                 objectives=self.objectives,
             ),
             store=self.store,

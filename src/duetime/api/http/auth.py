@@ -40,14 +40,7 @@ class Authentication:
         """The caller of the request, which may do the operation. Raises `Unauthorized`,
         `Forbidden`, `TooManyRequests` and `StoreUnavailable`. Call it before reading the body. The
         caller has entered, and leaves when the request is answered."""
-        caller = await self._caller_of(scope, operation)
-        # Before the checks: the audit log names the caller of a refused request, too.
-        set_caller(scope, caller)
-        caller.enter()
-        caller.check_role(operation.needed_role)
-        if operation.for_all_namespaces:
-            caller.check_everywhere()
-        return caller
+        return let_in(await self._caller_of(scope, operation), scope, operation)
 
     def admit_known(self, headers: Mapping[bytes, bytes], operation: Route) -> Caller | None:
         """Like `admit`, for a request without any header twice. None if the request is refused, or
@@ -70,12 +63,18 @@ class Authentication:
         return Caller(held.access, None, held)
 
     async def _caller_of(self, scope: Scope, operation: Route) -> Caller:
-        address = _address_of(scope)
+        address = address_of(scope)
         if self._expected is None:
             return Caller(UNCHECKED, address)
         given = _only_key(scope["headers"])
         if given is None:
             raise Unauthorized(REFUSAL)
+        return await self.caller_with(given, address, operation)
+
+    async def caller_with(self, given: bytes, address: str | None, operation: Route) -> Caller:
+        """The caller with this key, where keys are asked for. Raises `Unauthorized`,
+        `TooManyRequests` for too many wrong keys, and `StoreUnavailable`."""
+        assert self._expected is not None
         if compare_digest(given, self._expected):
             return Caller(EVERYTHING, address)
         if not operation.needs_store and (held := self._keys.remembered(given)) is not None:
@@ -91,6 +90,18 @@ class Authentication:
             self._keys.wrong_keys.note_refused(address)
             raise Unauthorized(REFUSAL)
         return Caller(held.access, address, held)
+
+
+def let_in(caller: Caller, scope: Scope, operation: Route) -> Caller:
+    """The caller, who enters. Raises `TooManyRequests` and `Forbidden`."""
+    # Before the checks: the audit log names the caller of a refused request, too.
+    set_caller(scope, caller)
+    caller.enter()
+    if not operation.any_role:
+        caller.check_role(operation.needed_role)
+    if operation.for_all_namespaces:
+        caller.check_everywhere()
+    return caller
 
 
 def _only_key(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
@@ -119,6 +130,7 @@ def _bearer_key(value: bytes) -> bytes | None:
     return value[len(_SCHEME) :].strip(_SPACE)
 
 
-def _address_of(scope: Scope) -> str | None:
+def address_of(scope: Scope) -> str | None:
+    """The address that a request came from."""
     client = scope.get("client")
     return None if client is None else str(client[0])

@@ -93,9 +93,10 @@ class Callback(Struct, frozen=True):
 class Route(Struct, frozen=True, kw_only=True):
     """One method of one path, and who may use it.
 
-    Without a `role` a GET needs `read`, and everything else needs `write`. One `for_all_namespaces`
-    is not for keys that see some of them only. One that `needs_store` is refused until the service
-    has started; others also accept keys that were right when the store was last read.
+    Without a `role` a GET needs `read`, and everything else needs `write`, unless `any_role` will
+    do. One `for_all_namespaces` is not for keys that see some of them only. One that `needs_store`
+    is refused until the service has started; others also accept keys that were right when the store
+    was last read.
 
     `audit` is the word for it in the audit log, such as `timer.cancel`; those that only read have
     none, and are recorded if they show secrets. One that `replaces` may do so with a timer that
@@ -108,6 +109,7 @@ class Route(Struct, frozen=True, kw_only=True):
     needs_key: bool = True
     needs_store: bool = True
     role: Role | None = None
+    any_role: bool = False
     for_all_namespaces: bool = False
     audit: str | None = None
     replaces: bool = False

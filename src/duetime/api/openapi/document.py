@@ -30,11 +30,12 @@ from duetime.api.v1.routes.namespaces import NAMESPACES
 from duetime.api.v1.routes.secrets import SECRETS
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.routes.timers import TIMERS, TIMERS_NAMED_IN_THE_BODY
+from duetime.api.v1.routes.ui_links import WEB_UI
 from duetime.telemetry.current_work import MAX_REQUEST_ID_CHARACTERS
 
 _TAGS = (
     *(TIMERS, TIMERS_NAMED_IN_THE_BODY, OPERATIONS),
-    *(NAMESPACES, KEYS, SECRETS, AUDIT_LOG),
+    *(NAMESPACES, KEYS, SECRETS, AUDIT_LOG, WEB_UI),
     *(PLATFORM_TIMERS, SERVICE),
 )
 

@@ -77,6 +77,7 @@ REQUESTS: dict[str, tuple[str, object, dict[str, object]]] = {
         },
     ),
     "deleteNamespaceV1": ("/api/v1/namespaces/small?force=true", b"", {"namespace": "small"}),
+    "createUiLinkV1": ("/api/v1/ui-links", b"", {"namespace": None}),
 }
 OF_EXISTING_THINGS = {
     *("updateTimer", "cancelTimer", "abortOperationV1"),

@@ -125,6 +125,7 @@ async def test_the_menu_begins_with_v1_and_closes_the_operations_that_repeat_it(
         (" open", "Keys v1"),
         (" open", "Secrets v1"),
         (" open", "Audit log v1"),
+        (" open", "Web UI v1"),
         (" open", "Platform timers"),
         (" open", "Service"),
     ]

@@ -69,6 +69,7 @@ ANSWERS = {
     ("/api/v1/keys", "get"): KEYED | {"200", "400"},
     ("/api/v1/keys/{keyId}", "delete"): KEYED | {"204", "400", "404"},
     ("/api/v1/keys/{keyId}/rotate", "post"): KEYED | {"201", "400", "404", "409", "413"},
+    ("/api/v1/ui-links", "post"): KEYED | {"201", "400"},
 }
 
 

@@ -15,9 +15,11 @@ from duetime.api.v1.routes.keys import KEY_OPERATIONS
 from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
+from duetime.api.v1.routes.ui_links import UI_LINK_OPERATIONS
 from duetime.api.v1.security.audit_log import AuditLogV1
 from duetime.api.v1.security.keys import KeysV1
 from duetime.api.v1.security.secrets import SecretsV1
+from duetime.api.v1.security.ui_links import UiLinksV1
 from duetime.api.v1.timers import TimersV1
 
 V1: tuple[OperationGroup[Any], ...] = (
@@ -29,4 +31,5 @@ V1: tuple[OperationGroup[Any], ...] = (
     OperationGroup(EndpointsV1, ENDPOINT_OPERATIONS),
     OperationGroup(AuditLogV1, AUDIT_LOG_OPERATIONS),
     OperationGroup(KeysV1, KEY_OPERATIONS),
+    OperationGroup(UiLinksV1, UI_LINK_OPERATIONS),
 )
