@@ -203,6 +203,7 @@ def assemble(
         credential_watch=credential_watch,
         webhook_secrets=webhook_secrets,
         key_uses=KeyUses(store.security, key_ring, clock),
+        sessions=sessions,
         store_watch=store_watch,
         bulk_runner=bulk_runner,
         bus_router=bus_router,

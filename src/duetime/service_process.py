@@ -23,6 +23,7 @@ from duetime.service.reporting.objectives import Objectives
 from duetime.service.security.audit_log import AuditLog
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_uses import LAST_WRITE_SECONDS, KeyUses
+from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.settings import Settings
 from duetime.store_adapters import store_name
@@ -54,6 +55,7 @@ class Duetime:
         credential_watch: CredentialWatch,
         webhook_secrets: WebhookSecrets,
         key_uses: KeyUses,
+        sessions: Sessions,
         store_watch: StoreWatch,
         bulk_runner: BulkRunner,
         bus_router: BusRouter | None,
@@ -76,6 +78,7 @@ class Duetime:
         self._credential_watch = credential_watch
         self._webhook_secrets = webhook_secrets
         self._key_uses = key_uses
+        self.sessions = sessions
         self._store_watch = store_watch
         self._bulk_runner = bulk_runner
         self._bus_router = bus_router

@@ -13,6 +13,7 @@ from duetime import __version__
 
 _RUN = "Run"
 _TIMERS = "Timers (talk to a running server)"
+_WEB_UI = "Web UI (of a running server)"
 _SECURITY = "Security (talk to a running server)"
 _BUS = "Message bus (talk to the broker)"
 _STORE = "Store (open it directly, with the settings of serve)"
@@ -32,6 +33,7 @@ COMMANDS = {
     "dev": _Command("run.dev", "dev", _RUN),
     "serve": _Command("run.serve", "serve", _RUN),
     "listen": _Command("run.listen", "listen", _RUN),
+    "open": _Command("web_ui", "open_web_ui", _WEB_UI),
     "create": _Command("timers.create", "create", _TIMERS),
     "get": _Command("timers.single_timer", "get", _TIMERS),
     "explain": _Command("timers.explain", "explain", _TIMERS),

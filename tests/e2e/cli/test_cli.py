@@ -241,7 +241,11 @@ async def test_the_printed_curl_command_works(
     server: ServerProcess, receiver: CallbackReceiver, tmp_path: Path
 ) -> None:
     addresses = DevAddresses(
-        api_url=server.url, receiver_url=receiver.url, api_key=API_KEY, db_path=tmp_path
+        api_url=server.url,
+        ui_link=f"{server.url}/ui",
+        receiver_url=receiver.url,
+        api_key=API_KEY,
+        db_path=tmp_path,
     )
     script = curl_command(addresses).replace('"10s"', '"1s"')
     timer = json.loads(await run_shell(script, tmp_path))

@@ -16,7 +16,7 @@ from duetime.settings.definitions import SETTINGS
 
 COMMANDS = [
     *("dev", "serve", "listen", "create", "get", "list", "update", "cancel", "health"),
-    *("redrive", "explain", "import", "export", "keys", "secrets"),
+    *("redrive", "explain", "import", "export", "keys", "secrets", "open"),
     *("namespaces", "endpoints", "bus", "migrate", "cluster", "audit", "backup", "restore"),
 ]
 NOBODY = "http://127.0.0.1:1"

@@ -200,3 +200,10 @@ class Key(KeySettings, frozen=True, kw_only=True, rename="camel"):
 
 class KeyList(Struct, frozen=True):
     keys: list[Key]
+
+
+class UiLink(Struct, frozen=True, rename="camel"):
+    """A link to the Web UI. One that expires works once."""
+
+    path: str
+    expires_at: str | None

@@ -18,6 +18,7 @@ from duetime.cli.client.server_lookup import client_dotenv, find_url
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevAddresses:
     api_url: str
+    ui_link: str
     receiver_url: str
     api_key: str
     db_path: Path
@@ -27,6 +28,7 @@ class DevAddresses:
 def print_welcome(output: Console, dev: DevAddresses) -> None:
     """The addresses in a frame, and the commands outside it so that they can be copied."""
     facts = {
+        "Web UI": dev.ui_link,
         "API": dev.api_url,
         "Docs": f"{dev.api_url}/docs",
         "API key": dev.api_key,

@@ -30,6 +30,7 @@ _MAX_FORGOTTEN = 20
 """Old sessions that one sign-in forgets. More would take too long."""
 
 _TOKEN_BYTES = 32
+_STANDING_CODE_BYTES = 16
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 Grant = TypeVar("Grant", UiSession, UiLink)
@@ -112,7 +113,7 @@ class Sessions:
 
     def standing_code(self, access: Access) -> str:
         """A code that begins sessions on this process as long as it runs, any number of times."""
-        code = token_urlsafe(_TOKEN_BYTES)
+        code = token_urlsafe(_STANDING_CODE_BYTES)
         self._standing[_id_of(code)] = access
         return code
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from duetime.cli.browser import open_in_browser
 from duetime.cli.client.dev_server import DEV_DB_PATH, DEV_KEY_PATH, DevAnnouncement
 from duetime.cli.client.platform import NotCreated, create_from_event_loop
 from duetime.cli.client.server_lookup import client_dotenv
@@ -22,6 +23,7 @@ from duetime.clock import SystemClock
 from duetime.domain.errors import DuetimeError, SettingsError, StoreInUse
 from duetime.domain.instants import format_instant, plus_ms
 from duetime.domain.limits import MAX_PORT
+from duetime.domain.security.access import EVERYTHING
 from duetime.domain.wording import span
 from duetime.event_loop import run, stop_signal
 from duetime.listener import bind_next_free, own_addresses, url_of
@@ -55,11 +57,14 @@ def dev(
     ] = None,
     host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
     db: Annotated[Path, typer.Option(help="SQLite file for the timers.")] = DEV_DB_PATH,
+    opens: Annotated[
+        bool, typer.Option("--open", help="Open the Web UI in the browser, signed in.")
+    ] = False,
 ) -> None:
     """Try Duetime on this machine, without any configuration.
 
-    Starts the service and a small receiver, prints a command to paste, and shows how a demo timer
-    fires. Timers are kept in a file, so they survive a restart.
+    Starts the service and a small receiver, prints a link to the Web UI and a command to paste, and
+    shows how a demo timer fires. Timers are kept in a file, so they survive a restart.
     """
     try:
         settings = _dev_settings(host, port, db)
@@ -68,7 +73,7 @@ def dev(
     except OSError as error:
         fail(f"cannot write the API key to {error.filename}: {error.strerror}", ExitCode.FAILED)
     try:
-        run(_Dev(settings, db).run())
+        run(_Dev(settings, db, opens=opens).run())
     except StoreInUse as error:
         fail(f"{error.message}; {_RUN_BOTH}", ExitCode.FAILED)
     except SettingsError as error:
@@ -131,16 +136,19 @@ def dev_api_key(environ: Mapping[str, str], directory: Path) -> str:
 class _Dev:
     """The service and the receiver in one process."""
 
-    def __init__(self, settings: Settings, db_path: Path) -> None:
+    def __init__(self, settings: Settings, db_path: Path, *, opens: bool) -> None:
         self._settings = settings
+        self._opens = opens
         self._db_path = db_path
         self._clock = SystemClock()
         self._output = console()
         self._demo: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[bool] | None = None
         self._announcement: DevAnnouncement | None = None
 
     async def run(self) -> None:
         # Imported here so that `duetime --help` starts quickly.
+        from duetime.api.v1.security.ui_links import sign_in_path
         from duetime.composition import assemble
         from duetime.server.server import serve_until
         from duetime.telemetry.logs import configure_logs
@@ -155,15 +163,18 @@ class _Dev:
         receiver_listener = bind_next_free("127.0.0.1", min(port + 1, MAX_PORT))
         receiver = Receiver(self._clock, self._show)
         await receiver.start(receiver_listener)
-        addresses = DevAddresses(
-            api_url=_reachable(url_of(api_listener)),
-            receiver_url=url_of(receiver_listener),
-            api_key=settings.api_key or "",
-            db_path=self._db_path,
-            broker=None if settings.broker is None else settings.broker.name,
-        )
+        api_url = _reachable(url_of(api_listener))
         try:
             service = assemble(settings, own_addresses(api_listener))
+            addresses = DevAddresses(
+                api_url=api_url,
+                # It works as long as this process, so that it can be clicked an hour later.
+                ui_link=api_url + sign_in_path(service.sessions.standing_code(EVERYTHING)),
+                receiver_url=url_of(receiver_listener),
+                api_key=settings.api_key or "",
+                db_path=self._db_path,
+                broker=None if settings.broker is None else settings.broker.name,
+            )
             await serve_until(
                 stopped,
                 service,
@@ -189,6 +200,9 @@ class _Dev:
             # Without the file the welcome names the server in its command.
             self._announcement = DevAnnouncement(addresses.api_url, Path.cwd())
         print_welcome(self._output, addresses)
+        if self._opens:
+            opening = asyncio.to_thread(open_in_browser, addresses.ui_link)
+            self._opening = asyncio.create_task(opening)
         self._demo = asyncio.create_task(self._create_demo_timer(addresses))
 
     async def _create_demo_timer(self, addresses: DevAddresses) -> None:
