@@ -5,8 +5,14 @@ from pathlib import Path
 import apsw
 import pytest
 
+from duetime.clock import SystemClock
 from duetime.domain.errors import StorageFull
 from duetime.domain.namespace import Namespace
+from duetime.domain.security.access import EVERYTHING, Role
+from duetime.service.security.credential_watch import CredentialWatch
+from duetime.service.security.key_ring import KeyRing
+from duetime.service.security.keys import Keys, NewKey
+from duetime.service.security.sessions import Sessions
 from duetime.stores.sqlite import SqliteStore
 from duetime.stores.sqlite.backup.placing import back_up
 from duetime.stores.sqlite.inspector import SqliteInspector
@@ -88,3 +94,29 @@ async def test_a_key_that_cannot_be_read_is_set_aside(
     unreadable_credentials.assert_found(await inspector.audit(at(0)), id)
     await inspector.close()
     await unreadable_credentials.assert_mendable(store.security, id)
+
+
+async def test_sessions_outlive_a_restart_and_end_with_their_key(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    keys, sessions = services_on(store)
+    made = await keys.create(NewKey(name="team", roles=[Role.READ], namespaces=["*"]))
+    token = (await sessions.begin(made.key.access)).token
+    of_settings = (await sessions.begin(EVERYTHING)).token
+    await store.close()
+    store = SqliteStore(path)
+    await store.open()
+    keys, sessions = services_on(store)
+    assert await sessions.look_up(token) is not None
+    await keys.revoke(made.key.id)
+    assert await sessions.look_up(token) is None
+    assert await sessions.look_up(of_settings) is not None
+    await store.close()
+
+
+def services_on(store: SqliteStore) -> tuple[Keys, Sessions]:
+    clock = SystemClock()
+    watch = CredentialWatch(store.security, clock)
+    ring = KeyRing(watch, clock)
+    keys = Keys(store.security, watch, ring, clock)
+    return keys, Sessions(store.security, watch, ring, clock, "the key of the settings")
