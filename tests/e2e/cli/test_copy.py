@@ -76,6 +76,8 @@ async def use_file(directory: Path, receiver: CallbackReceiver) -> dict[str, Any
             "/api/v1/keys", json={"name": "shop", "roles": ["write"], "namespaces": ["orders"]}
         )
         left["key"] = created.json()["key"]
+        # Links and sessions of the Web UI stay behind.
+        assert (await api.post("/api/v1/ui-links")).status_code == 201
         left["completed"] = await create_soon(api, f"{receiver.url}/completed")
         left["failed"] = await create_soon(api, f"{receiver.url}/failing")
         await wait_for_status(api, left["completed"], "completed")
@@ -184,12 +186,15 @@ async def test_back_to_a_file_by_way_of_another_schema(
         between = ("--from", postgres_url, "--from-schema", postgres_schema)
         second = (*between, "--to", postgres_url, "--to-schema", other)
         third = ("--from", postgres_url, "--from-schema", other, "--to", "back.db")
-        reports = [
-            await copied(tmp_path, *arguments, "--batch", "2")
-            for arguments in (first, second, third)
+        reports = [await copied(tmp_path, *first, "--batch", "2")]
+        async with connected(store_options(postgres_url, postgres_schema), ANY_PLAN) as database:
+            await database.execute("INSERT INTO credentials VALUES ('ui-1', '{}', NULL)")
+        reports += [
+            await copied(tmp_path, *arguments, "--batch", "2") for arguments in (second, third)
         ]
     assert len({report["checksum"] for report in reports}) == 1
     assert [report["rows"]["lateness_counts"] for report in reports] == [6, 6, 6]
+    assert [report["rows"]["credentials"] for report in reports] == [2, 2, 2]
     server = ServerProcess(tmp_path, TIMER_DB_PATH=str(tmp_path / "back.db"), **KEYS)
     async with server, server.client() as api:
         await wait_for_status(api, left["soon"], "completed")

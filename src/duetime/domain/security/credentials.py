@@ -11,6 +11,10 @@ KEY_PREFIX = "dt"
 """First part of the text of every key that is made: `dt_<id>_<secret>`."""
 
 
+GRANT_PREFIX = "ui-"
+"""First characters of the id of every session and link, and of no other credential."""
+
+
 class RateLimit(Struct, frozen=True):
     """A bucket of `burst` requests that is filled again with `per_second` of them."""
 

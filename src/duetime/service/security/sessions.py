@@ -11,7 +11,13 @@ from duetime.domain.errors import Unauthorized
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.limits import MAX_SESSIONS, MAX_SESSIONS_OF_KEY
 from duetime.domain.security.access import EVERYTHING, Access
-from duetime.domain.security.credentials import Credential, KeyGrant, UiLink, UiSession
+from duetime.domain.security.credentials import (
+    GRANT_PREFIX,
+    Credential,
+    KeyGrant,
+    UiLink,
+    UiSession,
+)
 from duetime.ports.clock import Clock
 from duetime.ports.security import SecurityStore
 from duetime.service.security.credential_watch import CredentialWatch
@@ -214,4 +220,4 @@ class Sessions:
 
 
 def _id_of(token: str) -> str:
-    return "ui-" + sha256(token.encode(errors="replace")).hexdigest()
+    return GRANT_PREFIX + sha256(token.encode(errors="replace")).hexdigest()

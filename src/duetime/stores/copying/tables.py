@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from duetime.domain.errors import CopyRefused
+from duetime.domain.security.credentials import GRANT_PREFIX
 from duetime.stores.security_rows import AUDIT_COLUMNS
 from duetime.stores.stored_text import storable
 from duetime.stores.timer_rows import COLUMNS
@@ -38,6 +39,9 @@ COLUMNS_OF: dict[Table, tuple[str, ...]] = {
     Table.LATENESS_COUNTS: ("hour", "namespace", "in_time", "late"),
     Table.TIMERS: COLUMNS,
 }
+
+SIGNED_IN = f"{GRANT_PREFIX}%"
+"""Pattern of credentials that stay behind: people sign in again to the service on the copy."""
 
 SHARED_TIMER_COLUMNS = COLUMNS[:-3]
 """Columns of a timer in every status: all but status, claimed_at and executed_at."""

@@ -11,7 +11,7 @@ from duetime.stores.copying.ports import (
     Position,
     parts_behind,
 )
-from duetime.stores.copying.tables import COLUMNS_OF, Row, Table, identity_of
+from duetime.stores.copying.tables import COLUMNS_OF, SIGNED_IN, Row, Table, identity_of
 from duetime.stores.postgres.connections import connect
 from duetime.stores.postgres.failures import DRIVER_ERRORS, store_error
 from duetime.stores.postgres.options import PostgresOptions
@@ -42,20 +42,21 @@ class _Part(NamedTuple):
     name: str
     keys: Sequence[str]
     columns: str
+    condition: str = "true"
 
 
-def _plain_part(table: Table, *keys: str) -> _Part:
+def _plain_part(table: Table, *keys: str, condition: str = "true") -> _Part:
     columns = [
         f"{column}::integer" if column == "is_running" else column for column in COLUMNS_OF[table]
     ]
-    return _Part(table, table, keys, ", ".join(columns))
+    return _Part(table, table, keys, ", ".join(columns), condition)
 
 
 _PARTS = (
     _plain_part(Table.NAMESPACES, "name"),
     _plain_part(Table.SHARDS, "shard"),
     _plain_part(Table.CLOCK, "believed_at"),
-    _plain_part(Table.CREDENTIALS, "id"),
+    _plain_part(Table.CREDENTIALS, "id", condition=f"id NOT LIKE '{SIGNED_IN}'"),
     _plain_part(Table.OPERATIONS, "id"),
     _plain_part(Table.AUDIT_LOG, "id"),
     _plain_part(Table.LATENESS_COUNTS, "namespace", "hour"),
@@ -97,9 +98,11 @@ class PostgresSource:
         """Batches of rows, each with the key of the last row."""
         keys = ", ".join(part.keys)
         places = ", ".join(f"${number}" for number in range(1, len(part.keys) + 1))
-        behind = f"WHERE ({keys}) > ({places})" if after else ""
+        behind = f"AND ({keys}) > ({places})" if after else ""
         order = f"ORDER BY {keys}" if in_order else ""
-        statement = f"SELECT {part.columns} FROM {part.name} {behind} {order}"
+        statement = (
+            f"SELECT {part.columns} FROM {part.name} WHERE {part.condition} {behind} {order}"
+        )
         names = COLUMNS_OF[part.table]
         key_places = [names.index(key) for key in part.keys]
         cursor = await self._connection.cursor(statement, *after)

@@ -19,6 +19,7 @@ from duetime.stores.copying.ports import (
 )
 from duetime.stores.copying.tables import (
     COLUMNS_OF,
+    SIGNED_IN,
     TEXT_COLUMNS,
     Row,
     Table,
@@ -67,9 +68,11 @@ class _Part(NamedTuple):
         )
 
 
-def _plain_part(table: Table, **first: int | str) -> _Part:
-    """`first` has a value below all others for each column of the key."""
-    return _Part(table, table, list(first), list(first.values()), table, COLUMNS_OF[table])
+def _plain_part(table: Table, rows: str | None = None, **first: int | str) -> _Part:
+    """`first` has a value below all others for each column of the key. Without `rows`, they are all
+    rows of the table."""
+    key, below = list(first), list(first.values())
+    return _Part(table, table, key, below, rows or table, COLUMNS_OF[table])
 
 
 def _timers_part(name: str, key: str, absent: str) -> _Part:
@@ -86,7 +89,9 @@ _PARTS = (
     _plain_part(Table.NAMESPACES, name=""),
     _plain_part(Table.SHARDS, shard=-1),
     _plain_part(Table.CLOCK, number=0),
-    _plain_part(Table.CREDENTIALS, id=""),
+    _plain_part(
+        Table.CREDENTIALS, f"(SELECT * FROM credentials WHERE id NOT LIKE '{SIGNED_IN}')", id=""
+    ),
     _plain_part(Table.OPERATIONS, id=""),
     _plain_part(Table.AUDIT_LOG, id=""),
     _plain_part(Table.LATENESS_COUNTS, namespace="", hour=-1),
