@@ -139,6 +139,7 @@ def _start(subject: Subject) -> Iterator[Request]:
             {"action": "cancel", "all": True, "dryRun": True},
             {"action": "redrive", "all": True},
             {"action": "reschedule", "filter": {"idPrefix": "0"}, "moveBy": "1h"},
+            {"action": "run-now", "filter": {"metadata": {"key": "a", "value": "b"}}},
         ):
             yield Request("POST", "/api/v1/operations", {**where, **what})
 

@@ -133,7 +133,9 @@ def assemble(
     )
     timers = _Timers(sealing_store, clock, engine, destination, namespaces, creates, turns)
     bulk_runner = BulkRunner(
-        store, store, clock, engine, namespaces, engine, forget_secrets=webhook_secrets.forget
+        *(store, store, clock, engine, namespaces, engine),
+        forget_secrets=webhook_secrets.forget,
+        turns=turns,
     )
     audit_log, share = AuditLog(store.security, clock), settings.audit_creates
     audited_commands = CommandAudit(audit_log, Sampling(share), clock) if share else None
@@ -255,7 +257,9 @@ class _Timers(NamedTuple):
             redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
             explaining=Explaining(self._service(v1), self.clock, report),
             operations=BulkOperations(
-                self.store, self.store, self.clock, self.namespaces, self.engine, bulk_runner.wake
+                *(self.store, self.store, self.clock, self.namespaces, self.engine),
+                bulk_runner.wake,
+                turns=self.turns,
             ),
             namespaces=self.namespaces,
             webhook_secrets=webhook_secrets,

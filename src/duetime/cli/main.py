@@ -42,6 +42,7 @@ COMMANDS = {
     "cancel": _Command("timers.bulk", "cancel", _TIMERS),
     "redrive": _Command("timers.bulk", "redrive", _TIMERS),
     "reschedule": _Command("timers.bulk", "reschedule", _TIMERS, checks_arguments=True),
+    "run-now": _Command("timers.bulk", "run_now", _TIMERS, checks_arguments=True),
     "operations": _Command("timers.operations", "operations", _TIMERS),
     "import": _Command("timers.importing", "import_timers", _TIMERS),
     "export": _Command("timers.export", "export", _TIMERS),

@@ -25,6 +25,7 @@ class BulkAction(Enum):
     CANCEL = "cancel"
     REDRIVE = "redrive"
     RESCHEDULE = "reschedule"
+    RUN_NOW = "run-now"
     DELETE_NAMESPACE = "delete-namespace"
     """Forget every timer of the namespace, then the namespace itself."""
 
@@ -93,6 +94,8 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shard: ShardNumber
     created_at: Instant
     updated_at: Instant
+    started_by: str | None = None
+    """The name of the key that started it. Operations of earlier releases have none."""
     filter: TimerFilter = TimerFilter()
     execute_at: Instant | None = None
     move_by_ms: int | None = None
@@ -123,6 +126,15 @@ class BulkOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def status_to_change(action: BulkAction) -> TimerStatus:
     """The status of the timers that the action changes."""
     return TimerStatus.FAILED if action is BulkAction.REDRIVE else TimerStatus.PENDING
+
+
+def has_run_since(operation: BulkOperation, timer: Timer) -> bool:
+    """Whether an attempt of the timer ended after the operation was created."""
+    if not timer.attempts:
+        return False
+    last = timer.attempts[-1]
+    ended_at = last.claimed_at if last.answered_at is None else last.answered_at
+    return ended_at > operation.created_at
 
 
 def firing_of(operation: BulkOperation, key: TimerKey) -> str:

@@ -68,10 +68,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """A change of a pending timer. A field left unset stays as it is.
 
     `delivery_id` is the name of the new firing, used if the change makes one. `due_at` moves the
-    next attempt of the same firing, which the engine does and no client; a new `execute_at`
-    prevails over it. With `only_firing` the change applies only while that is the timer's firing: a
-    change of a part of the callback depends on the other parts. With `only_updated_at` it applies
-    only while the timer was not changed since.
+    next attempt of the same firing; a new `execute_at` prevails over it. With `only_firing` the
+    change applies only while that is the timer's firing: a change of a part of the callback depends
+    on the other parts. With `only_updated_at` it applies only while the timer was not changed
+    since.
     """
 
     updated_at: Instant
@@ -260,6 +260,25 @@ def changed(timer: Timer, change: Change) -> Timer:
         delivery_id=change.delivery_id,
         attempt=0,
         failures=0,
+    )
+
+
+def run_now(timer: Timer, now: Instant, delivery_id: str) -> Change | None:
+    """The change that makes a pending timer due at once, as it was read; None if it is due already.
+
+    A timer whose instant is still to come gets the present one, and that is a new firing. A timer
+    that waits for a retry keeps its firing, so that its receiver recognises a repeat.
+    """
+    if timer.due_at <= now:
+        return None
+    is_to_come = timer.execute_at > now
+    return Change(
+        updated_at=now,
+        delivery_id=delivery_id,
+        only_firing=timer.delivery_id,
+        only_updated_at=timer.updated_at,
+        execute_at=now if is_to_come else UNSET,
+        due_at=UNSET if is_to_come else now,
     )
 
 

@@ -72,10 +72,10 @@ _SERVER_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
 _PAGE_TAIL = f"""\
 ## The command line as a client
 
-`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `reschedule`, `operations`,
-`import`, `export`, `namespaces`, `keys`, `secrets`, `audit-log`, `endpoints` and `health` talk to a
-server. They read these from the environment or `.env`; `duetime bus` talks to the broker of
-`TIMER_BROKER_URL` instead:
+`duetime create`, `get`, `list`, `update`, `cancel`, `redrive`, `reschedule`, `run-now`,
+`operations`, `import`, `export`, `namespaces`, `keys`, `secrets`, `audit-log`, `endpoints` and
+`health` talk to a server. They read these from the environment or `.env`; `duetime bus` talks to
+the broker of `TIMER_BROKER_URL` instead:
 
 | Name | Default | Meaning |
 |---|---|---|

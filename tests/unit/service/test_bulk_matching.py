@@ -16,6 +16,7 @@ from duetime.service.bulk.matching import (
     count_matching,
     scan_of,
 )
+from duetime.service.turns import Turns
 from duetime.stores.memory import MemoryStore
 from duetime.testing import LoopClock, make_timer, on_virtual_time
 
@@ -59,7 +60,7 @@ async def filled() -> SlowStore:
 
 async def counted(store: SlowStore, matching: TimerFilter) -> Matched:
     query = scan_of("default", BulkAction.CANCEL, matching)
-    return await count_matching(store, store.clock, query, matching)
+    return await count_matching(store, store.clock, Turns(store.clock), query, matching)
 
 
 @on_virtual_time

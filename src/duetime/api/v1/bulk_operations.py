@@ -16,6 +16,7 @@ from duetime.api.v1.answers import ok
 from duetime.api.v1.bulk_types import (
     CountAnswer,
     FilterBody,
+    MetadataBody,
     OperationAnswer,
     OperationBody,
     OperationListAnswer,
@@ -34,7 +35,7 @@ LIST_LIMIT = number_parameter(
 _decode = BodyDecoder(
     OperationBody,
     {
-        "action": "'cancel', 'redrive' or 'reschedule'",
+        "action": "'cancel', 'redrive', 'reschedule' or 'run-now'",
         "filter.status": "'pending' or 'failed'",
     },
 ).decode
@@ -53,7 +54,7 @@ class OperationsV1:
         body = _decode(await read_body(scope, receive, self._max_body_bytes))
         caller = caller_of(scope)
         caller.note(_details(body))
-        new = _new_operation(body)
+        new = _new_operation(body, caller.access.name)
         caller.reach(new.namespace)
         if body.dry_run:
             matched = await self._operations.count(new)
@@ -102,6 +103,7 @@ def operation_answer(operation: BulkOperation) -> OperationAnswer:
         id=operation.id,
         action=operation.action.value,
         namespace=operation.namespace,
+        started_by=operation.started_by,
         filter=_filter_answer(operation.filter),
         execute_at=UNSET if operation.execute_at is None else format_instant(operation.execute_at),
         move_by=UNSET if move_by_ms is None else _format_move(move_by_ms),
@@ -125,12 +127,14 @@ def _details(body: OperationBody) -> dict[str, object]:
     if "endpoint" in matching:
         # A password may come before the host.
         matching["endpoint"] = str(matching["endpoint"]).rpartition("@")[2]
+    if isinstance(member := matching.get("metadata"), MetadataBody):
+        matching["metadata"] = f"{member.key}={member.value}"
     given = given_members(body, "action", "executeAt", "moveBy")
     given.pop("filter", None)
     return given | matching
 
 
-def _new_operation(body: OperationBody) -> NewOperation:
+def _new_operation(body: OperationBody, started_by: str) -> NewOperation:
     action = BulkAction(body.action)
     matching = _NO_FILTER if body.filter is UNSET else body.filter
     status = status_to_change(action).label
@@ -147,7 +151,10 @@ def _new_operation(body: OperationBody) -> NewOperation:
             id_prefix=_text(matching.id_prefix),
             endpoint=_text(matching.endpoint),
             error_contains=_text(matching.error_contains),
+            metadata_key=None if matching.metadata is UNSET else matching.metadata.key,
+            metadata_value=None if matching.metadata is UNSET else matching.metadata.value,
         ),
+        started_by=started_by,
         execute_at=_instant("execute_at", body.execute_at),
         move_by_ms=None if body.move_by is UNSET else _move_ms(body.move_by),
     )
@@ -157,12 +164,16 @@ def _filter_answer(matching: TimerFilter) -> FilterBody:
     def given(text: str | None) -> str | UnsetType:
         return UNSET if text is None else text
 
+    member: MetadataBody | UnsetType = UNSET
+    if matching.metadata_key is not None and matching.metadata_value is not None:
+        member = MetadataBody(key=matching.metadata_key, value=matching.metadata_value)
     return FilterBody(
         due_after=given(instant_or_none(matching.due_from_inclusive)),
         due_before=given(instant_or_none(matching.due_until_exclusive)),
         id_prefix=given(matching.id_prefix),
         endpoint=given(matching.endpoint),
         error_contains=given(matching.error_contains),
+        metadata=member,
     )
 
 

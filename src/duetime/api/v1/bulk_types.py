@@ -38,6 +38,28 @@ ErrorContains = Annotated[
 ]
 
 
+class MetadataBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A member of the metadata, and its value."""
+
+    key: Annotated[
+        str,
+        Meta(
+            description="A member at the top of the metadata.",
+            examples=["customerId"],
+            extra_json_schema=FILTER_TEXT,
+        ),
+    ]
+    value: Annotated[
+        str,
+        Meta(
+            description="The text that the member is. A member that is no text matches by its "
+            'JSON: `"17"` matches 17, too.',
+            examples=["17"],
+            extra_json_schema={"maxLength": MAX_FILTER_CHARACTERS},
+        ),
+    ]
+
+
 class FilterBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The timers that an operation is for: those that meet every condition given."""
 
@@ -66,12 +88,16 @@ class FilterBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         ),
     ] = UNSET
     error_contains: ErrorContains = UNSET
+    metadata: Annotated[
+        MetadataBody | UnsetType,
+        Meta(description="Only timers whose metadata is an object with this member."),
+    ] = UNSET
 
 
 class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """An action on every timer of a namespace that matches."""
 
-    action: Literal["cancel", "redrive", "reschedule"]
+    action: Literal["cancel", "redrive", "reschedule", "run-now"]
     namespace: NamespaceText | UnsetType = UNSET
     group_id: GroupIdText = UNSET
     filter: FilterBody | UnsetType = UNSET
@@ -111,8 +137,15 @@ class OperationAnswer(CountAnswer, frozen=True, kw_only=True, rename="camel"):
     """A bulk operation as it is now."""
 
     id: str
-    action: Literal["cancel", "redrive", "reschedule", "delete-namespace"]
+    action: Literal["cancel", "redrive", "reschedule", "run-now", "delete-namespace"]
     namespace: str
+    started_by: Annotated[
+        str | None,
+        Meta(
+            description="The name of the key that started it, as the audit log names it. Null for "
+            "operations that an earlier release started."
+        ),
+    ]
     filter: FilterBody
     execute_at: InstantText | UnsetType = UNSET
     move_by: str | UnsetType = UNSET
@@ -126,13 +159,18 @@ class OperationAnswer(CountAnswer, frozen=True, kw_only=True, rename="camel"):
         ),
     ]
     skipped: Annotated[
-        int, Meta(description="Timers that matched, and then fired or were changed before.")
+        int,
+        Meta(
+            description="Timers that matched, and then fired or were changed before. For `run-now` "
+            "also those that were due already."
+        ),
     ]
     executing: Annotated[
         int,
         Meta(
             description="Timers that match and are executing. The operation waits up to 15 minutes "
-            "for them: those that become pending again are changed, the others are skipped."
+            "for them: those that become pending again are changed, the others are skipped. Always "
+            "0 for a redrive and for `run-now`."
         ),
     ]
     error: Annotated[str | None, Meta(description="Why the operation failed.")]

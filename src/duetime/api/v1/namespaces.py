@@ -102,7 +102,9 @@ class NamespacesV1:
         namespace = await self._existing(scope)
         caller = caller_of(scope)
         caller.note({"force": force or None})
-        operation = await self._operations.delete_namespace(namespace.name, force=force)
+        operation = await self._operations.delete_namespace(
+            namespace.name, force=force, started_by=caller.access.name
+        )
         caller.note({"operation": operation.id})
         return accepted(operation)
 

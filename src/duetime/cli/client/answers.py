@@ -108,6 +108,7 @@ class Operation(MatchedTimers, frozen=True, kw_only=True, rename="camel"):
     id: str
     action: str
     namespace: str
+    started_by: str | None = None
     filter: dict[str, object] = {}
     execute_at: str | UnsetType = UNSET
     move_by: str | UnsetType = UNSET

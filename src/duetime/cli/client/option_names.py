@@ -18,6 +18,8 @@ _OPTIONS = {
     "payload": "--payload",
     "callbackTimeout": "--callback-timeout",
     "metadata": "--metadata",
+    "metadata.key": "--metadata",
+    "metadata.value": "--metadata",
     "idempotencyKey": "--idempotency-key",
     "maxRetries": "--max-retries",
     "initialInterval": "--initial-interval",

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw, json
 from rich.console import Console
 from rich.text import Text
 
@@ -65,6 +65,7 @@ def print_operation(operation: Operation) -> None:
         ("skipped", Text(f"{operation.skipped:,}")),
         ("executing", Text(f"{operation.executing:,}")),
         ("started", Text(operation.created_at)),
+        ("started by", Text(printable(operation.started_by or "-"))),
         ("finished", Text(operation.finished_at or "-")),
     ]
     if operation.error is not None:
@@ -77,11 +78,18 @@ def _selected(operation: Operation) -> Iterator[tuple[str, str]]:
     if not operation.filter:
         yield "timers", "all of the namespace"
     for name, value in operation.filter.items():
-        yield re.sub("([A-Z])", r" \1", name).lower(), str(value)
+        yield re.sub("([A-Z])", r" \1", name).lower(), _condition(value)
     if operation.move_by is not UNSET:
         yield "moved by", operation.move_by
     if operation.execute_at is not UNSET:
         yield "moved to", operation.execute_at
+
+
+def _condition(value: object) -> str:
+    """A condition of a filter. That of the metadata has a key and a value, and is kept as JSON."""
+    if not isinstance(value, Raw):
+        return str(value)
+    return "=".join(json.decode(value, type=dict[str, str]).values())
 
 
 def operation_line(operation: Operation) -> str:

@@ -6,11 +6,12 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duetime.domain.bulk import BulkAction, TimerFilter
+from duetime.domain.bulk import BulkAction, TimerFilter, status_to_change
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.timer import Timer, TimerStatus
+from duetime.domain.timer import Timer
 from duetime.ports.clock import Clock
 from duetime.ports.store import Position, ScanQuery, TimerStore
+from duetime.service.turns import Turns
 
 BATCH_SIZE = 200
 
@@ -30,12 +31,12 @@ class Matched(Struct, frozen=True):
 
 def scan_of(namespace: str, action: BulkAction, matching: TimerFilter) -> ScanQuery:
     """The scan over all timers that an operation may have to change. Timers that are executing
-    may become pending again, behind the position of the scan."""
-    is_redrive = action is BulkAction.REDRIVE
+    may become pending again, behind the position of the scan; to run them now is not needed."""
+    has_one_status = action in (BulkAction.REDRIVE, BulkAction.RUN_NOW)
     return ScanQuery(
         namespace=namespace,
-        status=TimerStatus.FAILED if is_redrive else None,
-        live_only=not is_redrive,
+        status=status_to_change(action) if has_one_status else None,
+        live_only=not has_one_status,
         execute_from_inclusive=matching.due_from_inclusive,
         execute_until_exclusive=matching.due_until_exclusive,
         limit=BATCH_SIZE,
@@ -51,7 +52,7 @@ def following(query: ScanQuery, timers: list[Timer]) -> ScanQuery | None:
 
 
 async def count_matching(
-    store: TimerStore, clock: Clock, query: ScanQuery, matching: TimerFilter
+    store: TimerStore, clock: Clock, turns: Turns, query: ScanQuery, matching: TimerFilter
 ) -> Matched:
     """Count the timers of the query that match, for at most `COUNTING_SECONDS`."""
     until_seconds = clock.monotonic() + COUNTING_SECONDS
@@ -64,7 +65,7 @@ async def count_matching(
     rest: ScanQuery | None = query
     while rest is not None:
         timers = await store.scan(rest)
-        matched += sum(map(matching.matches, timers))
+        matched += sum(await turns.map(matching.matches, timers))
         rest = following(rest, timers)
         if rest is not None and clock.monotonic() >= until_seconds:
             return Matched(matched, is_minimum=True)

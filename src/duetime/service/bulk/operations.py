@@ -40,6 +40,7 @@ from duetime.service.bulk.matching import Matched, count_matching, scan_of
 from duetime.service.bulk.progress import MAX_TRIES
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
+from duetime.service.turns import Turns
 from duetime.service.validation import check_storable_text
 
 
@@ -52,6 +53,7 @@ class NewOperation(Struct, frozen=True, kw_only=True):
     execute_at: Instant | None = None
     move_by_ms: int | None = None
     force: bool = False
+    started_by: str | None = None
 
 
 class BulkOperations:
@@ -66,6 +68,7 @@ class BulkOperations:
         owned: OwnedShards,
         started: Callable[[], None],
         *,
+        turns: Turns | None = None,
         new_uuid: Callable[[], str] = new_uuid7,
     ) -> None:
         self._store = store
@@ -74,6 +77,7 @@ class BulkOperations:
         self._namespaces = namespaces
         self._owned = owned
         self._started = started
+        self._turns = Turns(clock) if turns is None else turns
         self._new_uuid = new_uuid
         self._deleting = asyncio.Lock()
 
@@ -82,14 +86,16 @@ class BulkOperations:
         self._check(new)
         await self._namespaces.named(new.namespace)
         query = scan_of(new.namespace, new.action, new.filter)
-        return await count_matching(self._store, self._clock, query, new.filter)
+        return await count_matching(self._store, self._clock, self._turns, query, new.filter)
 
     async def start(self, new: NewOperation) -> BulkOperation:
         """Raises `InvalidInput`, `NamespaceNotFound`, `TooManyOperations`."""
         matched = await self.count(new)
         return await self._start(new, matched)
 
-    async def delete_namespace(self, name: str, *, force: bool) -> BulkOperation:
+    async def delete_namespace(
+        self, name: str, *, force: bool, started_by: str | None = None
+    ) -> BulkOperation:
         """Refuse new timers of the namespace, and start to forget the others. With `force` pending
         timers are forgotten too; without it the operation fails if it finds one. Raises
         `NamespaceNotFound`, `NamespaceNotEmpty`, `TooManyOperations`."""
@@ -104,6 +110,7 @@ class BulkOperations:
                     action=BulkAction.DELETE_NAMESPACE,
                     filter=TimerFilter(),
                     force=force,
+                    started_by=started_by,
                 )
                 deletion = await self._start(new, await self._count_all(name, force=force))
             # If this fails, the runner does it.
@@ -180,6 +187,7 @@ class BulkOperations:
             shard=min(self._owned.owned_shards(), default=ShardNumber(0)),
             created_at=now,
             updated_at=now,
+            started_by=new.started_by,
             filter=new.filter,
             execute_at=new.execute_at,
             move_by_ms=new.move_by_ms,
@@ -195,15 +203,17 @@ class BulkOperations:
         return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
 
     def _check(self, new: NewOperation) -> None:
-        for field, text in (
-            ("filter.id_prefix", new.filter.id_prefix),
-            ("filter.endpoint", new.filter.endpoint),
-            ("filter.error_contains", new.filter.error_contains),
+        for field, text, least in (
+            ("filter.id_prefix", new.filter.id_prefix, 1),
+            ("filter.endpoint", new.filter.endpoint, 1),
+            ("filter.error_contains", new.filter.error_contains, 1),
+            ("filter.metadata.key", new.filter.metadata_key, 1),
+            ("filter.metadata.value", new.filter.metadata_value, 0),
         ):
             if text is None:
                 continue
-            if not 1 <= len(text) <= MAX_FILTER_CHARACTERS:
-                problem = f"must have 1 to {MAX_FILTER_CHARACTERS} characters, or be left out"
+            if not least <= len(text) <= MAX_FILTER_CHARACTERS:
+                problem = f"must have {least} to {MAX_FILTER_CHARACTERS} characters, or be left out"
                 raise InvalidInput(field, problem)
             check_storable_text(field, text)
         endpoint = new.filter.endpoint
@@ -225,10 +235,11 @@ class BulkOperations:
                 problem = f"is too far in the future: at most {MAX_DELAY_YEARS} years"
                 raise InvalidInput("execute_at", problem)
         if new.move_by_ms is not None:
-            _check_move(new.move_by_ms)
+            check_move(new.move_by_ms)
 
 
-def _check_move(move_by_ms: int) -> None:
+def check_move(move_by_ms: int) -> None:
+    """Raises `InvalidInput`."""
     if move_by_ms == 0:
         raise InvalidInput("move_by", "must not be zero")
     if abs(move_by_ms) * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:

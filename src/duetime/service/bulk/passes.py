@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import compress
 
 from msgspec.structs import replace
 
@@ -15,6 +17,7 @@ from duetime.ports.store import Position, ScanQuery, TimerStore
 from duetime.service.bulk.changes import BulkChanges, Effect, is_to_change
 from duetime.service.bulk.matching import BATCH_SIZE, following, scan_of
 from duetime.service.bulk.progress import OperationProgress
+from duetime.service.turns import Turns
 
 CONCURRENT_CHANGES = 16
 """Changes under way at once: enough to share a commit, and too few to keep others from the store's
@@ -73,11 +76,13 @@ class BulkPasses:
         clock: Clock,
         changes: BulkChanges,
         progress: OperationProgress,
+        turns: Turns,
     ) -> None:
         self._store = store
         self._clock = clock
         self._changes = changes
         self._progress = progress
+        self._turns = turns
         self._runs: dict[str, _Run] = {}
 
     def forget_others(self, running: Collection[BulkOperation]) -> None:
@@ -103,7 +108,8 @@ class BulkPasses:
             position = Position(operation.last_execute_at, operation.last_timer_uuid)
             query = replace(query, after_exclusive=position)
         timers = await self._store.scan(query)
-        matching = {timer.key: timer for timer in timers if is_to_change(operation, timer)}
+        are_to_change = await self._turns.map(partial(is_to_change, operation), timers)
+        matching = {timer.key: timer for timer in compress(timers, are_to_change)}
         batch = await self._change(
             operation, list(matching), lambda key: self._changes.change(operation, matching[key])
         )

@@ -21,6 +21,7 @@ from duetime.service.bulk.matching import BATCH_SIZE
 from duetime.service.bulk.passes import BulkPasses
 from duetime.service.bulk.progress import OperationProgress
 from duetime.service.namespaces import Namespaces
+from duetime.service.turns import Turns
 
 _log = structlog.get_logger()
 
@@ -60,6 +61,7 @@ class BulkRunner(BackgroundLoop):
         owned: OwnedShards,
         *,
         forget_secrets: ForgetSecrets = no_secrets,
+        turns: Turns | None = None,
     ) -> None:
         super().__init__(clock)
         self._store = store
@@ -69,7 +71,8 @@ class BulkRunner(BackgroundLoop):
         self._progress = OperationProgress(operations, clock)
         self._deletion = NamespaceDeletion(store, clock, namespaces, self._progress, forget_secrets)
         changes = BulkChanges(store, clock, wakeups)
-        self._passes = BulkPasses(store, clock, changes, self._progress)
+        turns = Turns(clock) if turns is None else turns
+        self._passes = BulkPasses(store, clock, changes, self._progress, turns)
         self._tidied_seconds = -LOOK_SECONDS
         self._forget_at_seconds = 0.0
 

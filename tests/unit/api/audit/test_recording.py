@@ -165,6 +165,11 @@ async def test_operations_are_named_by_their_id(bench: AuditBench) -> None:
     abort, start = await bench.entries()
     assert (start.action, start.target) == ("operation.start", id)
     assert start.details == "action=reschedule, all, moveBy=1h, matched=1"
+    chosen = {"metadata": {"key": "customer", "value": "17"}}
+    body = {"action": "run-now", "filter": chosen}
+    await bench.request("POST", "/api/v1/operations", body)
+    run = (await bench.entries())[0]
+    assert run.details == "action=run-now, metadata=customer=17, matched=0"
     assert (abort.action, abort.target, abort.namespace) == ("operation.abort", id, "default")
 
 

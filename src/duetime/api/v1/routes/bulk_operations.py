@@ -41,9 +41,10 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
         audit="operation.start",
         handler=OperationsV1.start,
         tag=OPERATIONS,
-        summary="Cancel, redrive or reschedule all timers that match",
-        description="Pending timers are canceled or rescheduled, failed timers are redriven. "
-        "Timers that are executing are changed when they become pending again. A "
+        summary="Cancel, redrive, reschedule or run all timers that match",
+        description="Pending timers are canceled, rescheduled or run now, failed timers are "
+        "redriven. Timers that are executing are canceled or rescheduled when they become pending "
+        "again. `run-now` makes pending timers due at once, those that wait for a retry, too. A "
         "reschedule needs `executeAt` or `moveBy`. With `dryRun` the timers are only counted.",
         body=Body(
             OperationBody,
@@ -52,6 +53,7 @@ BULK_OPERATIONS: tuple[Operation[OperationsV1], ...] = (
                 "Count": examples.BULK_COUNT,
                 "Cancel": examples.BULK_CANCEL,
                 "Move by an hour": examples.BULK_MOVE,
+                "Run now": examples.BULK_RUN_NOW,
             },
         ),
         responses=with_failures(

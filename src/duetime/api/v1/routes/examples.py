@@ -251,6 +251,11 @@ BULK_MOVE = {
     "filter": {"endpoint": "https://app.example.com"},
     "moveBy": "1h",
 }
+BULK_RUN_NOW = {
+    "action": "run-now",
+    "namespace": OTHER_NAMESPACE,
+    "filter": {"metadata": {"key": "customerId", "value": "17"}},
+}
 BULK_COUNT = {
     "action": "redrive",
     "namespace": OTHER_NAMESPACE,
@@ -261,6 +266,7 @@ OPERATION = {
     "id": OPERATION_ID,
     "action": "cancel",
     "namespace": OTHER_NAMESPACE,
+    "startedBy": "billing",
     "filter": {"idPrefix": "campaign-7-", "dueBefore": NEXT_EXECUTE_AT},
     "status": "running",
     "matched": 1_204,

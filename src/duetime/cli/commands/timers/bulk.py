@@ -1,4 +1,4 @@
-"""`duetime cancel`, `redrive` and `reschedule`: timers by their ids, or all that match a filter."""
+"""`duetime cancel`, `redrive`, `reschedule` and `run-now`: by ids, or all that match a filter."""
 
 import shlex
 import sys
@@ -40,6 +40,12 @@ ErrorContainsOption = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only timers whose last error contains this text."),
 ]
+MetadataFilterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY=VALUE", help="Only timers whose metadata has this member with this value."
+    ),
+]
 AllOption = Annotated[bool, typer.Option("--all", help="All timers of the namespace.")]
 AllNamespacesOption = Annotated[
     bool, typer.Option("--all-namespaces", help="The timers of every namespace.")
@@ -49,8 +55,11 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show what would be changed.")
 ]
 
-_FILTERS = "--due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
+_FILTERS = (
+    "--due-after / --due-before / --id-prefix / --endpoint / --error-contains / --metadata / --all"
+)
 _MOVE_ONE = "`duetime update {id} --in DURATION`, or --at INSTANT, moves one timer"
+_RUN_ONE = "`duetime update {id} --in 1ms` runs one timer"
 _UNFINISHED = "pending or executing timer"
 
 
@@ -62,6 +71,7 @@ def cancel(
     id_prefix: IdPrefixOption = None,
     endpoint: EndpointOption = None,
     error_contains: ErrorContainsOption = None,
+    metadata: MetadataFilterOption = None,
     every: AllOption = False,
     all_namespaces: AllNamespacesOption = False,
     yes: YesOption = False,
@@ -86,7 +96,7 @@ def cancel(
     * `duetime cancel --namespace orders --due-before 2030-01-31T00:00:00Z`
     * `duetime cancel --endpoint https://old.example.com --all-namespaces --dry-run`
     """
-    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains)
+    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains, metadata)
     _check_selection(ids, matching, every, all_namespaces, yes=yes, dry_run=dry_run)
     if ids:
         if dry_run:
@@ -108,6 +118,7 @@ def redrive(
     id_prefix: IdPrefixOption = None,
     endpoint: EndpointOption = None,
     error_contains: ErrorContainsOption = None,
+    metadata: MetadataFilterOption = None,
     every: AllOption = False,
     all_namespaces: AllNamespacesOption = False,
     yes: YesOption = False,
@@ -130,7 +141,7 @@ def redrive(
     * `duetime redrive --error-contains "HTTP 503" --due-after 2030-01-31T00:00:00Z --dry-run`
     * `duetime redrive --all --all-namespaces --yes`
     """
-    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains)
+    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains, metadata)
     _check_selection(ids, matching, every, all_namespaces, yes=yes, dry_run=dry_run)
     client = V1Client(server, api_key)
     if ids:
@@ -161,6 +172,7 @@ def reschedule(
     id_prefix: IdPrefixOption = None,
     endpoint: EndpointOption = None,
     error_contains: ErrorContainsOption = None,
+    metadata: MetadataFilterOption = None,
     every: AllOption = False,
     all_namespaces: AllNamespacesOption = False,
     yes: YesOption = False,
@@ -181,12 +193,8 @@ def reschedule(
     * `duetime reschedule --by 1h --namespace orders --due-before 2030-01-31T00:00:00Z`
     * `duetime reschedule --to 2030-02-01T08:00:00Z --endpoint api.example.com`
     """
-    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains)
-    if context.args:
-        one = _MOVE_ONE.format(id=shlex.quote(context.args[0]))
-        refuse("ID", f"is not for reschedule: {one}")
-    if not matching and not every:
-        refuse(_FILTERS, f"say which timers; {_MOVE_ONE.format(id='ID')}")
+    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains, metadata)
+    _check_filters_only(context, matching, every, _MOVE_ONE)
     moved = _read_move(by, to)
     require_consent(given=yes or dry_run)
     action = Action("reschedule", "Reschedule", "rescheduled", _UNFINISHED)
@@ -194,6 +202,53 @@ def reschedule(
     BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
         selection, moved, yes=yes, dry_run=dry_run
     )
+
+
+def run_now(
+    context: typer.Context,
+    namespace: NamespaceOption = None,
+    due_after: DueAfterOption = None,
+    due_before: DueBeforeOption = None,
+    id_prefix: IdPrefixOption = None,
+    endpoint: EndpointOption = None,
+    error_contains: ErrorContainsOption = None,
+    metadata: MetadataFilterOption = None,
+    every: AllOption = False,
+    all_namespaces: AllNamespacesOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    server: ServerOption = None,
+    api_key: ApiKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make all pending timers that match due at once, those that wait for a retry, too.
+
+    The timers are counted first, and you are asked to confirm; `--yes` is for scripts. Timers that
+    are due or executing are left alone. Endpoints are not flooded: the timers wait in their lanes.
+
+    Examples:
+
+    * `duetime run-now --namespace orders --error-contains "HTTP 503"`
+    * `duetime run-now --metadata customerId=17 --all-namespaces --dry-run`
+    """
+    matching = _filter(due_after, due_before, id_prefix, endpoint, error_contains, metadata)
+    _check_filters_only(context, matching, every, _RUN_ONE)
+    require_consent(given=yes or dry_run)
+    action = Action("run-now", "Run", "made due", "pending timer")
+    selection = Selection(matching, every, namespace, all_namespaces)
+    BulkAction(V1Client(server, api_key), action, quiet=quiet, as_json=as_json).run(
+        selection, {}, yes=yes, dry_run=dry_run
+    )
+
+
+def _check_filters_only(context: typer.Context, matching: Body, every: bool, advice: str) -> None:
+    """Refuse ids, and a command without a filter. `advice` says what to do with one timer."""
+    if context.args:
+        one = advice.format(id=shlex.quote(context.args[0]))
+        refuse("ID", f"is not for {context.info_name}: {one}")
+    if not matching and not every:
+        refuse(_FILTERS, f"say which timers; {advice.format(id='ID')}")
 
 
 def _read_move(by: str | None, to: str | None) -> Body:
@@ -212,9 +267,15 @@ def _filter(
     id_prefix: str | None,
     endpoint: str | None,
     error_contains: str | None,
+    metadata: str | None,
 ) -> Body:
     texts = {"idPrefix": id_prefix, "endpoint": endpoint, "errorContains": error_contains}
-    given = {name: text for name, text in texts.items() if text is not None}
+    given: Body = {name: text for name, text in texts.items() if text is not None}
+    if metadata is not None:
+        key, equals, value = metadata.partition("=")
+        if not key or not equals:
+            refuse("--metadata", "must be KEY=VALUE, such as customerId=17")
+        given["metadata"] = {"key": key, "value": value}
     return {**read_due_range(due_after, due_before), **given}
 
 

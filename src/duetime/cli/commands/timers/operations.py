@@ -34,7 +34,7 @@ def list_operations(
 ) -> None:
     """List the newest bulk operations, show one, or abort it.
 
-    `duetime cancel`, `redrive`, `reschedule` and `namespaces delete` start them.
+    `duetime cancel`, `redrive`, `reschedule`, `run-now` and `namespaces delete` start them.
 
     Examples:
 

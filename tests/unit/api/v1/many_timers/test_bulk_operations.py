@@ -239,7 +239,7 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
     ("body", "message"),
     [
         ({}, "action is required"),
-        ({"action": "x", "all": True}, "action must be 'cancel', 'redrive' or 'reschedule'"),
+        ({"action": "x", "all": True}, "action must be 'cancel', 'redrive', 'resch"),
         ({"action": "cancel"}, "filter must have a condition; for all timers say all: true"),
         (
             {"action": "cancel", "filter": {}},
@@ -257,6 +257,20 @@ async def test_only_so_many_operations_run_at_once(bench: V1Bench) -> None:
             {"action": "cancel", "filter": {"idPrefix": ""}},
             "filter.idPrefix must have 1 to 1024 characters, or be left out",
         ),
+        (
+            {"action": "cancel", "filter": {"metadata": {"key": "", "value": "1"}}},
+            "filter.metadata.key must have 1 to 1024 characters, or be left out",
+        ),
+        (
+            {"action": "cancel", "filter": {"metadata": {"key": "a"}}},
+            "filter.metadata.value is required",
+        ),
+        (
+            {"action": "run-now", "filter": {"status": "failed"}},
+            "filter.status must be 'pending' for the action 'run-now'",
+        ),
+        ({"action": "run-now"}, "filter must have a condition; for all timers say all: true"),
+        ({"action": "run-now", "all": True, "moveBy": "1h"}, "moveBy is for the action reschedule"),
         (
             {"action": "cancel", "filter": {"dueAfter": "now"}},
             "filter.dueAfter must be a date and time in ISO 8601, such as 2026-01-01T12:00:00Z",

@@ -1,4 +1,4 @@
-"""`duetime cancel`, `redrive` and `reschedule` against a scripted server."""
+"""`duetime cancel`, `redrive`, `reschedule` and `run-now` against a scripted server."""
 
 import json
 
@@ -18,7 +18,10 @@ from tests.unit.cli.scripted_server import (
 )
 
 REDRIVE = "/api/v1/timers/redrive"
-FILTERS = "ID / --due-after / --due-before / --id-prefix / --endpoint / --error-contains / --all"
+FILTERS = (
+    "ID / --due-after / --due-before / --id-prefix / --endpoint / --error-contains / --metadata"
+    " / --all"
+)
 
 RESCHEDULE_FILTERS = FILTERS.removeprefix("ID / ")
 
@@ -118,6 +121,18 @@ def test_timers_are_moved(
     }
 
 
+def test_timers_are_run_now(server: ScriptedServer) -> None:
+    script(server, operation(action="run-now", skipped=0))
+    result = invoke("run-now", "--metadata", "customer=a=b", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "made due: 1,230 timers\n")
+    _, body = server.bodies("POST", OPERATIONS)
+    assert body == {
+        "action": "run-now",
+        "namespace": "default",
+        "filter": {"metadata": {"key": "customer", "value": "a=b"}},
+    }
+
+
 def test_every_namespace_is_covered(server: ScriptedServer) -> None:
     server.answer("GET", "/api/v1/namespaces", namespaces("default", "orders"))
     server.answer("POST", OPERATIONS, {"matched": 0, "matchedIsMinimum": False})
@@ -194,6 +209,11 @@ def test_an_operation_goes_on_when_a_lost_server_is_back(server: ScriptedServer)
             ["reschedule", "a b", "--by", "1h"],
             "ID: is not for reschedule: `duetime update 'a b' --in DURATION`",
         ),
+        (["run-now"], f"{RESCHEDULE_FILTERS}: say which timers; `duetime update ID --in 1ms` runs"),
+        (["run-now", "a"], "ID: is not for run-now: `duetime update a --in 1ms` runs one timer"),
+        (["run-now", "--all"], "--yes: is needed because there is no terminal"),
+        (["cancel", "--metadata", "customer"], "--metadata: must be KEY=VALUE, such as"),
+        (["cancel", "--metadata", "=17"], "--metadata: must be KEY=VALUE, such as"),
         (["reschedule", "--all", "--yes", "--by", "1x"], "--by: must be a duration"),
         (
             ["cancel", "--all", "--yes", "--namespace", "a", "--all-namespaces"],
@@ -213,8 +233,12 @@ def test_wrong_options_are_refused(
 
 def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None:
     server.answer("GET", OPERATIONS, {"operations": [operation()]})
-    chosen = {"dueBefore": "2030-01-01T00:00:00Z", "idPrefix": "order-\n"}
-    moved = operation(filter=chosen, moveBy="1h", error="no such namespace")
+    chosen = {
+        "dueBefore": "2030-01-01T00:00:00Z",
+        "idPrefix": "order-\n",
+        "metadata": {"key": "customer", "value": "17"},
+    }
+    moved = operation(filter=chosen, moveBy="1h", error="no such namespace", startedBy="billing\n")
     server.answer("GET", f"{OPERATIONS}/{ID}", moved)
     server.answer("GET", f"{OPERATIONS}/{ID}", operation(executeAt="2031-01-01T00:00:00Z"))
     server.answer("DELETE", f"{OPERATIONS}/{ID}", operation(status="aborted"))
@@ -223,7 +247,9 @@ def test_operations_are_listed_shown_and_aborted(server: ScriptedServer) -> None
     assert "matched: 1,234 timers\n" in shown
     assert "changed: 1,230\nskipped: 4\nexecuting: 0\n" in shown
     assert "error: no such namespace\n" in shown
-    assert "due before: 2030-01-01T00:00:00Z\nid prefix: order-\\n\nmoved by: 1h\n" in shown
+    assert "due before: 2030-01-01T00:00:00Z\nid prefix: order-\\n\n" in shown
+    assert "metadata: customer=17\nmoved by: 1h\n" in shown
+    assert "started by: billing\\n\n" in shown
     shown = invoke("operations", "show", ID).stdout
     assert "timers: all of the namespace\nmoved to: 2031-01-01T00:00:00Z\n" in shown
     assert "status: aborted\n" in invoke("operations", "abort", ID).stdout
