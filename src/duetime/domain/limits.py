@@ -164,6 +164,9 @@ MAX_PAGE_OFFSET = 2**63 - 1
 MAX_FILTER_CHARACTERS = 1_024
 """Length of a text in the filter of a bulk operation."""
 
+MAX_CHOSEN_TIMERS = 200
+"""Timers that one request acts on one by one."""
+
 MAX_RUNNING_OPERATIONS = 20
 """Bulk operations that may run at once."""
 
