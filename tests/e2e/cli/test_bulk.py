@@ -30,6 +30,8 @@ async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
             for kind in ("a", "b")
             for number in range(300)
         ]
+        more = {"namespace": NAMESPACE, "metadata": {"kind": "c"}, "retryPolicy": {"maxRetries": 9}}
+        timers.append(v1_body("c", "http://127.0.0.1:9/", due_at, **more))
         answer = await api.post(f"{TIMERS}/batch", json={"timers": timers})
         assert answer.status_code == 200, answer.text
 
@@ -39,6 +41,17 @@ async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
         timer = await get_v1(api, "a-7", NAMESPACE)
         assert timer["executeAt"] == format_instant(plus_ms(due_at, 3_600_000))
 
+        run = await cli("run-now", "--namespace", NAMESPACE, "--metadata", "kind=c", "--yes")
+        assert (run.status, run.output) == (0, "made due: 1 timer\n")
+        await poll(
+            lambda: get_v1(api, "c", NAMESPACE), lambda timer: timer["lastError"] is not None
+        )
+        listed = await api.get("/api/v1/operations?limit=1")
+        shown = await cli("operations", "show", listed.json()["operations"][0]["id"])
+        assert "action: run-now" in shown.output
+        assert "metadata: kind=c" in shown.output
+        assert "started by: API_KEY" in shown.output
+
         canceled = await cli("cancel", *selected)
         assert (canceled.status, canceled.output) == (0, "canceled: 300 timers\n")
         assert (await get_v1(api, "a-7", NAMESPACE))["status"] == "canceled"
@@ -46,7 +59,7 @@ async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
 
         refused = await cli("namespaces", "delete", NAMESPACE, "--yes")
         assert refused.status == 1
-        assert "timers that are pending or executing (300)" in refused.errors
+        assert "timers that are pending or executing (301)" in refused.errors
         started = await cli("namespaces", "delete", NAMESPACE, "--force", "--yes")
         assert started.status == 0
         listed = await poll(
@@ -57,7 +70,7 @@ async def test_timers_are_moved_canceled_and_deleted_with_their_namespace(
         assert (ended["action"], ended["status"], ended["changed"]) == (
             "delete-namespace",
             "completed",
-            600,
+            601,
         )
         gone = await api.get(f"/api/v1/namespaces/{NAMESPACE}")
         assert gone.json()["error"] == "NAMESPACE_NOT_FOUND"
