@@ -3,6 +3,8 @@
 The range of a setting is declared with the setting, in `settings.definitions`.
 """
 
+import re
+
 MIN_API_KEY_CHARACTERS = 32
 
 MAX_API_KEYS = 10_000
@@ -185,3 +187,15 @@ MAX_SECRETS = 10
 
 MAX_SECRET_OVERLAP_MS = 30 * 86_400_000
 """Time for which secrets may go on signing after a new one took their place."""
+
+SCHEMA_NAME_RULE = (
+    f"up to {MAX_SCHEMA_CHARACTERS} of a-z, 0-9 and _, not starting with a digit or with pg_"
+)
+"""Completes a sentence: "schema must be ..."."""
+
+_SCHEMA_NAME = re.compile(rf"(?!pg_)[a-z_][a-z0-9_]{{0,{MAX_SCHEMA_CHARACTERS - 1}}}")
+
+
+def is_schema_name(text: str) -> bool:
+    """Whether the name needs no quoting in SQL, and PostgreSQL allows it."""
+    return _SCHEMA_NAME.fullmatch(text) is not None

@@ -18,8 +18,9 @@ from duetime.domain.limits import (
     MAX_REQUESTS_PER_SECOND,
     MIN_API_KEY_CHARACTERS,
     MIN_REQUESTS_PER_SECOND,
+    SCHEMA_NAME_RULE,
+    is_schema_name,
 )
-from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
 from duetime.domain.security.credentials import RateLimit
 from duetime.sealing.sealer import SEALING_KEY_BYTES, SealingKey
 from duetime.settings.postgres_address import SCHEMES as POSTGRES_SCHEMES

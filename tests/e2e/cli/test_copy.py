@@ -23,7 +23,8 @@ from tests.polling import poll
 from tests.postgres.fixtures import dropped_schema
 from tests.postgres.options import store_options
 from tests.real_server.callback_receiver import Answer, CallbackReceiver, Hang
-from tests.real_server.command import Command, Finished, run_command
+from tests.real_server.command import Command, run_command
+from tests.real_server.copy_commands import audit, copied, copy, migrate
 from tests.real_server.server_process import API_KEY, ServerProcess
 from tests.real_server.timer_requests import create_soon, create_timer, in_ms, wait_for_status
 from tests.real_server.v1_requests import create_v1, get_v1, wait_for_v1
@@ -35,27 +36,6 @@ FAR_MS = 3_600_000
 MANY = 2_000
 FILE = "timers.db"
 ELSEWHERE = "http://127.0.0.2:9"
-
-
-async def copy(directory: Path, *arguments: str, **environ: str) -> Finished:
-    return await run_command("copy", *arguments, directory=directory, **environ)
-
-
-async def copied(directory: Path, *arguments: str) -> dict[str, Any]:
-    finished = await copy(directory, *arguments, "--json", "--quiet")
-    assert (finished.status, finished.errors) == (0, ""), finished.output
-    document: dict[str, Any] = json.loads(finished.output)
-    return document
-
-
-async def audit(directory: Path, **settings: str) -> list[dict[str, Any]]:
-    finished = await run_command("audit", "--json", directory=directory, **settings)
-    findings: list[dict[str, Any]] = json.loads(finished.output)["findings"]
-    return findings
-
-
-async def migrate(directory: Path, **settings: str) -> None:
-    assert (await run_command("migrate", directory=directory, **settings)).status == 0
 
 
 async def use_file(directory: Path, receiver: CallbackReceiver) -> dict[str, Any]:

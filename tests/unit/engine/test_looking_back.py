@@ -21,7 +21,7 @@ class RecordingStore(WatchedStore):
     def __init__(self, clock: LoopClock) -> None:
         super().__init__(clock)
         self.starts: list[ClaimStart | None] = []
-        self.searches: list[float] = []
+        self.looks: list[float] = []
         self.finding_seconds = 0.0
 
     async def claim_due(
@@ -41,7 +41,7 @@ class RecordingStore(WatchedStore):
     async def first_due(
         self, leases: Leases, *, before_exclusive: Instant
     ) -> dict[ShardNumber, Instant]:
-        self.searches.append(self._clock.monotonic())
+        self.looks.append(self._clock.monotonic())
         await self._take(self.finding_seconds)
         return await super().first_due(leases, before_exclusive=before_exclusive)
 
@@ -68,7 +68,7 @@ async def test_each_claim_begins_where_the_last_one_ended() -> None:
         assert start is not None
         assert start.after_exclusive.due_at == until
         assert not start.from_inclusive
-    assert 3 <= len(bench.store.searches) <= 5
+    assert 3 <= len(bench.store.looks) <= 5
 
 
 @on_virtual_time
@@ -136,9 +136,9 @@ async def test_long_searches_are_rare_and_never_more_than_a_minute_apart() -> No
     await bench.clock.sleep(600)
     bench.store.finding_seconds = 2.0
     await bench.clock.sleep(60)
-    del bench.store.searches[:-1]
+    del bench.store.looks[:-1]
     await bench.clock.sleep(120)
-    gaps = [b - a for a, b in zip(bench.store.searches, bench.store.searches[1:], strict=False)]
+    gaps = [b - a for a, b in zip(bench.store.looks, bench.store.looks[1:], strict=False)]
     assert gaps == [pytest.approx(40), pytest.approx(40), pytest.approx(40)][: len(gaps)]
     assert len(gaps) >= 2
     bench.store.finding_seconds = 100.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
-from duetime.domain.schema_name import SCHEMA_NAME_RULE, is_schema_name
+from duetime.domain.limits import SCHEMA_NAME_RULE, is_schema_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
