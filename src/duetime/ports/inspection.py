@@ -1,6 +1,6 @@
 """The view of a store for operators: it reads without taking part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -91,6 +91,13 @@ class LiveCounts(Struct, frozen=True):
     are_all: bool
 
 
+class DueCount(Struct, frozen=True):
+    """The number of timers that fall due within a span. `is_all` is False if there may be more."""
+
+    timers: int
+    is_all: bool
+
+
 class CensusStore(Protocol):
     """The part of a store that counts timers by namespace, for whoever watches the service. Raises
     `StoreUnavailable`, as the timer store does."""
@@ -109,6 +116,20 @@ class CensusStore(Protocol):
         """Count up to `most` executing and `most` overdue timers; those due first come first where
         the store has them in order. May take long where the store has to read past others. None if
         the store gave up because it took too long."""
+        ...
+
+    async def count_due(
+        self, bounds: Sequence[Instant], *, most: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[DueCount] | None:
+        """Count the pending timers of each span between two neighbours of `bounds`, by the instants
+        at which they fall due; the first bound of a span belongs to it, the second does not.
+
+        `bounds` ascend, and the first is not before now. Up to `most` timers of a span are counted.
+        None for `namespaces` stands for all. In some namespaces up to `most` of the timers that
+        were to be executed before the first bound are looked at, since they may be due again. The
+        cost depends on `most`, on the number of spans, and on that of the namespaces or shards.
+        None if the store gave up because it took too long.
+        """
         ...
 
 

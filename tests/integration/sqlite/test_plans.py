@@ -17,6 +17,7 @@ from duetime.ports.store import CreateRequest, OnExisting, PageQuery, Position, 
 from duetime.stores.sqlite import SqliteStore, changing, claiming, lists, namespaces
 from duetime.stores.sqlite.connections import Transaction
 from duetime.stores.sqlite.creating import NewTimer, create_timers
+from duetime.stores.sqlite.observing import due_counts
 from duetime.stores.sqlite.pruning import prune
 from duetime.stores.sqlite.searching import searches
 from duetime.stores.sqlite.security import audit_log
@@ -185,6 +186,19 @@ def test_a_census_reads_no_timers_but_overdue_ones(database: apsw.Connection) ->
         if "timers" in step
     ]
     assert live == ["SEARCH live_timers USING INDEX live_timers_due (due_at<?)"]
+
+
+@pytest.mark.usefixtures("leases")
+def test_counts_of_timers_that_fall_due_read_indexes_only(database: apsw.Connection) -> None:
+    bounds = [at(0), at(1), at(2)]
+    everywhere = partial(due_counts.count_due, bounds=bounds, most=10)
+    in_some = partial(due_counts.count_due_in, bounds=bounds, most=10, namespaces=["default"])
+    for count in (everywhere, in_some):
+        steps = steps_of(database, count)
+        assert not scans_of(steps)
+        per_span = [step for step in steps if ">?" in step and "<?" in step]
+        assert per_span
+        assert all("COVERING INDEX" in step for step in per_span)
 
 
 def test_searches_of_the_audit_log_read_an_index_in_order(database: apsw.Connection) -> None:

@@ -1,8 +1,11 @@
 """Counts of timers, in one namespace, in all, and by namespace."""
 
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus, unfinished_of
-from duetime.ports.inspection import LiveCounts, NamespaceCounts
+from duetime.ports.inspection import DueCount, LiveCounts, NamespaceCounts
 from duetime.stores.memory.timer_table import TimerTable
 
 
@@ -26,6 +29,15 @@ class Census:
     async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
         executing = self._timers.by_namespace(TimerStatus.EXECUTING)
         return LiveCounts(executing, self._timers.overdue(now), are_all=True)
+
+    async def count_due(
+        self, bounds: Sequence[Instant], *, most: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[DueCount]:
+        counts = [0] * (len(bounds) - 1)
+        for due_at in self._timers.pending_due(namespaces):
+            if bounds[0] <= due_at < bounds[-1]:
+                counts[bisect_right(bounds, due_at) - 1] += 1
+        return [DueCount(min(count, most), count <= most) for count in counts]
 
 
 def _named(counts: dict[str, int], most_names: int) -> dict[str | None, int]:

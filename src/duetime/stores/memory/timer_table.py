@@ -1,7 +1,7 @@
 """All timers of the process, live and finished apart, with the indexes that find them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from heapq import heapify, heappop, heapreplace
 
 from duetime.domain.instants import Instant
@@ -134,6 +134,14 @@ class TimerTable:
             for key, timer in self._live.items()
             if timer.status is TimerStatus.PENDING and timer.due_at < now
         )
+
+    def pending_due(self, namespaces: Collection[str] | None) -> Iterator[Instant]:
+        """The instants at which pending timers are due; None stands for all namespaces."""
+        for key, timer in self._live.items():
+            if timer.status is TimerStatus.PENDING and (
+                namespaces is None or key.namespace in namespaces
+            ):
+                yield timer.due_at
 
     def counts(self, namespace: str | None) -> dict[TimerStatus, int]:
         if namespace is None:

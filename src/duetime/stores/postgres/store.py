@@ -12,7 +12,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Change, Redrive, Settlement
-from duetime.ports.inspection import LiveCounts, NamespaceCounts
+from duetime.ports.inspection import DueCount, LiveCounts, NamespaceCounts
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.store import (
@@ -50,7 +50,7 @@ from duetime.stores.postgres.connections import (
 )
 from duetime.stores.postgres.copying.unfinished import refuse_half_copied
 from duetime.stores.postgres.creating import Creating
-from duetime.stores.postgres.inspection import census
+from duetime.stores.postgres.inspection import census, due_counts
 from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
 from duetime.stores.postgres.options import PostgresOptions
@@ -213,6 +213,11 @@ class PostgresStore:
 
     async def count_live(self, now: Instant, *, most: int) -> LiveCounts | None:
         return await census.count_live(self._pools.lists, now, most)
+
+    async def count_due(
+        self, bounds: Sequence[Instant], *, most: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[DueCount] | None:
+        return await due_counts.count_due(self._pools.lists, bounds, most, namespaces)
 
     async def shards(self) -> Sequence[ShardState]:
         return await cluster.read_shards(self._pools.engine)

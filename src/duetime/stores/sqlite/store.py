@@ -16,7 +16,7 @@ from duetime.domain.keys import Epoch, ShardNumber, TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
 from duetime.domain.timer import Claim, Timer, TimerStatus, unfinished_of
 from duetime.domain.transitions import Change, Redrive, Settlement
-from duetime.ports.inspection import LiveCounts, NamespaceCounts
+from duetime.ports.inspection import DueCount, LiveCounts, NamespaceCounts
 from duetime.ports.leases import ShardState
 from duetime.ports.store import (
     Capabilities,
@@ -49,6 +49,7 @@ from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile
 from duetime.stores.sqlite.disk.space import DiskStatus
 from duetime.stores.sqlite.namespaces import read_operations
+from duetime.stores.sqlite.observing import due_counts
 from duetime.stores.sqlite.observing.lateness_ledger import SqliteLatenessLedger
 from duetime.stores.sqlite.restoring import restore_timers
 from duetime.stores.sqlite.searching.searches import SqliteSearches
@@ -280,6 +281,11 @@ class SqliteStore:
 
     async def count_live(self, now: Instant, *, most: int) -> LiveCounts:
         return await self._lists.run(partial(lists.count_live, now=now, most=most))
+
+    async def count_due(
+        self, bounds: Sequence[Instant], *, most: int, namespaces: Collection[str] | None = None
+    ) -> Sequence[DueCount]:
+        return await due_counts.count_in_parts(self._lists, bounds, most, namespaces)
 
     async def shards(self) -> Sequence[ShardState]:
         return await self._quick.run(leasing.read_shards)

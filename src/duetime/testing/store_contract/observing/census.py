@@ -1,12 +1,16 @@
 """Timers counted by namespace, right after every kind of write."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.namespace import Namespace, NamespaceOptions
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import TimerStatus
 from duetime.domain.transitions import Redrive
-from duetime.ports.inspection import NamespaceCounts
+from duetime.ports.inspection import DueCount, NamespaceCounts
 from duetime.ports.store import OnExisting
 from duetime.testing.store_contract.steps import (
     Reopen,
@@ -35,6 +39,15 @@ async def counted(store: Store, *, most_names: int = MANY) -> NamespaceCounts:
 async def pending_and_failed(store: Store, namespace: str = "default") -> tuple[int, int]:
     counts = await counted(store)
     return counts.pending.get(namespace, 0), counts.failed.get(namespace, 0)
+
+
+async def due(
+    store: Store, bounds: Sequence[Instant], namespaces: Sequence[str] | None = None
+) -> list[int]:
+    counts = await store.count_due(bounds, most=1_000, namespaces=namespaces)
+    assert counts is not None
+    assert all(each.is_all for each in counts)
+    return [each.timers for each in counts]
 
 
 @pytest.mark.asyncio
@@ -159,3 +172,47 @@ class CensusContract:
         assert live is not None
         assert live.are_all == (sum(live.overdue.values()) == 9)
         assert sum(live.overdue.values()) >= 5
+
+    async def test_timers_are_counted_by_the_span_in_which_they_fall_due(
+        self, store: Store
+    ) -> None:
+        await store.add_namespace(Namespace("other", 16))
+        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(1, 31)))
+        await create(store, make_timer("o", namespace="other", execute_at=at(15)))
+        await store.cancel_if_pending(make_timer("t12").key, at(0))
+        bounds = [at(5), at(10), at(20), at(25)]
+
+        assert await due(store, bounds) == [5, 10, 5]
+        assert await due(store, bounds, ["other"]) == [0, 1, 0]
+        assert await due(store, bounds, ["default", "other"]) == [5, 10, 5]
+        assert await due(store, bounds, ["absent"]) == [0, 0, 0]
+
+    async def test_a_span_is_counted_up_to_a_limit(self, store: Store) -> None:
+        await create(store, *(make_timer(f"t{n}", execute_at=at(n)) for n in range(1, 10)))
+
+        for namespaces in (None, ["default"]):
+            counts = await store.count_due([at(0), at(6), at(20)], most=4, namespaces=namespaces)
+            assert counts == [DueCount(4, is_all=False), DueCount(4, is_all=True)]
+
+    async def test_a_timer_that_is_tried_again_falls_due_at_its_next_attempt(
+        self, store: Store
+    ) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer("again", execute_at=at(1), retry_policy=RetryPolicy()))
+        (claimed,) = await claim(store, leases, until_inclusive=at(1))
+        retry = failure(claimed, answered_at=at(2))
+        assert await store.settle([retry]) == [True]
+        bounds = [at(2), retry.due_at, Instant(retry.due_at + 1)]
+
+        for namespaces in (None, ["default"]):
+            assert await due(store, bounds, namespaces) == [0, 1]
+
+    async def test_a_timer_that_is_claimed_early_does_not_fall_due_any_more(
+        self, store: Store
+    ) -> None:
+        leases = await own_shards(store)
+        await create(store, make_timer("a", execute_at=at(5)), make_timer("b", execute_at=at(6)))
+        await claim(store, leases, until_inclusive=at(5))
+
+        for namespaces in (None, ["default"]):
+            assert await due(store, [at(1), at(10)], namespaces) == [1]
