@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from duetime.domain.errors import StoreUnavailable
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber
+from duetime.domain.lateness.recent_slots import SlotFigures
 from duetime.domain.timer import Timer
 from duetime.domain.transitions import claim_of, claimed
 from duetime.engine.announcer import Announcer
@@ -36,9 +37,9 @@ from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
-from duetime.ports.endpoints import EndpointStatus, FiringReport
+from duetime.ports.endpoints import EndpointStatus, FiringReport, HeldTimers
 from duetime.ports.leases import LeaseStore
-from duetime.ports.membership import NodeFacts
+from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import TimerStore
@@ -49,6 +50,10 @@ _log = structlog.get_logger()
 SHORTEST_SETTLING_GRACE_SECONDS = 1.0
 """Time to record outcomes even when the attempts took all of the grace. Unrecorded attempts are
 repeated after the next start, so a store that is away for a moment gets a second chance."""
+
+MOST_TOLD_GROUPS = 8
+"""Groups of timers behind open breakers that other members are told about: each of their beats is
+written to the store."""
 
 
 class Engine:
@@ -119,7 +124,7 @@ class Engine:
             store, leases, held, handover, wait_log, clock, node=options.owner
         )
         if cluster is not None and announcer is not None:
-            facts = partial(_facts, options, self._dispatcher, self._deliveries, self.clock_watch)
+            facts = partial(self._facts, options)
             owner = ShardOwner(
                 store,
                 leases,
@@ -219,6 +224,11 @@ class Engine:
         return len(self._state.view.members) if self._is_clustered else None
 
     @property
+    def view(self) -> ClusterView:
+        """The members and shards as this node last saw them; empty without a cluster."""
+        return self._state.view
+
+    @property
     def shards(self) -> int:
         """The number of shards in the store."""
         return len(self._state.view.shards) if self._is_clustered else len(self._held)
@@ -303,14 +313,22 @@ class Engine:
     def lateness_ms(self, percent: float) -> float | None:
         return self._deliveries.lateness_ms(percent)
 
+    def last_slots(self) -> tuple[SlotFigures, ...]:
+        """The figures of this process in the last slots that are over."""
+        return self.meters.last_slots(self._clock.now())
 
-def _facts(
-    options: EngineOptions, dispatcher: Dispatcher, deliveries: Deliveries, watch: ClockWatch
-) -> NodeFacts:
-    return replace(
-        options.facts,
-        in_flight=dispatcher.in_flight,
-        lateness_ms=deliveries.lateness_ms(99),
-        clock_offset_ms=watch.offset_ms,
-        lets_finish=True,
-    )
+    def held(self) -> list[HeldTimers]:
+        """The timers that this process knows to wait behind open breakers, the largest groups
+        first."""
+        return self._lanes.held()
+
+    def _facts(self, options: EngineOptions) -> NodeFacts:
+        return replace(
+            options.facts,
+            in_flight=self.in_flight,
+            lateness_ms=self.lateness_ms(99),
+            clock_offset_ms=self.clock_watch.offset_ms,
+            lets_finish=True,
+            slots=self.last_slots(),
+            held=tuple(self.held()[:MOST_TOLD_GROUPS]),
+        )

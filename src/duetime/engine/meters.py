@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from duetime.domain.callback import Callback
+from duetime.domain.instants import Instant
+from duetime.domain.lateness.recent_slots import SlotFigures, SlotRecorder
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.engine.objective_counts import ObjectiveCounts
@@ -76,6 +78,7 @@ class EngineMeters:
         self._firings: dict[tuple[str, type[Callback]], Firings] = {}
         self._labelled: dict[tuple[str, str], Firings] = {}
         self._gathered: list[_Made] = []
+        self._slots = SlotRecorder()
         self._lateness = Histogram(timers.LATENESS, self.record_gathered)
         self._duration = Histogram(timers.ATTEMPT_DURATION, self.record_gathered)
         self._endpoint_names = LabelValues(endpoints) if endpoints else None
@@ -108,6 +111,7 @@ class EngineMeters:
     def record_gathered(self) -> None:
         """Called before anything is read, by the event loop's thread like everything here."""
         gathered, self._gathered = self._gathered, []
+        record_slot = self._slots.record
         for namespace, callback, endpoint, outcome, late, status, trace_id in gathered:
             firings = self._firings.get((namespace, callback))
             if firings is None:
@@ -119,7 +123,9 @@ class EngineMeters:
             firings.outcomes[type(outcome)] += 1
             firings.lateness.observe(lateness_seconds)
             firings.duration.observe(duration_seconds)
-            if status is _COMPLETED:
+            is_completed = status is _COMPLETED
+            record_slot(outcome.answered_at, late, completed=is_completed)
+            if is_completed:
                 firings.completed += 1
             elif status is _FAILED:
                 firings.failed += 1
@@ -140,6 +146,11 @@ class EngineMeters:
     def attempts(self) -> int:
         self.record_gathered()
         return sum(sum(each.outcomes.values()) for each in self._labelled.values())
+
+    def last_slots(self, now: Instant) -> tuple[SlotFigures, ...]:
+        """The figures of the last slots that are over."""
+        self.record_gathered()
+        return self._slots.last_slots(now)
 
     def recorders(self) -> Sequence[Recorder]:
         return (

@@ -38,6 +38,16 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     opened_at: Instant | None
 
 
+class HeldTimers(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The timers of one namespace that a node knows to wait behind the open breaker of an endpoint:
+    in the process, or handed back to the store for a while."""
+
+    endpoint: str
+    namespace: str
+    timers: int
+    since: Instant | None = None
+
+
 class FiringReport(Struct, frozen=True, kw_only=True):
     """The knowledge of one node, at this moment, of an unfinished timer.
 

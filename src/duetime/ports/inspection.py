@@ -118,6 +118,11 @@ class CensusStore(Protocol):
         the store gave up because it took too long."""
         ...
 
+
+class OutlookStore(Protocol):
+    """The part of a store that counts the timers of the near future. Raises `StoreUnavailable`, as
+    the timer store does."""
+
     async def count_due(
         self, bounds: Sequence[Instant], *, most: int, namespaces: Collection[str] | None = None
     ) -> Sequence[DueCount] | None:

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from duetime.domain.instants import Instant
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.lateness.recent_slots import SlotFigures
+from duetime.ports.endpoints import HeldTimers
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
 
@@ -33,7 +35,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     whether it still exists; empty where that is not known. `clock_offset_ms` is the distance by
     which the store's clock is ahead of the member's. A `stopping` member still exists and still
     owns the shards it has not released, but wants no others. A member that `lets_finish` knows
-    unfinished leases; one of an earlier release does not.
+    unfinished leases; one of an earlier release does not. `slots` are the last ones that are over,
+    and `held` has the largest groups of timers that wait behind open breakers.
     """
 
     host: str = ""
@@ -47,6 +50,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock_offset_ms: float | None = None
     stopping: bool = False
     lets_finish: bool = False
+    slots: tuple[SlotFigures, ...] = ()
+    held: tuple[HeldTimers, ...] = ()
 
 
 class Member(Struct, frozen=True):

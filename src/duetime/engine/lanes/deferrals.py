@@ -1,5 +1,7 @@
 """Deferrals: the time for which claims of a busy endpoint stay in the store once handed back."""
 
+from collections import deque
+
 from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 
 FIRST_DEFERRAL_MS = 250.0
@@ -38,6 +40,8 @@ class Deferrals:
         self._has_begun = self._has_moved = False
         self._round_ends_seconds = 0.0
         self._next_return_seconds = 0.0
+        self._away: deque[tuple[float, int]] = deque()
+        """Groups of deferred claims: when they return, and their number."""
 
     def moved(self) -> None:
         """A claim got its turn."""
@@ -52,12 +56,28 @@ class Deferrals:
         spread_ms = min((self._next_return_seconds - now_seconds) * 1_000, LONGEST_SPREAD_MS)
         deferral_ms = max(self._ms, spread_ms)
         self._next_return_seconds = now_seconds + deferral_ms / 1_000 + 1 / returns_per_second
+        self._note_away(now_seconds, now_seconds + deferral_ms / 1_000)
         return deferral_ms
+
+    def away(self, now_seconds: float) -> int:
+        """The number of deferred claims that have not returned yet."""
+        return sum(count for returns_seconds, count in self._away if returns_seconds > now_seconds)
 
     def expect_more(self, now_seconds: float) -> bool:
         """Some deferred claims may not have had the time to return."""
         last_return_seconds = max(self._round_ends_seconds, self._next_return_seconds)
         return self._has_begun and now_seconds < last_return_seconds + self._ms / 1_000
+
+    def _note_away(self, now_seconds: float, returns_seconds: float) -> None:
+        away = self._away
+        while away and away[0][0] <= now_seconds:
+            away.popleft()
+        group_seconds = returns_seconds - returns_seconds % (RETURN_EVERY_MS / 1_000)
+        if away and group_seconds < away[-1][0]:
+            last_seconds, count = away.pop()
+            away.append((max(last_seconds, returns_seconds), count + 1))
+        else:
+            away.append((group_seconds + RETURN_EVERY_MS / 1_000, 1))
 
     def _begin_round(self, now_seconds: float, turn_in_seconds: float) -> None:
         if self._has_moved:

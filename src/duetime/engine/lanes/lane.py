@@ -99,6 +99,11 @@ class Lane:
         for waiting in self._by_namespace.values():
             yield from waiting
 
+    def held(self, now_seconds: float) -> Iterator[tuple[str, int]]:
+        """The namespaces whose claims wait here or were deferred, each with their number."""
+        for namespace, waiting in self._by_namespace.items():
+            yield namespace, waiting.held(now_seconds)
+
     def accept(self, claim: Claim, now_seconds: float, waited: Waited | None = None) -> bool:
         """Start the claim, which may have waited elsewhere, or let it wait; False when it must be
         handed back."""

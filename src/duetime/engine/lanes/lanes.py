@@ -21,7 +21,7 @@ from duetime.engine.wait_log import Waited, WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.pauses import PULSE_SECONDS, Pauses
 from duetime.ports.clock import Clock
-from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.ports.endpoints import EndpointState, EndpointStatus, HeldTimers
 
 MOST_LANES_AT_ONCE = 512
 """Lanes that are looked after in one turn of the event loop. If more need care, they take turns:
@@ -231,6 +231,24 @@ class Lanes:
             return _status(lane.breaker, lane.in_flight, lane.waiting)
         breaker = self._idle.find(endpoint)
         return None if breaker is None else _status(breaker, 0, 0)
+
+    def held(self) -> list[HeldTimers]:
+        """The timers that wait behind open breakers, the largest groups first."""
+        now_seconds = self._clock.monotonic()
+        held = [
+            HeldTimers(
+                endpoint=lane.breaker.endpoint,
+                namespace=namespace,
+                timers=timers,
+                since=lane.breaker.opened_at,
+            )
+            for lane in self._lanes.values()
+            if lane.breaker.is_open
+            for namespace, timers in lane.held(now_seconds)
+            if timers
+        ]
+        held.sort(key=lambda group: -group.timers)
+        return held
 
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, open, or failing lately; the open ones first, by name."""

@@ -143,6 +143,10 @@ class WaitingClaims:
         """Some deferred claims may not have had the time to return."""
         return self._deferrals.expect_more(now_seconds)
 
+    def held(self, now_seconds: float) -> int:
+        """The number of claims that wait here or were deferred."""
+        return len(self._claims) + self._deferrals.away(now_seconds)
+
     def _starts_per_second(self, under_way: float, now_seconds: float) -> float:
         """The best rate to expect: every attempt under way may end at any moment. Too many waiting
         claims cost little; too few leave slots unused until others return."""

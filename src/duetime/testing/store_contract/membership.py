@@ -5,7 +5,9 @@ from typing import Protocol
 import pytest
 
 from duetime.domain.keys import Epoch, ShardNumber
+from duetime.domain.lateness.recent_slots import SlotFigures
 from duetime.domain.timer import Claim, TimerStatus
+from duetime.ports.endpoints import HeldTimers
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import MemberStore, NodeFacts, UnfinishedLease
 from duetime.ports.store import Leases
@@ -29,7 +31,14 @@ class SharedStore(Store, MemberStore, Protocol):
 TIMER = make_timer(execute_at=at(5))
 SHARD = TIMER.shard
 
-FACTS = NodeFacts(host="machine", pid=7, version="1.2.3", started_at=at(0))
+FACTS = NodeFacts(
+    host="machine",
+    pid=7,
+    version="1.2.3",
+    started_at=at(0),
+    slots=(SlotFigures(number=1, attempts=3, completed=2, p50_ms=0.5, p99_ms=7.25),),
+    held=(HeldTimers(endpoint="https://a.example", namespace="n", timers=9, since=at(1)),),
+)
 
 
 async def beats_of(store: SharedStore) -> dict[str, int]:

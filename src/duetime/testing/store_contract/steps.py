@@ -12,7 +12,7 @@ from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Resc
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.ports.bulk import BulkStore
-from duetime.ports.inspection import CensusStore
+from duetime.ports.inspection import CensusStore, OutlookStore
 from duetime.ports.leases import LeaseStore
 from duetime.ports.namespaces.lateness_ledger import LatenessLedger
 from duetime.ports.searching import SearchStore
@@ -21,7 +21,7 @@ from duetime.ports.store import CreateRequest, CreateResult, Leases, OnExisting,
 from duetime.testing.virtual_clock import START_AT
 
 
-class Store(TimerStore, LeaseStore, BulkStore, CensusStore, Protocol):
+class Store(TimerStore, LeaseStore, BulkStore, CensusStore, OutlookStore, Protocol):
     """A store that the suite can test: one storage for timers, leases and bulk operations, and for
     keys, secrets, the audit log and counts of lateness."""
 

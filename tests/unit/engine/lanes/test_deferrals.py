@@ -43,3 +43,12 @@ def test_claims_that_return_close_together_return_at_one_instant() -> None:
     assert returning_at(Instant(0)) == 0
     assert returning_at(Instant(1)) == returning_at(Instant(step)) == step
     assert returning_at(Instant(step + 1)) == 2 * step
+
+
+def test_deferred_claims_are_away_until_they_return() -> None:
+    deferrals = Deferrals()
+    delays_ms = [next_ms(deferrals, 0.0) for _ in range(3_000)]
+    assert deferrals.away(0.0) == 3_000
+    halfway_seconds = delays_ms[1_500] / 1_000
+    assert abs(deferrals.away(halfway_seconds) - 1_500) <= 2 * RETURN_EVERY_MS
+    assert deferrals.away(max(delays_ms) / 1_000 + RETURN_EVERY_MS / 1_000) == 0

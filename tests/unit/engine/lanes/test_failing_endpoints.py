@@ -70,6 +70,26 @@ async def test_an_endpoint_that_keeps_failing_is_asked_four_at_a_time(
     assert await bench.count(TimerStatus.FAILED) == 1_025, "40 a second, without gaps"
 
 
+@on_virtual_time
+async def test_the_timers_behind_an_open_breaker_are_counted() -> None:
+    """Wherever they wait: in the lane, or in the store until their next turn."""
+    bench = EngineBench()
+    bench.destination.script(DOWN, Fail(after_seconds=1.0))
+    await bench.start()
+    await open_by_failures(bench)
+    assert open_endpoints(bench) == [DOWN]
+    await bench.create_many("t", [bench.at(1)] * 900, url=DOWN)
+    await bench.clock.sleep(21)
+    finished = await bench.count(TimerStatus.FAILED)
+    (held,) = bench.engine.held()
+    assert (held.endpoint, held.namespace) == (DOWN, "default")
+    assert abs(held.timers - (25 + 900 - finished)) <= 150
+    assert held.since is not None
+    bench.destination.script(DOWN, Succeed())
+    await bench.clock.sleep(120)
+    assert bench.engine.held() == []
+
+
 @pytest.mark.parametrize(("count", "answer_seconds"), [(40, 1.0), (60, 3.0)])
 @on_virtual_time
 async def test_an_open_endpoint_that_takes_long_to_fail_is_asked_without_gaps(
