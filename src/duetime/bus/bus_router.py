@@ -11,6 +11,7 @@ from duetime.domain.errors import BusUnavailable
 from duetime.ports.bus import Bus
 from duetime.ports.clock import Clock
 from duetime.service.bus_scheduling import Scheduling
+from duetime.service.reporting.bus_report import BusReport
 
 _log = structlog.get_logger()
 
@@ -58,6 +59,26 @@ class BusRouter:
     def lag(self) -> int | None:
         """The number of commands that wait at the broker, as it was last asked; None if unknown."""
         return self._lag.commands
+
+    def report(self, node: str) -> BusReport:
+        """The report of the process that has this name among the members."""
+        counts, health = self._commands.counts, self.health()
+        return BusReport(
+            node=node,
+            broker=health.broker,
+            is_connected=health.connected,
+            is_consuming=health.consuming,
+            lag=self.lag,
+            received=counts.received,
+            scheduled=counts.scheduled,
+            canceled=counts.canceled,
+            unchanged=counts.unchanged,
+            ignored=counts.ignored,
+            rejected=counts.rejected,
+            events_published=self.events.published,
+            events_failed=self.events.failed,
+            rejections=self._commands.rejections.latest,
+        )
 
     async def open(self) -> None:
         """Call before the engine starts, so that overdue timers are announced at once."""

@@ -81,7 +81,7 @@ class CommandConsumer(BackgroundLoop):
         self._audit = audit
         self._open_until_seconds = 0.0
         self._receiving: asyncio.Task[Sequence[ReceivedCommand]] | None = None
-        self._rejections = Rejections(bus, clock)
+        self.rejections = Rejections(bus, clock)
         self._ignored_line = LogLine(clock)
         self._unknown = UnknownCancels(clock)
         self.counts = CommandCounts()
@@ -178,7 +178,7 @@ class CommandConsumer(BackgroundLoop):
                 outcomes.append(answer)
         if undecided:
             await self._give_back(undecided)
-        finished = await self._rejections.publish(rejected)
+        finished = await self.rejections.publish(rejected)
         await self._bus.acknowledge([*done, *finished])
         # Counted last: a command that is not acknowledged comes again.
         self._count(outcomes)

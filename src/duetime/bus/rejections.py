@@ -2,6 +2,7 @@
 
 import asyncio
 from base64 import b64encode
+from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 from uuid import UUID
@@ -23,6 +24,11 @@ from duetime.domain.instants import MICROSECONDS_PER_MS, Instant
 from duetime.domain.limits import MAX_CORRELATION_CHARACTERS
 from duetime.ports.bus import Bus, Channel, OutgoingMessage, ReceivedCommand
 from duetime.ports.clock import Clock
+from duetime.service.reporting.bus_report import (
+    MAX_REASON_CHARACTERS,
+    MAX_REJECTIONS,
+    RejectedCommand,
+)
 
 _log = structlog.get_logger()
 
@@ -62,6 +68,12 @@ class Rejections:
         self._clock = clock
         self._published_line = LogLine(clock)
         self._lost_line = LogLine(clock)
+        self._kept: deque[RejectedCommand] = deque(maxlen=MAX_REJECTIONS)
+
+    @property
+    def latest(self) -> list[RejectedCommand]:
+        """The latest rejections of this process, the last one first."""
+        return list(reversed(self._kept))
 
     async def publish(self, rejected: Sequence[Rejected]) -> list[ReceivedCommand]:
         """Returns the finished commands, for the caller to acknowledge."""
@@ -81,6 +93,8 @@ class Rejections:
                 raise problem
             elif self._bus.is_connected:
                 refused.append((each, problem.message))
+        self._keep(published, now, is_published=True)
+        self._keep([each for each, _ in refused], now, is_published=False)
         if published and (count := self._published_line.add(len(published))):
             _log.warning("bus.commands_rejected", count=count, reason=published[-1].reason)
         if refused and (count := self._lost_line.add(len(refused))):
@@ -97,6 +111,20 @@ class Rejections:
                 size_bytes=len(last.command.data),
             )
         return [each.command for each in published] + [each.command for each, _ in refused]
+
+    def _keep(self, rejected: Sequence[Rejected], now: Instant, *, is_published: bool) -> None:
+        for each in rejected[-MAX_REJECTIONS:]:
+            readable = _readable(each.command.data)
+            self._kept.append(
+                RejectedCommand(
+                    at=now,
+                    reason=_cut(each.reason, MAX_REASON_CHARACTERS),
+                    tenant=_text(readable.tenant_id) or None,
+                    command_id=_text(readable.id) or None,
+                    size_bytes=len(each.command.data),
+                    is_published=is_published,
+                )
+            )
 
 
 class LogLine:
@@ -151,3 +179,7 @@ def _readable(data: bytes) -> _Readable:
 
 def _text(value: object) -> str | UnsetType:
     return value[:MAX_CORRELATION_CHARACTERS] if isinstance(value, str) and value else UNSET
+
+
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"

@@ -1,7 +1,6 @@
 """The engine: its parts, started and stopped in order."""
 
 from collections.abc import Collection, Mapping
-from functools import partial
 
 import structlog
 from msgspec.structs import replace
@@ -42,7 +41,7 @@ from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.ports.security import SecurityStore
-from duetime.ports.store import TimerStore
+from duetime.ports.store import Leases, TimerStore
 from duetime.ports.wakeups import WakeUps
 
 _log = structlog.get_logger()
@@ -82,6 +81,7 @@ class Engine:
         )
         self._wakeups: WakeUps = announcer or local
         self._state = state = ClusterState(options.owner)
+        self._own_facts = options.facts
         self._url = options.facts.url or None
         self.clock_watch = ClockWatch(options.clock_skew_limit_ms)
         self._settler = Settler(store, self._wakeups, local, clock, meters)
@@ -124,7 +124,7 @@ class Engine:
             store, leases, held, handover, wait_log, clock, node=options.owner
         )
         if cluster is not None and announcer is not None:
-            facts = partial(self._facts, options)
+            facts = self.facts
             owner = ShardOwner(
                 store,
                 leases,
@@ -238,6 +238,11 @@ class Engine:
         return self._held.handovers
 
     @property
+    def leases(self) -> Leases:
+        """The shards that this process holds."""
+        return self._held.all
+
+    @property
     def highest_epoch(self) -> int:
         """The highest epoch of the shards that are owned; 0 without any."""
         return max(self._held.all.values(), default=0)
@@ -322,9 +327,10 @@ class Engine:
         first."""
         return self._lanes.held()
 
-    def _facts(self, options: EngineOptions) -> NodeFacts:
+    def facts(self) -> NodeFacts:
+        """The description of this process that other members get."""
         return replace(
-            options.facts,
+            self._own_facts,
             in_flight=self.in_flight,
             lateness_ms=self.lateness_ms(99),
             clock_offset_ms=self.clock_watch.offset_ms,

@@ -231,3 +231,22 @@ async def test_a_command_waits_for_a_deletion_that_this_node_has_not_heard_of() 
     await bench.run()
     assert (await bench.pending(), bench.unacknowledged, bench.reasons()) == (0, 1, [])
     await bench.consumer.stop()
+
+
+@on_virtual_time
+async def test_the_last_rejections_are_remembered_without_the_payload() -> None:
+    bench = Bench()
+    secret = b'{"id":"c-1","type":"Nonsense","tenantId":"acme","payload":{"token":"s3cret"}}'
+    await bench.send(*([b"\xff"] * 300), secret)
+    await bench.run()
+    latest = bench.consumer.rejections.latest
+    assert len(latest) == 200
+    assert (latest[0].tenant, latest[0].command_id, latest[0].size_bytes) == (
+        "acme",
+        "c-1",
+        len(secret),
+    )
+    assert "s3cret" not in repr(latest)
+    assert (latest[1].tenant, latest[1].command_id) == (None, None)
+    assert bench.consumer.counts.rejected == 301
+    await bench.consumer.stop()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from duetime.background import BackgroundLoop
-from duetime.domain.instants import MICROSECONDS_PER_SECOND
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
 from duetime.domain.timer import TimerStatus
 from duetime.ports.clock import Clock
 from duetime.ports.inspection import CensusStore, LiveCounts, NamespaceCounts
@@ -23,6 +23,9 @@ LONGEST_PAUSE_SECONDS = 60.0
 MOST_COUNTED = 20_000
 """Executing timers, and overdue ones, that are counted at most: each of them is read."""
 
+OVERDUE_SECONDS = 60
+"""Time after its instant from which a timer that nobody has claimed is a problem."""
+
 Counts = Mapping[str, int] | Mapping[str | None, int]
 
 
@@ -38,14 +41,27 @@ class Census:
         self._most_names = most_names
         self._kept = _KeptCounts(store, clock, most_names)
         self._live = _LiveCounts(store, clock)
+        self._overdue_long = _LiveCounts(store, clock, OVERDUE_SECONDS)
 
     def start(self) -> None:
         self._kept.start()
         self._live.start()
+        self._overdue_long.start()
 
     async def abandon(self) -> None:
         await self._kept.abandon()
         await self._live.abandon()
+        await self._overdue_long.abandon()
+
+    @property
+    def kept(self) -> NamespaceCounts | None:
+        """The numbers of pending and failed timers, as they were last read."""
+        return self._kept.counts
+
+    @property
+    def overdue_long(self) -> LiveCounts | None:
+        """The timers that have been overdue for OVERDUE_SECONDS, as they were last counted."""
+        return self._overdue_long.counts
 
     def recorders(self) -> Sequence[Recorder]:
         return (
@@ -155,13 +171,15 @@ class _LiveCounts(_Reader):
 
     name = "census-live"
 
-    def __init__(self, store: CensusStore, clock: Clock) -> None:
+    def __init__(self, store: CensusStore, clock: Clock, grace_seconds: int = 0) -> None:
         super().__init__(clock)
         self._store = store
+        self._grace = grace_seconds * MICROSECONDS_PER_SECOND
         self.counts: LiveCounts | None = None
 
     async def read(self) -> bool:
-        counts = await self._store.count_live(self._clock.now(), most=MOST_COUNTED)
+        due_before = Instant(self._clock.now() - self._grace)
+        counts = await self._store.count_live(due_before, most=MOST_COUNTED)
         if counts is not None:
             self.counts = counts
         return counts is not None

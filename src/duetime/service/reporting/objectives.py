@@ -57,6 +57,7 @@ class ShownObjective(NamedTuple):
     lateness_seconds: float
     window_seconds: float
     budget_left: float
+    text: str = ""
 
 
 class _Settled(NamedTuple):
@@ -201,4 +202,5 @@ def _shown(name: str, objective: LatenessObjective, budget: ErrorBudget) -> Show
         lateness_seconds=objective.within_ms / 1_000,
         window_seconds=objective.window_ms / 1_000,
         budget_left=budget.left,
+        text=objective.text,
     )

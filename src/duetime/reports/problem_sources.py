@@ -1,0 +1,187 @@
+"""The sources of problems: each looks at one part of the process."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from duetime.background import BackgroundLoop
+from duetime.bus.bus_router import BusRouter
+from duetime.domain.errors import StoreUnavailable
+from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.engine import Engine
+from duetime.ports.clock import Clock
+from duetime.ports.endpoints import HeldTimers
+from duetime.ports.membership import Member
+from duetime.ports.store import TimerStore
+from duetime.reports.cluster import report_on_cluster
+from duetime.service.reporting import findings
+from duetime.service.reporting.census import Census
+from duetime.service.reporting.failed_lately import FailedLately
+from duetime.service.reporting.objectives import Objectives
+from duetime.service.reporting.problems import Finding, Source
+from duetime.store_adapters import disk_of
+
+if TYPE_CHECKING:
+    from duetime.nats.connection import NatsConnection
+
+PING_SECONDS = 5.0
+"""Time between two questions to the store."""
+
+PING_TIMEOUT_SECONDS = 3.0
+
+SILENT_SECONDS = 5.0
+"""Time without a beat after which a member counts as silent, unless leases are longer."""
+
+LOST_SHOWN_SECONDS = 900
+"""Time for which a member that is gone is shown."""
+
+
+class StorePing(BackgroundLoop):
+    """Asks the store a simple question now and then, and remembers how long the answer took."""
+
+    name = "store-ping"
+
+    def __init__(self, store: TimerStore, clock: Clock) -> None:
+        super().__init__(clock)
+        self._store = store
+        self.is_away = False
+        self.answer_seconds: float | None = None
+
+    async def step(self) -> None:
+        began_seconds = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(PING_TIMEOUT_SECONDS):
+                await self._store.ping()
+        except (StoreUnavailable, TimeoutError):
+            self.is_away, self.answer_seconds = True, None
+        else:
+            self.is_away = False
+            self.answer_seconds = self._clock.monotonic() - began_seconds
+        await self.wait(PING_SECONDS)
+
+
+class MemberLosses:
+    """Members that fell silent, and those that are gone without having said that they stop."""
+
+    def __init__(self, engine: Engine, clock: Clock, beat_seconds: float) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._silent_seconds = max(SILENT_SECONDS, 4 * beat_seconds)
+        self._seen: dict[str, tuple[Member, float]] = {}
+        self._lost: dict[str, tuple[Member, Instant]] = {}
+
+    def look(self) -> Iterable[Finding]:
+        now, now_seconds = self._clock.now(), self._clock.monotonic()
+        members = {each.node: each for each in self._engine.view.members}
+        seen, self._seen = self._seen, {}
+        for node, member in members.items():
+            before, since_seconds = seen.get(node, (member, now_seconds))
+            beats = before.beat != member.beat or node == self._engine.node
+            self._seen[node] = member, now_seconds if beats else since_seconds
+            if now_seconds - self._seen[node][1] >= self._silent_seconds:
+                silent_seconds = now_seconds - self._seen[node][1]
+                yield findings.silent_member(node, member.facts.host, silent_seconds)
+        for node in seen.keys() - members.keys():
+            # An empty view is one that this node has lost.
+            if members and not seen[node][0].facts.stopping and node != self._engine.node:
+                self._lost[node] = seen[node][0], now
+        for node, (member, at) in list(self._lost.items()):
+            if now - at > LOST_SHOWN_SECONDS * MICROSECONDS_PER_SECOND:
+                del self._lost[node]
+            else:
+                yield findings.lost_member(node, member.facts.host, at)
+
+
+class ProblemSources:
+    """All sources of one process."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: TimerStore,
+        clock: Clock,
+        census: Census,
+        objectives: Objectives,
+        router: BusRouter | None,
+        nats: "NatsConnection | None",
+        *,
+        clock_skew_limit_ms: float,
+        beat_seconds: float,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._census = census
+        self._objectives = objectives
+        self._router = router
+        self._nats = nats
+        self._clock_skew_limit_ms = clock_skew_limit_ms
+        self._failed = FailedLately()
+        self._losses = MemberLosses(engine, clock, beat_seconds)
+        self.ping = StorePing(store, clock)
+
+    def all(self) -> list[Source]:
+        return [
+            self._of_store,
+            self._of_disk,
+            self._of_cluster,
+            self._losses.look,
+            self._of_endpoints,
+            self._of_timers,
+            self._of_objectives,
+            self._of_brokers,
+        ]
+
+    def _of_store(self) -> Iterable[Finding]:
+        return findings.of_store(
+            is_away=self.ping.is_away,
+            answer_seconds=self.ping.answer_seconds,
+            is_running=self._engine.is_running,
+        )
+
+    def _of_disk(self) -> Iterable[Finding]:
+        disk = disk_of(self._store)
+        if disk is None:
+            return []
+        return findings.of_disk(
+            free_bytes=disk.free_bytes,
+            reserve_bytes=disk.reserve_bytes,
+            is_short=disk.is_short,
+            is_full=disk.is_full,
+        )
+
+    def _of_cluster(self) -> Iterable[Finding]:
+        report = report_on_cluster(self._engine)
+        yield from findings.of_clocks(report, self._clock_skew_limit_ms)
+        yield from findings.of_shards(report)
+
+    def _of_endpoints(self) -> Iterable[Finding]:
+        held: list[HeldTimers] = self._engine.held()
+        for member in self._engine.view.members:
+            if member.node != self._engine.node:
+                held += member.facts.held
+        return findings.behind_breakers(held, self._engine.endpoints())
+
+    def _of_timers(self) -> Iterable[Finding]:
+        overdue, kept = self._census.overdue_long, self._census.kept
+        if overdue is not None:
+            yield from findings.overdue_timers(overdue.overdue, are_all=overdue.are_all)
+        if kept is not None:
+            now = self._clock.now()
+            self._failed.see(now, kept.failed)
+            yield from findings.failing_timers(*self._failed.since(now, kept.failed))
+
+    def _of_objectives(self) -> Iterable[Finding]:
+        return [
+            findings.missed_objective(shown.labels[0], shown.text, shown.budget_left)
+            for shown in self._objectives.shown()
+            if shown.budget_left < 0
+        ]
+
+    def _of_brokers(self) -> Iterable[Finding]:
+        if self._router is not None:
+            yield from findings.of_bus(self._router.report(self._engine.node))
+        if self._nats is not None:
+            yield from findings.of_nats(
+                self._nats.display_name, is_connected=self._nats.is_connected
+            )

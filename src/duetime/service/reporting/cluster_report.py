@@ -1,0 +1,68 @@
+"""The report on the members of a cluster and on the shards that each of them owns."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from duetime.domain.keys import ShardNumber
+from duetime.ports.leases import ShardState
+from duetime.ports.membership import Member, NodeFacts, UnfinishedLease
+
+
+class MemberReport(Struct, frozen=True, kw_only=True):
+    """`shards` is the number that the member owns."""
+
+    node: str
+    facts: NodeFacts
+    shards: int
+    is_answering: bool = False
+    """Whether this is the process that made the report."""
+
+
+class ClusterReport(Struct, frozen=True, kw_only=True):
+    """The cluster as one process last saw it. A store that serves one process has one member.
+
+    `owners` has the number of each shard's owner among the members, or None for a shard without a
+    living owner, in the order of the shards.
+    """
+
+    node: str
+    is_shared: bool
+    members: Sequence[MemberReport]
+    owners: Sequence[int | None]
+    unfinished: Sequence[UnfinishedLease] = ()
+
+    @property
+    def without_owner(self) -> Sequence[ShardNumber]:
+        return [ShardNumber(shard) for shard, owner in enumerate(self.owners) if owner is None]
+
+
+def cluster_report(
+    node: str,
+    members: Sequence[Member],
+    shards: Sequence[ShardState],
+    unfinished: Sequence[UnfinishedLease] = (),
+    *,
+    is_shared: bool,
+) -> ClusterReport:
+    places = {member.node: place for place, member in enumerate(members)}
+    owned = Counter(state.owner for state in shards)
+    owners: list[int | None] = [None] * (max((state.shard for state in shards), default=-1) + 1)
+    for state in shards:
+        owners[state.shard] = None if state.owner is None else places.get(state.owner)
+    return ClusterReport(
+        node=node,
+        is_shared=is_shared,
+        members=[
+            MemberReport(
+                node=member.node,
+                facts=member.facts,
+                shards=owned[member.node],
+                is_answering=member.node == node,
+            )
+            for member in members
+        ],
+        owners=owners,
+        unfinished=unfinished,
+    )
