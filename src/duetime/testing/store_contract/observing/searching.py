@@ -103,19 +103,6 @@ class SearchingContract:
                 found = [each.timer for each in await store.searches.scan_in_order(back)]
                 assert found[::-1] == expected[:index]
 
-    async def test_a_place_just_after_a_timer_includes_it_on_the_way_back(
-        self, store: Store
-    ) -> None:
-        timer = make_timer("t", execute_at=at(5))
-        await create(store, timer)
-        for sort in SortField:
-            at_instant, timer_uuid = place_of(timer, sort)
-            just_after = (at_instant, timer_uuid + b"\0")
-            query = OrderedQuery(namespace="default", sort=sort, after_exclusive=just_after)
-            assert await store.searches.scan_in_order(query) == []
-            (found,) = await store.searches.scan_in_order(replace(query, descending=True))
-            assert found.timer == timer
-
     async def test_a_search_of_an_unknown_namespace_is_empty(self, store: Store) -> None:
         await create(store, make_timer("t"))
         for name in ("nowhere", "no\0where", ""):

@@ -1,0 +1,1 @@
+"""Searches of timers by people: pages in both directions, counts that stop, and exports."""
