@@ -6,7 +6,7 @@ from duetime.stores.postgres import PostgresOptions
 
 _TABLES = """
     namespaces shards shard_fences members operations clock credentials audit_log lateness_counts
-    pending_timers executing_timers finished_timers
+    paused_endpoints pending_timers executing_timers finished_timers
 """
 _EMPTY = "; ".join(f"DELETE FROM {table}" for table in _TABLES.split())
 _RESET_LEDGER = """

@@ -1,6 +1,9 @@
-"""The engine's reports: about the endpoints it calls, and about a single timer."""
+"""The engine's reports: about the endpoints it calls, and about a single timer; and the pauses of
+endpoints."""
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -19,6 +22,33 @@ class EndpointState(Enum):
 
     HALF_OPEN = "half_open"
     """Open, with such an attempt under way."""
+
+
+class EndpointPause(Struct, frozen=True, kw_only=True, order=True):
+    """An operator wants nothing to be sent to the endpoint. `paused_by` is the name of a key."""
+
+    endpoint: str
+    paused_at: Instant
+    paused_by: str
+    reason: str | None = None
+
+
+class PauseStore(Protocol):
+    """The pauses of endpoints, for all nodes. Every method is atomic and durable, and raises
+    `StoreUnavailable`. A store that is short of room still takes them."""
+
+    async def pauses(self) -> Sequence[EndpointPause]:
+        """All pauses, in the order of their endpoints by code point."""
+        ...
+
+    async def add_pause(self, pause: EndpointPause) -> bool:
+        """Keep the pause. False if the endpoint is paused already; then nothing changed. Text that
+        no store can hold is replaced."""
+        ...
+
+    async def remove_pause(self, endpoint: str) -> bool:
+        """Forget the pause of the endpoint. False if there is none."""
+        ...
 
 
 class EndpointStatus(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from duetime.telemetry.metrics.recording import Counter, Histogram, LabelValues,
 S = TypeVar("S")
 
 _UNMEASURED = ("open", "close")
-_PARTS = ("security", "lateness_ledger", "searches")
+_PARTS = ("security", "lateness_ledger", "searches", "endpoint_pauses")
 """Attributes of a store that are stores themselves."""
 _ESSENTIAL = ("create", "get", "claim_due", "settle")
 """Operations whose errors are shown from the start, as 0: Prometheus sees no increase in the first

@@ -160,6 +160,8 @@ async def test_back_to_a_file_by_way_of_another_schema(
     with closing(sqlite3.connect(tmp_path / FILE)) as database:
         hours = [(hour, name, 7, 1) for hour in (4, 5) for name in ("a", "b", "c")]
         database.executemany("INSERT INTO lateness_counts VALUES (?, ?, ?, ?)", hours)
+        paused = [("http://a:80", 5, "operator", "a deploy"), ("http://b:80", 6, "API_KEY", None)]
+        database.executemany("INSERT INTO paused_endpoints VALUES (?, ?, ?, ?)", paused)
         database.commit()
     with dropped_schema(postgres_url) as other:
         first = ("--from", FILE, "--to", postgres_url, "--to-schema", postgres_schema)
@@ -175,6 +177,9 @@ async def test_back_to_a_file_by_way_of_another_schema(
     assert len({report["checksum"] for report in reports}) == 1
     assert [report["rows"]["lateness_counts"] for report in reports] == [6, 6, 6]
     assert [report["rows"]["credentials"] for report in reports] == [2, 2, 2]
+    assert [report["rows"]["paused_endpoints"] for report in reports] == [2, 2, 2]
+    with closing(sqlite3.connect(tmp_path / "back.db")) as database:
+        assert database.execute("SELECT * FROM paused_endpoints ORDER BY 1").fetchall() == paused
     server = ServerProcess(tmp_path, TIMER_DB_PATH=str(tmp_path / "back.db"), **KEYS)
     async with server, server.client() as api:
         await wait_for_status(api, left["soon"], "completed")

@@ -25,6 +25,7 @@ class Table(StrEnum):
     OPERATIONS = "operations"
     AUDIT_LOG = "audit_log"
     LATENESS_COUNTS = "lateness_counts"
+    PAUSED_ENDPOINTS = "paused_endpoints"
     TIMERS = "timers"
 
 
@@ -37,6 +38,7 @@ COLUMNS_OF: dict[Table, tuple[str, ...]] = {
     Table.OPERATIONS: ("id", "created_at", "updated_at", "version", "is_running", "document"),
     Table.AUDIT_LOG: AUDIT_COLUMNS,
     Table.LATENESS_COUNTS: ("hour", "namespace", "in_time", "late"),
+    Table.PAUSED_ENDPOINTS: ("endpoint", "paused_at", "paused_by", "reason"),
     Table.TIMERS: COLUMNS,
 }
 
@@ -55,7 +57,7 @@ TEXT_COLUMNS = frozenset(
     (
         "name", "options", "id", "document", "actor", "action", "result", "key_id", "address",
         "namespace", "target", "details", "delivery_id", "callback", "retry_policy", "metadata",
-        "correlation_id", "attempts", "last_error",
+        "correlation_id", "attempts", "last_error", "endpoint", "paused_by", "reason",
     )
 )  # fmt: skip
 

@@ -36,6 +36,7 @@ from duetime.stores.memory.census import Census
 from duetime.stores.memory.lateness_table import LatenessTable
 from duetime.stores.memory.member_table import MemberTable
 from duetime.stores.memory.operation_table import OperationTable
+from duetime.stores.memory.pause_table import PauseTable
 from duetime.stores.memory.searches import Searches
 from duetime.stores.memory.security_table import SecurityTable
 from duetime.stores.memory.timer_queue import QueueEntry, TimerQueue
@@ -54,6 +55,7 @@ class MemoryStore(OperationTable, Census):
         super().__init__()
         self.security = SecurityTable()
         self.lateness_ledger = LatenessTable()
+        self.endpoint_pauses = PauseTable()
         self._timers = TimerTable()
         self.searches = Searches(self._timers)
         self._namespaces: dict[str, Namespace] = {}

@@ -50,6 +50,7 @@ from duetime.stores.postgres.connections import (
 )
 from duetime.stores.postgres.copying.unfinished import refuse_half_copied
 from duetime.stores.postgres.creating import Creating
+from duetime.stores.postgres.endpoints.pauses import PostgresPauseStore
 from duetime.stores.postgres.inspection import census, due_counts
 from duetime.stores.postgres.namespaces import read_operations
 from duetime.stores.postgres.observing.lateness_ledger import PostgresLatenessLedger
@@ -75,6 +76,7 @@ class PostgresStore:
         self.security = PostgresSecurityStore(self._require_opened)
         self.lateness_ledger = PostgresLatenessLedger(self._require_opened)
         self.searches = PostgresSearches(self._require_opened)
+        self.endpoint_pauses = PostgresPauseStore(self._require_opened)
         self.capabilities = Capabilities(
             durable=True, shared_by_nodes=True, history_step=options.history_step
         )

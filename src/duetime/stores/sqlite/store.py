@@ -48,6 +48,7 @@ from duetime.stores.sqlite.disk.checkpointer import LogStatus
 from duetime.stores.sqlite.disk.failure import EndOfProcess, OnFailure
 from duetime.stores.sqlite.disk.opening import OpenFile
 from duetime.stores.sqlite.disk.space import DiskStatus
+from duetime.stores.sqlite.endpoints.pauses import SqlitePauseStore
 from duetime.stores.sqlite.namespaces import read_operations
 from duetime.stores.sqlite.observing import due_counts
 from duetime.stores.sqlite.observing.lateness_ledger import SqliteLatenessLedger
@@ -91,6 +92,7 @@ class SqliteStore:
         self.security = SqliteSecurityStore(self._require_opened)
         self.lateness_ledger = SqliteLatenessLedger(self._require_opened)
         self.searches = SqliteSearches(self._require_opened)
+        self.endpoint_pauses = SqlitePauseStore(self._require_opened)
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()

@@ -20,6 +20,7 @@ from duetime.testing.store_contract.lists_from_a_position import ListsFromAPosit
 from duetime.testing.store_contract.membership import MembershipContract, SharedStore  # noqa: E402
 from duetime.testing.store_contract.observing.census import CensusContract  # noqa: E402
 from duetime.testing.store_contract.observing.lateness import LatenessContract  # noqa: E402
+from duetime.testing.store_contract.observing.pausing import PausingContract  # noqa: E402
 from duetime.testing.store_contract.observing.searching import SearchingContract  # noqa: E402
 from duetime.testing.store_contract.pages_and_counts import CountingContract, PagesContract  # noqa: E402
 from duetime.testing.store_contract.pruning import PruningContract  # noqa: E402
@@ -56,6 +57,7 @@ class StoreContract(
     CredentialsContract,
     AuditLogContract,
     LatenessContract,
+    PausingContract,
 ):
     """Everything that the docstrings of the ports promise.
 

@@ -12,6 +12,7 @@ from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Resc
 from duetime.domain.timer import Claim, Timer, TimerStatus
 from duetime.domain.transitions import Settlement
 from duetime.ports.bulk import BulkStore
+from duetime.ports.endpoints import PauseStore
 from duetime.ports.inspection import CensusStore, OutlookStore
 from duetime.ports.leases import LeaseStore
 from duetime.ports.namespaces.lateness_ledger import LatenessLedger
@@ -23,7 +24,7 @@ from duetime.testing.virtual_clock import START_AT
 
 class Store(TimerStore, LeaseStore, BulkStore, CensusStore, OutlookStore, Protocol):
     """A store that the suite can test: one storage for timers, leases and bulk operations, and for
-    keys, secrets, the audit log and counts of lateness."""
+    keys, secrets, the audit log, counts of lateness and pauses of endpoints."""
 
     @property
     def security(self) -> SecurityStore: ...
@@ -33,6 +34,9 @@ class Store(TimerStore, LeaseStore, BulkStore, CensusStore, OutlookStore, Protoc
 
     @property
     def searches(self) -> SearchStore: ...
+
+    @property
+    def endpoint_pauses(self) -> PauseStore: ...
 
 
 Reopen = Callable[[], Awaitable[Store]]

@@ -60,6 +60,7 @@ _PARTS = (
     _plain_part(Table.OPERATIONS, "id"),
     _plain_part(Table.AUDIT_LOG, "id"),
     _plain_part(Table.LATENESS_COUNTS, "namespace", "hour"),
+    _plain_part(Table.PAUSED_ENDPOINTS, "endpoint"),
     _Part(Table.TIMERS, "pending_timers", ("id", "namespace"), PENDING_AS_TIMER),
     _Part(Table.TIMERS, "executing_timers", ("namespace", "id"), EXECUTING_AS_TIMER),
     _Part(Table.TIMERS, "finished_timers", ("id", "namespace"), FINISHED_AS_TIMER),

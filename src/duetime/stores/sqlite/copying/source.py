@@ -95,6 +95,7 @@ _PARTS = (
     _plain_part(Table.OPERATIONS, id=""),
     _plain_part(Table.AUDIT_LOG, id=""),
     _plain_part(Table.LATENESS_COUNTS, namespace="", hour=-1),
+    _plain_part(Table.PAUSED_ENDPOINTS, endpoint=""),
     _timers_part("live_timers", "row_id", "executed_at"),
     _timers_part("finished_timers", "finish_number", "claimed_at"),
 )

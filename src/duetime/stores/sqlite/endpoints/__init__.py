@@ -1,0 +1,1 @@
+"""Endpoints that operators have paused."""
