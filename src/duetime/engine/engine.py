@@ -1,6 +1,6 @@
 """The engine: its parts, started and stopped in order."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from duetime.engine.due_reader import DueReader
 from duetime.engine.held_leases import Handovers, HeldLeases
 from duetime.engine.lanes.lanes import Lanes
 from duetime.engine.lanes.quota import Quotas
+from duetime.engine.lanes.resumer import Resumer
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.meters import EngineMeters
 from duetime.engine.options import EngineOptions
@@ -36,7 +37,13 @@ from duetime.engine.wait_log import WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
-from duetime.ports.endpoints import EndpointStatus, FiringReport, HeldTimers
+from duetime.ports.endpoints import (
+    EndpointFigures,
+    EndpointPause,
+    EndpointStatus,
+    FiringReport,
+    HeldTimers,
+)
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import ClusterView, NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
@@ -96,6 +103,7 @@ class Engine:
         self._lanes = Lanes(
             slots, quotas, self._settler, clock, local, self._deliveries.start, wait_log
         )
+        self._resumer = Resumer(store, self._lanes.paused, self._wakeups, clock)
         self._dispatcher = Dispatcher(
             destination, self._deliveries, self._lanes, self._settler, slots, clock, local, options
         )
@@ -148,6 +156,7 @@ class Engine:
         self._due_reader.start()
         self._finder.start()
         self._replanner.start()
+        self._resumer.start()
         self._pruner.start()
         if self._audit_pruner is not None:
             self._audit_pruner.start()
@@ -160,6 +169,7 @@ class Engine:
         self._ownership.leave_all()
         await self._finder.abandon()
         await self._replanner.abandon()
+        await self._resumer.abandon()
         await self._pruner.abandon()
         if self._audit_pruner is not None:
             await self._audit_pruner.abandon()
@@ -273,8 +283,28 @@ class Engine:
         return self._lanes.waiting
 
     def endpoints(self) -> list[EndpointStatus]:
-        """The endpoints that this node calls, or that failed here lately; the open ones first."""
+        """The endpoints that this node calls, that are paused, or that failed here lately; the
+        paused ones first, then the open ones."""
         return self._lanes.statuses()
+
+    def called_lately(self) -> Sequence[str]:
+        """The endpoints that have figures."""
+        self.meters.record_gathered()
+        return self.meters.endpoint_counts.endpoints(self._clock.now())
+
+    def figures_of(self, endpoint: str) -> EndpointFigures | None:
+        """The figures of the endpoint as of the last call of `called_lately`."""
+        return self.meters.endpoint_counts.figures_of(endpoint, self._clock.now())
+
+    @property
+    def paused_endpoints(self) -> int:
+        return len(self._lanes.paused)
+
+    def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
+        """Begin no attempt at these endpoints, and do so again at those that are not among them
+        any more. Attempts under way finish."""
+        self._lanes.set_pauses(pauses)
+        self._resumer.wake()
 
     def report_on(self, timer: Timer, now: Instant) -> FiringReport:
         """The report on a timer, which may be of a shard of another node."""

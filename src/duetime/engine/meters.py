@@ -8,6 +8,7 @@ from duetime.domain.lateness.recent_slots import SlotFigures, SlotRecorder
 from duetime.domain.outcome import Completed, Failed, Interrupted, Outcome, Rescheduled
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.engine.objective_counts import ObjectiveCounts
+from duetime.engine.observing.endpoint_figures import EndpointCounts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.telemetry.current_work import CURRENT_WORK, sampled_trace_id
 from duetime.telemetry.metrics.catalogue import engine, objective, timers
@@ -85,6 +86,7 @@ class EngineMeters:
         self._endpoint_attempts = Counter(engine.ENDPOINT_ATTEMPTS)
         self._view = view = view or NoNamespaces()
         self.objectives = ObjectiveCounts(view, self._namespaces)
+        self.endpoint_counts = EndpointCounts()
         self.handed_back = Counter(engine.HANDED_BACK)
         self.refused_outcomes = Counter(engine.REFUSED_OUTCOMES)
         self._read_duration = Histogram(engine.READ_DURATION)
@@ -112,6 +114,7 @@ class EngineMeters:
         """Called before anything is read, by the event loop's thread like everything here."""
         gathered, self._gathered = self._gathered, []
         record_slot = self._slots.record
+        observe_endpoint = self.endpoint_counts.observe
         for namespace, callback, endpoint, outcome, late, status, trace_id in gathered:
             firings = self._firings.get((namespace, callback))
             if firings is None:
@@ -120,6 +123,8 @@ class EngineMeters:
             took = outcome.answered_at - outcome.sent_at
             lateness_seconds = late * _SECONDS if late > 0 else 0.0
             duration_seconds = took * _SECONDS if took > 0 else 0.0
+            if type(outcome) is not Interrupted:
+                observe_endpoint(endpoint, outcome, took)
             firings.outcomes[type(outcome)] += 1
             firings.lateness.observe(lateness_seconds)
             firings.duration.observe(duration_seconds)

@@ -1,7 +1,7 @@
 """The engine's reports: about the endpoints it calls, and about a single timer; and the pauses of
 endpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -51,12 +51,27 @@ class PauseStore(Protocol):
         ...
 
 
+FIGURES_MINUTES = 15
+"""Minutes that the figures of an endpoint are about; the current one has just begun."""
+
+
+class EndpointFigures(Struct, frozen=True, kw_only=True):
+    """Attempts that were answered, or given up, in the last minutes on one node. `failures` are
+    those that blame the endpoint."""
+
+    attempts: int
+    failures: int
+    p50_ms: float
+    p99_ms: float
+
+
 class EndpointStatus(Struct, frozen=True, kw_only=True):
     """An endpoint as one node sees it.
 
     `waiting` counts the claims that wait in this process, not those that were handed back to the
-    store. `last_error` is the error of the last attempt that blamed the endpoint, even if others
-    succeeded since; then `consecutive_failures` is 0.
+    store; but with a `pause` also timers that were handed back because of it, up to 10,000 for all
+    endpoints. `last_error` is the error of the last attempt that blamed the endpoint, even if
+    others succeeded since; then `consecutive_failures` is 0.
     """
 
     endpoint: str
@@ -66,6 +81,32 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     consecutive_failures: int
     last_error: str | None
     opened_at: Instant | None
+    pause: EndpointPause | None = None
+    figures: EndpointFigures | None = None
+
+
+class EndpointReporter(Protocol):
+    """The part of the engine that knows the endpoints. Pure and quick, but for `set_pauses`, which
+    hands claims back."""
+
+    @property
+    def node(self) -> str: ...
+
+    def endpoints(self) -> list[EndpointStatus]:
+        """The endpoints in use, paused or failing lately, without figures: the paused ones first,
+        then the open ones, by name."""
+        ...
+
+    def called_lately(self) -> Sequence[str]:
+        """The endpoints that have figures."""
+        ...
+
+    def figures_of(self, endpoint: str) -> EndpointFigures | None: ...
+
+    def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
+        """Begin no attempt at these endpoints, and do so again at those that are not among them
+        any more."""
+        ...
 
 
 class HeldTimers(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -48,6 +48,7 @@ def engine_metrics(engine: Engine, http: HttpDestination) -> Sequence[Recorder]:
         one(of_engine.READ_AT, lambda: meters.read_at_seconds),
         Gauge(of_engine.LANES, lambda: _lanes(engine.endpoints())),
         Gauge(of_engine.BREAKERS, lambda: _breakers(engine.endpoints())),
+        one(of_engine.PAUSED, lambda: engine.paused_endpoints),
         Gauge(of_engine.ENDPOINT_OPEN, lambda: _open_endpoints(engine)),
         one(of_bus.SCHEDULES_PROCESSED, meters.attempts),
     )
@@ -123,7 +124,7 @@ def _lanes(endpoints: Iterable[EndpointStatus]) -> Samples:
 
 
 def _lane_state(endpoint: EndpointStatus) -> str:
-    if endpoint.state is not EndpointState.CLOSED:
+    if endpoint.pause is not None or endpoint.state is not EndpointState.CLOSED:
         return "held"
     return "waiting" if endpoint.waiting else "flowing"
 

@@ -35,6 +35,9 @@ class WaitCause(StrEnum):
     BREAKER = "breaker"
     """The breaker of its endpoint was open."""
 
+    PAUSED = "paused"
+    """An operator had paused its endpoint."""
+
     QUOTA = "quota"
     """Its namespace had as many attempts under way as its `concurrency` allows."""
 

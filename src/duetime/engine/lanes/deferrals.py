@@ -35,7 +35,8 @@ class Deferrals:
     deferred, they return one after the other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, longest_ms: float = LONGEST_DEFERRAL_MS) -> None:
+        self._longest_ms = longest_ms
         self._ms = FIRST_DEFERRAL_MS
         self._has_begun = self._has_moved = False
         self._round_ends_seconds = 0.0
@@ -81,8 +82,8 @@ class Deferrals:
 
     def _begin_round(self, now_seconds: float, turn_in_seconds: float) -> None:
         if self._has_moved:
-            self._ms = max(FIRST_DEFERRAL_MS, min(turn_in_seconds * 1_000, LONGEST_DEFERRAL_MS))
+            self._ms = max(FIRST_DEFERRAL_MS, min(turn_in_seconds * 1_000, self._longest_ms))
         elif self._has_begun:
-            self._ms = min(2 * self._ms, LONGEST_DEFERRAL_MS)
+            self._ms = min(2 * self._ms, self._longest_ms)
         self._has_begun, self._has_moved = True, False
         self._round_ends_seconds = now_seconds + self._ms / 1_000

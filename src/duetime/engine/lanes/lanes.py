@@ -1,8 +1,10 @@
 """The lanes of all endpoints with claims under way or waiting, and the care they need."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
+
+from msgspec.structs import replace
 
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import ShardNumber
@@ -13,6 +15,7 @@ from duetime.engine.lanes.breaker import PROBES, Breaker, IdleBreakers
 from duetime.engine.lanes.crowd import Crowd
 from duetime.engine.lanes.deferrals import returning_at
 from duetime.engine.lanes.lane import GROW_AFTER_SECONDS, Lane
+from duetime.engine.lanes.paused_endpoints import PausedEndpoints
 from duetime.engine.lanes.quota import Quotas
 from duetime.engine.lanes.slots import Slots
 from duetime.engine.lanes.standing import Standing
@@ -21,7 +24,7 @@ from duetime.engine.wait_log import Waited, WaitLog
 from duetime.engine.wakeups import LocalWakeUps
 from duetime.pauses import PULSE_SECONDS, Pauses
 from duetime.ports.clock import Clock
-from duetime.ports.endpoints import EndpointState, EndpointStatus, HeldTimers
+from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
 
 MOST_LANES_AT_ONCE = 512
 """Lanes that are looked after in one turn of the event loop. If more need care, they take turns:
@@ -60,6 +63,7 @@ class Lanes:
         self._caretaker: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._stopping = False
+        self.paused = PausedEndpoints()
 
     def accept(
         self,
@@ -71,6 +75,9 @@ class Lanes:
     ) -> None:
         """Start the claim, which may have waited in the crowd, let it wait for its turn, or defer
         it."""
+        if endpoint in self.paused:
+            self._put_off(endpoint, claim, now, now_seconds)
+            return
         lane = self._lanes.get(endpoint)
         if lane is None:
             breaker = self._idle.take(endpoint)
@@ -97,6 +104,15 @@ class Lanes:
                 return
         if not lane.is_in_care and lane.needs_care:
             self._care_for(lane)
+
+    def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
+        """Begin no attempt at these endpoints. Attempts under way finish; claims that wait in a
+        lane are handed back now, and those of the crowd when they get a slot or lose patience."""
+        now_seconds, now = self._clock.monotonic(), self._clock.now()
+        for endpoint in self.paused.replace_all(pauses):
+            lane = self._lanes.get(endpoint)
+            for claim in () if lane is None else lane.take_waiting():
+                self._put_off(endpoint, claim, now, now_seconds)
 
     def stop(self) -> None:
         """Look after the lanes no more."""
@@ -196,6 +212,10 @@ class Lanes:
             deferral_ms = max(deferral_ms, crowd_ms)
         self._hand_back(claim, deferral_ms, now, lane.hindrance(claim.namespace))
 
+    def _put_off(self, endpoint: str, claim: Claim, now: Instant, now_seconds: float) -> None:
+        deferral_ms = self.paused.put_off(endpoint, claim, now_seconds)
+        self._hand_back(claim, deferral_ms, now, WaitCause.PAUSED)
+
     def _hand_back(self, claim: Claim, deferral_ms: float, now: Instant, cause: WaitCause) -> None:
         deferred_to = returning_at(plus_ms(now, deferral_ms))
         # Never sooner than it was due, even if the wall clock was set back since.
@@ -225,12 +245,17 @@ class Lanes:
         return WaitCause.SLOTS if holds(self._crowd, claim) else None
 
     def status_of(self, endpoint: str) -> EndpointStatus | None:
-        """The endpoint, if it is in use or failed lately."""
+        """The endpoint, if it is in use, paused or failed lately."""
         lane = self._lanes.get(endpoint)
         if lane is not None:
-            return _status(lane.breaker, lane.in_flight, lane.waiting)
-        breaker = self._idle.find(endpoint)
-        return None if breaker is None else _status(breaker, 0, 0)
+            status = _status(lane.breaker, lane.in_flight, lane.waiting)
+        elif (breaker := self._idle.find(endpoint)) is not None:
+            status = _status(breaker)
+        elif endpoint in self.paused:
+            status = _status(Breaker(endpoint, self._clock, self._pauses))
+        else:
+            return None
+        return self._with_pause(status) if endpoint in self.paused else status
 
     def held(self) -> list[HeldTimers]:
         """The timers that wait behind open breakers, the largest groups first."""
@@ -251,17 +276,37 @@ class Lanes:
         return held
 
     def statuses(self) -> list[EndpointStatus]:
-        """The endpoints in use, open, or failing lately; the open ones first, by name."""
+        """The endpoints in use, paused, open, or failing lately; the paused ones first, then the
+        open ones, by name."""
         now_seconds = self._clock.monotonic()
         statuses = [
-            _status(lane.breaker, lane.in_flight, lane.waiting) for lane in self._lanes.values()
+            _status(lane.breaker, lane.in_flight, lane.waiting)
+            for endpoint, lane in self._lanes.items()
+            if endpoint not in self.paused
         ]
-        statuses += [_status(breaker, 0, 0) for breaker in self._idle.remembered(now_seconds)]
-        statuses.sort(key=lambda status: (status.state is EndpointState.CLOSED, status.endpoint))
+        statuses += [
+            _status(breaker)
+            for breaker in self._idle.remembered(now_seconds)
+            if breaker.endpoint not in self.paused
+        ]
+        paused = [self.status_of(pause.endpoint) for pause in self.paused.pauses()]
+        statuses += [status for status in paused if status is not None]
+        statuses.sort(
+            key=lambda status: (
+                status.pause is None,
+                status.state is EndpointState.CLOSED,
+                status.endpoint,
+            )
+        )
         return statuses
 
+    def _with_pause(self, status: EndpointStatus) -> EndpointStatus:
+        put_off = self.paused.waiting(status.endpoint, self._clock.monotonic())
+        pause = self.paused.pause_of(status.endpoint)
+        return replace(status, waiting=status.waiting + put_off, pause=pause)
 
-def _status(breaker: Breaker, in_flight: int, waiting: int) -> EndpointStatus:
+
+def _status(breaker: Breaker, in_flight: int = 0, waiting: int = 0) -> EndpointStatus:
     if not breaker.is_open:
         state = EndpointState.CLOSED
     elif 0 < in_flight <= PROBES:

@@ -86,6 +86,8 @@ def sentence_of(
             return "The node had no slot free (DELIVERY_CONCURRENCY) for endpoints like this one."
         case WaitCause.BREAKER:
             return f"The breaker of {endpoint} was open: it kept failing or hanging."
+        case WaitCause.PAUSED:
+            return f"An operator had paused {endpoint}."
         case WaitCause.QUOTA:
             namespace = timer.key.namespace
             return f"Namespace '{namespace}' had as many callbacks under way as it may."
@@ -145,6 +147,8 @@ _ADVICE: Mapping[WaitCause, str] = {
     " `duetime endpoints`.",
     WaitCause.BREAKER: "Mend the receiver. `duetime endpoints`, with a key for all namespaces,"
     " shows its last error. The breaker closes by itself with the first answer.",
+    WaitCause.PAUSED: "`duetime endpoints resume`, with an admin key for all namespaces, lets it"
+    " go on.",
     WaitCause.QUOTA: "Raise the namespace's limit with `duetime namespaces set NAMESPACE"
     " --concurrency N`, or make its receivers quicker.",
     WaitCause.SHORTAGE: "The log line engine.short names the resource and what to do.",

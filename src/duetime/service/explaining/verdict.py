@@ -24,6 +24,7 @@ _NAMES = {
     WaitCause.LANE: "waiting in the lane of its endpoint",
     WaitCause.SLOTS: "waiting for a free slot",
     WaitCause.BREAKER: "waiting for its endpoint's breaker to close",
+    WaitCause.PAUSED: "waiting for its paused endpoint to be resumed",
     WaitCause.QUOTA: "waiting for its namespace's quota",
     WaitCause.SHORTAGE: "waiting for a resource of the node",
     WaitCause.STORE: "waiting for the store",
@@ -216,6 +217,14 @@ def _trouble(timer: Timer, report: FiringReport) -> Verdict | None:
         return Verdict(
             "the engine of its node does not run, most likely because the store is away.",
             "See `duetime health` and the log of the node.",
+        )
+    if report.endpoint is not None and report.endpoint.pause is not None:
+        pause = report.endpoint.pause
+        reason = "" if pause.reason is None else f" ({pause.reason})"
+        return Verdict(
+            f"{pause.endpoint} is paused since {format_instant(pause.paused_at)} by"
+            f" {pause.paused_by}{reason}.",
+            advice_of(WaitCause.PAUSED, timer),
         )
     if report.clock_ahead_ms is not None:
         ahead = report.clock_ahead_ms

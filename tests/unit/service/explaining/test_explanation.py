@@ -11,7 +11,7 @@ from duetime.domain.lateness.waits import WaitCause
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer, TimerStatus, Wait
 from duetime.domain.transitions import Redrive, redriven
-from duetime.ports.endpoints import EndpointState, EndpointStatus, FiringReport
+from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, FiringReport
 from duetime.service.explaining import Explanation
 from duetime.service.explaining.sentences import advice_of, length_text, section_of
 from duetime.testing import make_timer
@@ -210,6 +210,21 @@ def test_a_timer_that_waits_says_for_what() -> None:
     assert "the disk is full" in late(disk_is_full=True).verdict
     assert "the engine of its node does not run" in late(is_running=False).verdict
     assert "clock is 900 ms behind the store's" in late(clock_ahead_ms=-900.0).verdict
+
+
+def test_a_timer_of_a_paused_endpoint_says_since_when_and_by_whom() -> None:
+    pause = EndpointPause(
+        endpoint="https://example.com:443", paused_at=at(-5_000), paused_by="ops", reason="a deploy"
+    )
+    paused = endpoint(pause=pause, state=EndpointState.CLOSED)
+    explanation = late(waits_for=WaitCause.PAUSED, endpoint=paused)
+    sentence = "https://example.com:443 is paused since 2029-12-31T23:59:55Z by ops (a deploy)."
+    assert explanation.verdict == f"Due for 2.00 s: {sentence}"
+    assert explanation.advice is not None
+    assert "duetime endpoints resume" in explanation.advice
+    not_due = explained(pending(due_at=at(3_000)), at(-9_000), replace(OURS, endpoint=paused))
+    assert not_due.verdict.startswith("Not due yet")
+    assert not_due.advice == sentence
 
 
 def test_the_state_of_an_endpoint_can_be_left_out() -> None:

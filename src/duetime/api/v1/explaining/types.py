@@ -10,10 +10,10 @@ from duetime.domain.lateness.waits import WaitCause
 CauseText = Annotated[
     str,
     Meta(
-        description="A word for programs. `claim`, `engine`, `lane`, `slots`, `breaker`, `quota`, "
-        "`shortage`, `store`, `clock`, `handover`, `failover` and `node_down` are waits before an "
-        "attempt. `endpoint` is the time of an attempt itself. Later releases may have other "
-        "words.",
+        description="A word for programs. `claim`, `engine`, `lane`, `slots`, `breaker`, `paused`, "
+        "`quota`, `shortage`, `store`, `clock`, `handover`, `failover` and `node_down` are waits "
+        "before an attempt. `endpoint` is the time of an attempt itself. Later releases may have "
+        "other words.",
         extra_json_schema={"enum": [cause.value for cause in WaitCause]},
     ),
 ]

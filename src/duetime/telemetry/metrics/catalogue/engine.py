@@ -10,7 +10,7 @@ CLAIMS_WAITING = gauge("duetime_claims_waiting", "Claims that wait for a slot or
 HANDED_BACK = counter(
     "duetime_claims_handed_back_total",
     "Claims that were handed back to the store without an attempt, which follows later, by cause: "
-    "lane, slots, breaker, quota, shortage, clock or handover.",
+    "lane, slots, breaker, paused, quota, shortage, clock or handover.",
     "cause",
 )
 UNWRITTEN = gauge(
@@ -23,7 +23,7 @@ REFUSED_OUTCOMES = counter(
 LANES = gauge(
     "duetime_lanes",
     "Endpoints with claims, by state: flowing, waiting (claims wait for their turn) or held (by an "
-    "open breaker).",
+    "open breaker or a pause).",
     "state",
 )
 BREAKERS = gauge(
@@ -32,6 +32,7 @@ BREAKERS = gauge(
     "half_open.",
     "state",
 )
+PAUSED = gauge("duetime_endpoints_paused", "Endpoints that operators have paused, on all nodes.")
 SHORTAGES = counter(
     "duetime_local_shortages_total",
     "Attempts that could not be made because this process lacked a resource, such as a descriptor.",
@@ -62,6 +63,6 @@ ENDPOINT_OPEN = gauge(
 
 ENGINE_METRICS = (
     RUNNING, SLOTS, SLOTS_IN_USE, CLAIMS_WAITING, HANDED_BACK, UNWRITTEN, REFUSED_OUTCOMES, LANES,
-    BREAKERS, SHORTAGES, CALLBACKS_REFUSED, READ_DURATION, READ_AT, ENDPOINT_ATTEMPTS,
+    BREAKERS, PAUSED, SHORTAGES, CALLBACKS_REFUSED, READ_DURATION, READ_AT, ENDPOINT_ATTEMPTS,
     ENDPOINT_OPEN,
 )  # fmt: skip
