@@ -1,6 +1,7 @@
 """Connections to the database: settings, pools, and connections for one piece of work."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
@@ -17,6 +18,9 @@ Row = Sequence[Any]
 _ANSWER_GRACE_SECONDS = 2.0
 """Time to wait for an answer beyond the server's own statement timeout. The client gives up first
 only if the network has swallowed the answer."""
+
+_HURRIED_FRACTION = 0.2
+"""Share of the time to connect that a call has while the server is known to let nobody in."""
 
 _IDLE_IN_TRANSACTION_MS = 5_000
 """Idle time after which a transaction ends, so that a node stopped in the middle of one does not
@@ -141,6 +145,11 @@ class Connections:
 
     Every call ends: with an answer, or with `StoreUnavailable` after at most the time to connect
     and the time for a statement.
+
+    A call that gets no connection in its time, while no other has one, puts the later ones in a
+    hurry: for as long again, calls have only a fraction of the time to connect. Otherwise a create
+    that waits for the end of another would wait twice. The first new connection ends the hurry
+    early. A server that takes long to let anyone in has its full time again after the hurry.
     """
 
     def __init__(
@@ -152,10 +161,12 @@ class Connections:
         statement_timeout_seconds: float | None = None,
     ) -> None:
         self._options = options
+        self._hurried_until_seconds = -math.inf
         self._pool = asyncpg.create_pool(
             options.url,
             min_size=0,
             max_size=size,
+            init=self._end_hurry,
             # The usual reset is a round trip after each statement. There is nothing to reset:
             # settings and locks end with their transaction.
             reset=_reset_nothing,
@@ -200,19 +211,33 @@ class Connections:
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Connection]:
         """A connection for several statements. Raises the driver's errors as `store_error`."""
-        patience = self._options.connect_timeout_seconds
         try:
-            async with asyncio.timeout(patience):
-                connection = await self._pool.acquire()
+            connection = await self._acquire()
             try:
                 yield connection
             except _USELESS_AFTER:
                 connection.terminate()
                 raise
             finally:
-                await self._pool.release(connection, timeout=patience)
+                await self._pool.release(connection, timeout=self._options.connect_timeout_seconds)
         except DRIVER_ERRORS as error:
             raise store_error(error, self._options) from error
+
+    async def _acquire(self) -> Any:
+        loop = asyncio.get_running_loop()
+        patience = self._options.connect_timeout_seconds
+        hurried = loop.time() < self._hurried_until_seconds
+        try:
+            async with asyncio.timeout(patience * _HURRIED_FRACTION if hurried else patience):
+                return await self._pool.acquire()
+        except TimeoutError:
+            # While statements are under way, the server may be slow rather than away.
+            if not hurried and self.used == 0:
+                self._hurried_until_seconds = loop.time() + patience
+            raise
+
+    async def _end_hurry(self, new_connection: object) -> None:
+        self._hurried_until_seconds = -math.inf
 
 
 class PatientConnections(Connections):

@@ -208,6 +208,53 @@ async def test_a_caller_may_wait_for_less_time_than_a_statement(options: Postgre
         await store.close()
 
 
+async def test_calls_give_up_sooner_while_nobody_is_let_in(options: PostgresOptions) -> None:
+    """They have the full time again later, because a server may be slow to let anyone in."""
+    connect_seconds = 2.0
+    with Relay(options.url) as relay:
+        store = PostgresStore(
+            replace(options, url=relay.url, connect_timeout_seconds=connect_seconds)
+        )
+        await store.open()
+        await store.add_namespace(Namespace("default", 16))
+        relay.freeze()
+        assert await seconds_until_unavailable(store, "create") >= connect_seconds
+        assert await seconds_until_unavailable(store, "create") < connect_seconds
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await seconds_until_unavailable(store, "create") < connect_seconds:
+                pass
+        assert await seconds_until_unavailable(store, "create") < connect_seconds
+        relay.heal()
+        await CALLS["create"](store)
+        await store.close()
+
+
+async def test_calls_are_patient_while_all_connections_are_busy(
+    store: PostgresStore, options: PostgresOptions, database: Connection
+) -> None:
+    connect_seconds = 0.5
+    busy = PostgresStore(replace(options, pool_size=1, connect_timeout_seconds=connect_seconds))
+    await busy.open()
+    timer = make_timer()
+    await create(store, timer)
+    async with held(options, "SELECT FROM pending_timers FOR UPDATE") as other:
+        canceling = asyncio.create_task(busy.cancel_if_pending(timer.key, at(0)))
+        await other.is_waited_for(database)
+        for _ in range(2):
+            assert await seconds_until_unavailable(busy, "get") >= connect_seconds
+        await other.commit()
+        assert await canceling is not None
+    await busy.close()
+
+
+async def seconds_until_unavailable(store: PostgresStore, name: str) -> float:
+    loop = asyncio.get_running_loop()
+    start_seconds = loop.time()
+    with pytest.raises(StoreUnavailable):
+        await CALLS[name](store)
+    return loop.time() - start_seconds
+
+
 async def test_a_closed_store_says_so(store: PostgresStore) -> None:
     await store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
