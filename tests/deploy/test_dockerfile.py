@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from duetime.settings.definitions import SETTINGS
-from tests.brokers.broker_process import find_program, free_port, skip_without
+from tests.brokers.broker_process import find_program, skip_without
 from tests.deploy.dockerfile import (
     DOCKERFILE,
     ROOT,
@@ -24,6 +24,7 @@ from tests.deploy.dockerfile import (
 )
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.server_process import ServerProcess
+from tests.refusing_port import refusing_port
 
 PYTHON_VARIABLES = {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
@@ -142,4 +143,5 @@ async def test_the_health_check_tells_a_running_server_from_none(tmp_path: Path)
 
     async with ServerProcess(tmp_path) as server:
         assert status(int(server.url.rpartition(":")[2])) == 0
-    assert status(free_port()) != 0
+    with refusing_port() as port:
+        assert status(port) != 0

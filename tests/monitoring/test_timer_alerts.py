@@ -15,6 +15,7 @@ from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import TIMERS, Json, v1_body
+from tests.refusing_port import refusing_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -46,18 +47,17 @@ async def test_endpoints_that_fail_are_away_or_are_not_allowed(
         await prometheus.watch(server)
         await create_batch(api, "ok", [f"{receiver.url}/ok"], 1)
         await _wait_until_counted(prometheus)
-        async with CallbackReceiver() as gone:
-            away = gone.url
-        await create_batch(api, "away", [away], 10, EVERY_SECOND)
-        # The service never calls itself.
-        await create_batch(api, "refused", [server.url.replace("127.0.0.1", "localhost")], 1)
-        await create_batch(api, "failing", [receiver.url], FAILING)
-        await prometheus.fires(
-            "DuetimePermanentErrors",
-            "DuetimeFailedGrowing",
-            "DuetimeCallbacksRefused",
-            "DuetimeBreakerOpen",
-        )
+        with refusing_port() as port:
+            await create_batch(api, "away", [f"http://127.0.0.1:{port}"], 10, EVERY_SECOND)
+            # The service never calls itself.
+            await create_batch(api, "refused", [server.url.replace("127.0.0.1", "localhost")], 1)
+            await create_batch(api, "failing", [receiver.url], FAILING)
+            await prometheus.fires(
+                "DuetimePermanentErrors",
+                "DuetimeFailedGrowing",
+                "DuetimeCallbacksRefused",
+                "DuetimeBreakerOpen",
+            )
 
 
 async def _wait_until_counted(prometheus: Prometheus) -> None:

@@ -1,6 +1,5 @@
 """Timers whose endpoint refuses, hangs up, is slow or cannot be reached."""
 
-import socket
 from pathlib import Path
 
 import httpx
@@ -10,6 +9,7 @@ from tests.real_server.callback_receiver import Answer, CallbackReceiver, Close,
 from tests.real_server.databases import Database, on_every_database
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import create_soon, create_timer, in_ms, wait_for_status
+from tests.refusing_port import refusing_port
 
 pytestmark = [pytest.mark.e2e, on_every_database]
 
@@ -83,9 +83,7 @@ async def test_any_2xx_status_completes_a_timer(
 
 
 async def test_a_refused_connection_fails_the_timer(api: httpx.AsyncClient) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    with refusing_port() as port:
         timer_id = await create_soon(api, f"http://127.0.0.1:{port}/")
         timer = await wait_for_status(api, timer_id, "completed", "failed")
     assert (timer["status"], timer["last_error"]) == ("failed", "connection refused")

@@ -20,6 +20,7 @@ from tests.integration.delivery.http_client.servers import (
     let_the_loop_turn,
     serve,
 )
+from tests.refusing_port import refusing_port
 from tests.unit.delivery.claims import always, claim_of
 
 STATUS, ANSWER = CallbackProtocol.STATUS, CallbackProtocol.ANSWER
@@ -210,8 +211,8 @@ async def test_timeouts_and_closed_connections_blame_the_endpoint(
         outcome = await deliver(destination, server.url(), protocol)
         assert isinstance(outcome, Failed)
         assert outcome.blames_endpoint
-        gone = server.url()
-    outcome = await deliver(destination, gone, protocol)
+    with refusing_port() as port:
+        outcome = await deliver(destination, f"http://127.0.0.1:{port}/", protocol)
     assert isinstance(outcome, Failed)
     assert (outcome.error, outcome.blames_endpoint) == ("connection refused", True)
 

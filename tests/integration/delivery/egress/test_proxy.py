@@ -26,6 +26,7 @@ from tests.integration.delivery.http_client.servers import (
     answer_each_with,
     serve,
 )
+from tests.refusing_port import refusing_port
 
 CREDENTIALS = base64.b64encode(b"user:secret")
 BASIC = b"Basic " + CREDENTIALS
@@ -195,14 +196,11 @@ async def test_a_proxy_that_falls_silent(begin: bytes) -> None:
 
 
 async def test_a_proxy_that_is_away_is_nobodys_failure(dns: DnsServer) -> None:
-    async with serve(answer_each_with(OK)) as gone:
-        pass
-    async with guarded_destination(proxy=HttpProxy("127.0.0.1", gone.port, BASIC)) as destination:
-        with pytest.raises(LocalShortage) as caught:
-            await deliver(destination, "http://api.example/")
-    assert caught.value.resource == (
-        f"callback proxy (http://127.0.0.1:{gone.port}: connection refused)"
-    )
+    with refusing_port() as port:
+        async with guarded_destination(proxy=HttpProxy("127.0.0.1", port, BASIC)) as destination:
+            with pytest.raises(LocalShortage) as caught:
+                await deliver(destination, "http://api.example/")
+    assert caught.value.resource == f"callback proxy (http://127.0.0.1:{port}: connection refused)"
 
 
 async def test_wrong_credentials_are_nobodys_failure_and_are_not_shown() -> None:

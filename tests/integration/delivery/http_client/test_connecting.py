@@ -18,12 +18,7 @@ from tests.integration.delivery.http_client.servers import (
     resolving_to,
     serve,
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.refusing_port import refusing_port
 
 
 def failing_with(error: Exception) -> Resolve:
@@ -42,8 +37,9 @@ async def failure_text(client: HttpClient, url: str) -> str:
 
 
 async def test_connection_refused() -> None:
-    url = f"http://127.0.0.1:{free_port()}/"
-    assert await failure_text(HttpClient(), url) == "connection refused"
+    with refusing_port() as port:
+        text = await failure_text(HttpClient(), f"http://127.0.0.1:{port}/")
+    assert text == "connection refused"
 
 
 async def test_no_route_to_host() -> None:
@@ -121,8 +117,9 @@ async def test_addresses_are_tried_in_order() -> None:
 
 async def test_failure_of_the_preferred_address_is_reported() -> None:
     client = HttpClient(resolve=resolving_to("127.0.0.1", "224.0.0.1"))
-    url = f"http://api.example.test:{free_port()}/"
-    assert await failure_text(client, url) == "connection refused"
+    with refusing_port() as port:
+        text = await failure_text(client, f"http://api.example.test:{port}/")
+    assert text == "connection refused"
 
 
 @pytest.mark.exclusive
@@ -215,12 +212,13 @@ async def test_timeout_while_resolving() -> None:
 
 async def test_failed_connections_leave_no_open_files() -> None:
     client = HttpClient()
-    url = f"http://127.0.0.1:{free_port()}/"
-    with pytest.raises(DeliveryFailure):
-        await post(client, url)
-    before = len(os.listdir("/dev/fd"))
-    for _ in range(20):
+    with refusing_port() as port:
+        url = f"http://127.0.0.1:{port}/"
         with pytest.raises(DeliveryFailure):
             await post(client, url)
-    assert len(os.listdir("/dev/fd")) == before
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(20):
+            with pytest.raises(DeliveryFailure):
+                await post(client, url)
+        assert len(os.listdir("/dev/fd")) == before
     await client.close()
