@@ -13,6 +13,7 @@ from duetime.domain.errors import (
     NamespaceDiffers,
     NamespaceNotFound,
     SettingsError,
+    StoreUnavailable,
 )
 from duetime.domain.namespace import (
     DEFAULT_SHARDS,
@@ -72,6 +73,7 @@ class Namespaces:
         self._reading = asyncio.Lock()
         self._reads_begun = 0
         self._last_read = 0
+        self._failure: tuple[int, StoreUnavailable] | None = None
 
     def __iter__(self) -> Iterator[Namespace]:
         return iter(self._known)
@@ -120,11 +122,15 @@ class Namespaces:
         seen; with `may_have_missed` all namespaces are read."""
         begun_before = self._reads_begun
         async with self._reading:
-            # A read that began after this call, while it waited, has answered it too.
+            # A read that began after this call, while it waited, has answered it too, or failed
+            # for it too: while the store hangs, callers must not fail one after the other.
             if may_have_missed:
                 self._mark = None
-            if self._last_read <= begun_before or may_have_missed:
-                await self._read()
+            elif self._last_read > begun_before:
+                return
+            elif self._failure is not None and self._failure[0] > begun_before:
+                raise self._failure[1]
+            await self._read()
 
     async def put(
         self,
@@ -291,6 +297,15 @@ class Namespaces:
     async def _read(self) -> None:
         self._reads_begun += 1
         number = self._reads_begun
+        try:
+            await self._read_changes()
+        except StoreUnavailable as error:
+            self._failure = (number, error)
+            raise
+        self._last_read = number
+        self._failure = None
+
+    async def _read_changes(self) -> None:
         changes = await self._store.namespaces_changed(self._mark)
         await self._own_shards_of(changes.namespaces)
         if changes.are_all:
@@ -301,7 +316,6 @@ class Namespaces:
             for name in list(self._known.deleting):
                 await self._reread(name)
         self._mark = changes.mark
-        self._last_read = number
 
     async def _reread(self, name: str) -> Namespace | None:
         """The namespace as the store has it; None if there is none."""

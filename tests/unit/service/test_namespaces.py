@@ -7,12 +7,7 @@ import pytest
 import structlog
 from msgspec.structs import replace
 
-from duetime.domain.errors import (
-    InvalidInput,
-    NamespaceNotFound,
-    SettingsError,
-    StoreUnavailable,
-)
+from duetime.domain.errors import InvalidInput, NamespaceNotFound, SettingsError, StoreUnavailable
 from duetime.domain.namespace import ConfiguredNamespace, Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
 from duetime.ports.store import NamespaceChanges
@@ -281,7 +276,8 @@ async def test_new_shards_of_another_node_are_owned_when_it_is_looked_up() -> No
     assert told.is_set()
 
 
-async def test_callers_that_wait_for_a_read_share_the_next_one() -> None:
+@pytest.mark.parametrize("failure", [None, StoreUnavailable("away")])
+async def test_callers_that_wait_for_a_read_share_the_next_one(failure: Exception | None) -> None:
     store = CountedStore()
     namespaces = Namespaces(store)
     store.gate.clear()
@@ -290,9 +286,13 @@ async def test_callers_that_wait_for_a_read_share_the_next_one() -> None:
         await VirtualClock().sleep(0)
     await MemoryStore.add_namespace(store, Namespace("late"))
     waiting = [asyncio.create_task(namespaces.refresh()) for _ in range(50)]
+    store.failure = failure
     store.gate.set()
-    await asyncio.gather(first, *waiting)
+    assert set(await asyncio.gather(first, *waiting, return_exceptions=True)) == {failure}
     assert store.reads <= 2
+    assert (namespaces.known("late") is not None) == (failure is None)
+    store.failure = None
+    await namespaces.refresh()
     assert namespaces.known("late") is not None
 
 
