@@ -7,7 +7,7 @@ from duetime.domain.outcome import Failed, Outcome
 from duetime.ports.endpoints import FIGURES_MINUTES, EndpointFigures
 
 MAX_ENDPOINTS = 1_000
-"""Endpoints whose attempts are counted in one minute. Those of others are not counted."""
+"""Endpoints whose attempts are counted in one minute. Attempts at others are not counted."""
 
 _MINUTE = 60 * MICROSECONDS_PER_SECOND
 _BUCKETS = 41

@@ -68,11 +68,9 @@ class MemoryStore(OperationTable, Census):
     def capabilities(self) -> Capabilities:
         return Capabilities(durable=False, shared_by_nodes=False)
 
-    async def open(self) -> None:
-        pass
+    async def open(self) -> None: ...
 
-    async def close(self) -> None:
-        pass
+    async def close(self) -> None: ...
 
     async def ping(self) -> None:
         pass
