@@ -184,7 +184,7 @@ def assemble(
     web = WebUi(
         WebParts(
             services=services,
-            admission=app.authentication,
+            authentication=app.authentication,
             auditing=app.auditing,
             lifecycle=app.lifecycle,
             clock=clock,

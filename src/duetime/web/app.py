@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.types import Receive, Scope, Send
 
@@ -42,6 +42,9 @@ from duetime.web.static_files import static_answer
 
 PREFIX = "/ui"
 SIGN_IN = "/ui/sign-in"
+UNDONE_FIELD = "undone"
+"""Tells the page for the sign-in that a form was sent in vain."""
+
 MESSAGE_SECONDS = 20
 MAX_MESSAGE_CHARACTERS = 500
 
@@ -148,6 +151,7 @@ class WebApp:
         query: bytes = scope["query_string"]
         return Request(
             caller=caller,
+            scope=scope,
             target=visit.target,
             path=scope.get("path_params", {}),
             query=Fields.read(query, "query"),
@@ -165,9 +169,16 @@ class WebApp:
         return Answer(view.status, content, (*PAGE_HEADERS, *visit.new_cookies()))
 
     def _lead_to_sign_in(self, visit: "_Visit", error: Unauthorized) -> Answer:
-        if visit.wants_json or visit.scope["method"] not in ("GET", "HEAD"):
+        if visit.wants_json:
             return error_json(error)
-        return visit.redirected(Redirect(f"{SIGN_IN}?next={quote(visit.target, safe='')}"))
+        if visit.scope["method"] in ("GET", "HEAD"):
+            return visit.redirected(Redirect(f"{SIGN_IN}?next={quote(visit.target, safe='')}"))
+        # Afterwards the page with the form is shown again.
+        page = urlsplit(visit.header(b"referer") or "")
+        target = f"{page.path}?{page.query}" if page.query else page.path
+        return visit.redirected(
+            Redirect(f"{SIGN_IN}?next={quote(target, safe='')}&{UNDONE_FIELD}=1")
+        )
 
 
 class _Visit:
@@ -205,7 +216,11 @@ class _Visit:
         return given
 
     def redirected(self, redirect: Redirect) -> Answer:
-        headers: Headers = ((b"location", redirect.location.encode("ascii", "replace")),)
+        headers: Headers = (
+            (b"location", redirect.location.encode("ascii", "replace")),
+            (b"cache-control", b"no-store"),
+            *redirect.cookies,
+        )
         if redirect.message is not None:
             text = redirect.message[:MAX_MESSAGE_CHARACTERS].encode()
             value = urlsafe_b64encode(text).decode()

@@ -11,6 +11,9 @@ from duetime.web.request import Preferences
 BROWSER = "duetime_browser"
 """A random name for the browser, which the tokens of its forms are made from."""
 
+SESSION = "duetime_session"
+"""The token of a session."""
+
 MESSAGE = "duetime_message"
 """The outcome of an action, for the page after it."""
 
@@ -33,9 +36,13 @@ def cookies_of(scope: Scope) -> Cookies:
 
 
 def is_secure(scope: Scope) -> bool:
-    """Whether the request came over TLS, so that its cookies must stay there."""
-    scheme: str = scope["scheme"]
-    return scheme == "https"
+    """Whether the browser uses TLS, so that its cookies must stay there. A proxy in front may say
+    so, and forms do: nobody gains by a lie, which only concerns the cookies of the liar."""
+    if scope["scheme"] == "https":
+        return True
+    headers = dict(scope["headers"])
+    forwarded: bytes = headers.get(b"x-forwarded-proto", b"").partition(b",")[0].strip().lower()
+    return forwarded == b"https" or headers.get(b"origin", b"").startswith(b"https://")
 
 
 def set_cookie(

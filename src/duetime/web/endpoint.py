@@ -47,6 +47,7 @@ def action(
     *,
     audit: str | None,
     role: Role = Role.WRITE,
+    any_role: bool = False,
     for_all_namespaces: bool = False,
     needs_key: bool = True,
 ) -> WebEndpoint:
@@ -56,6 +57,7 @@ def action(
         method="POST",
         path=path,
         role=role,
+        any_role=any_role,
         for_all_namespaces=for_all_namespaces,
         needs_key=needs_key,
         audit=audit,

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
 
 from msgspec import Struct
+from starlette.types import Scope
 
 from duetime.api.http.caller import Caller
 from duetime.api.http.decoding import InvalidRequest
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
-from duetime.domain.security.access import Access, Role
+from duetime.domain.security.access import UNCHECKED, Access, Role
 
 MAX_FIELDS = 1_000
 """Fields of a form or a query; a page of chosen timers has a few hundred."""
@@ -78,13 +79,15 @@ class Preferences(Struct, frozen=True):
 
 class Request(Struct, frozen=True, kw_only=True):
     """`target` is the path with its query. `csrf` is the token that the forms of the answer carry.
-    `form` is empty for requests without a body."""
+    `form` is empty for requests without a body. `scope` has the headers; it is empty when a live
+    page is rendered again."""
 
     caller: Caller
     target: str
     path: Mapping[str, bytes]
     query: Fields
     now: Instant
+    scope: Scope = {}
     form: Fields = Fields()
     csrf: str = ""
     base_url: str = ""
@@ -97,6 +100,11 @@ class Request(Struct, frozen=True, kw_only=True):
     @property
     def access(self) -> Access:
         return self.caller.access
+
+    @property
+    def is_signed_in(self) -> bool:
+        """False if requests need no key."""
+        return self.access != UNCHECKED
 
     @property
     def may_write(self) -> bool:

@@ -7,13 +7,14 @@ from starlette.types import Receive, Scope, Send
 
 from duetime.api.app import Services
 from duetime.api.http.auditing import Auditing
+from duetime.api.http.auth import Authentication
 from duetime.api.http.caller import Caller
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
-from duetime.web.app import Admission, WebApp
+from duetime.web.app import WebApp
 from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
 from duetime.web.live.hub import Blocks, Hub
@@ -22,13 +23,15 @@ from duetime.web.pages.overview import OverviewPage
 from duetime.web.rendering.renderer import Renderer
 from duetime.web.rendering.view import View
 from duetime.web.request import Fields, Request
+from duetime.web.sessions.admission import SessionAdmission
+from duetime.web.sessions.sign_in import SignInPage
 
 
 class WebParts(Struct, frozen=True, kw_only=True):
     """The parts of the service that the pages use. Reports are those of this process."""
 
     services: Services
-    admission: Admission
+    authentication: Authentication
     auditing: Auditing
     lifecycle: Lifecycle
     clock: Clock
@@ -44,11 +47,17 @@ class WebUi:
         self._clock = parts.clock
         self._renderer = Renderer(parts.services.v1.turns)
         self._hub = Hub(parts.clock, self._render_live)
-        endpoints = (*_pages(parts), *Stream(self._hub, parts.clock).endpoints())
+        sessions = parts.services.sessions
+        admission = SessionAdmission(sessions, parts.authentication, parts.lifecycle)
+        endpoints = (
+            *SignInPage(sessions, parts.authentication, admission).endpoints(),
+            *_pages(parts),
+            *Stream(self._hub, parts.clock).endpoints(),
+        )
         self.operations = tuple(each.operation for each in endpoints)
         self._app = WebApp(
             endpoints,
-            parts.admission,
+            admission,
             parts.auditing,
             parts.lifecycle,
             parts.clock,

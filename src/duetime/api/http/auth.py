@@ -69,15 +69,17 @@ class Authentication:
         given = _only_key(scope["headers"])
         if given is None:
             raise Unauthorized(REFUSAL)
-        return await self.caller_with(given, address, operation)
+        return await self.caller_with(given, address, needs_store=operation.needs_store)
 
-    async def caller_with(self, given: bytes, address: str | None, operation: Route) -> Caller:
+    async def caller_with(
+        self, given: bytes, address: str | None, *, needs_store: bool = True
+    ) -> Caller:
         """The caller with this key, where keys are asked for. Raises `Unauthorized`,
         `TooManyRequests` for too many wrong keys, and `StoreUnavailable`."""
         assert self._expected is not None
         if compare_digest(given, self._expected):
             return Caller(EVERYTHING, address)
-        if not operation.needs_store and (held := self._keys.remembered(given)) is not None:
+        if not needs_store and (held := self._keys.remembered(given)) is not None:
             return Caller(held.access, address, held)
         # Keys are in the store, which is not open before the start.
         self._lifecycle.check_started()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from duetime.api.http.answers import AnyAnswer
+from duetime.api.http.answers import AnyAnswer, Headers
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -22,10 +22,12 @@ class View(Struct, frozen=True, kw_only=True):
 
 
 class Redirect(Struct, frozen=True):
-    """The browser goes to a path of the UI. The message is shown there, once."""
+    """The browser goes to a path of the UI. The message is shown there, once. `cookies` are headers
+    that set them."""
 
     location: str
     message: str | None = None
+    cookies: Headers = ()
 
 
 Result = View | Redirect | AnyAnswer

@@ -1,0 +1,1 @@
+"""Signing in to the UI, and out of it."""
