@@ -52,6 +52,7 @@ class Reply(NamedTuple):
     status: int
     headers: dict[str, str]
     content: bytes
+    set_cookies: Sequence[str] = ()
 
     @property
     def json(self) -> Any:
@@ -111,7 +112,8 @@ async def call(
     start, body = sent
     names = {name.decode(): value.decode() for name, value in start["headers"]}
     assert names["content-length"] == str(len(body["body"]))
-    return Reply(start["status"], names, body["body"])
+    cookies = [value.decode() for name, value in start["headers"] if name == b"set-cookie"]
+    return Reply(start["status"], names, body["body"], cookies)
 
 
 async def _each(chunks: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -187,37 +189,38 @@ class ApiBench(ServiceBench):
             self.store.clock_believed_at,
         )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
-        self.app = create_app(
-            services=Services(
-                platform=self.service,
-                v1=self.service_with(v1_rules),
-                imports=self.service_with(replace(v1_rules, past_is_due=True)),
-                restoring=self.restoring,
-                redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
-                explaining=Explaining(
-                    self.service_with(v1_rules),
-                    self.clock,
-                    lambda timer, now: self.report,
-                ),
-                operations=BulkOperations(
-                    self.store,
-                    self.store,
-                    self.clock,
-                    self.namespaces,
-                    EVERY_SHARD,
-                    self.bulk_runner.wake,
-                ),
-                namespaces=self.namespaces,
-                webhook_secrets=secrets,
-                audit_log=self.audit_log,
-                keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
-                sessions=self.sessions,
-                objectives=self.objectives,
+        self.services = Services(
+            platform=self.service,
+            v1=self.service_with(v1_rules),
+            imports=self.service_with(replace(v1_rules, past_is_due=True)),
+            restoring=self.restoring,
+            redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
+            explaining=Explaining(
+                self.service_with(v1_rules),
+                self.clock,
+                lambda timer, now: self.report,
             ),
+            operations=BulkOperations(
+                self.store,
+                self.store,
+                self.clock,
+                self.namespaces,
+                EVERY_SHARD,
+                self.bulk_runner.wake,
+            ),
+            namespaces=self.namespaces,
+            webhook_secrets=secrets,
+            audit_log=self.audit_log,
+            keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
+            sessions=self.sessions,
+            objectives=self.objectives,
+        )
+        self.app = create_app(
+            services=self.services,
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,
-            endpoints=lambda: NodeEndpoints("node-1", self.endpoints),
+            endpoints=self.node_endpoints,
             api_key=api_key,
             key_ring=self.key_ring,
             rules=api_rules or make_api_rules(),
@@ -247,6 +250,9 @@ class ApiBench(ServiceBench):
             (b"content-length", b"%d" % len(content)),
         ]
         return await call(self.app, method, path, [content], headers, address)
+
+    def node_endpoints(self) -> NodeEndpoints:
+        return NodeEndpoints("node-1", self.endpoints)
 
     async def scrape(self, form: Format) -> str:
         return self.registry.render(form)
