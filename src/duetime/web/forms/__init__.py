@@ -1,0 +1,1 @@
+"""Values that people type into forms: instants, durations, JSON."""

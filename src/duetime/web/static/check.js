@@ -1,0 +1,89 @@
+// Checks a form while somebody types: the service says what is wrong with each field. Without this
+// script the form is checked when it is sent.
+import { say } from "./shell.js";
+
+const PAUSE_MS = 300;
+const INDENT = "  ";
+
+/** @typedef {{errors?: Record<string, string>, says?: Record<string, string>,
+ *   formatted?: Record<string, string>, message?: string}} Answer */
+
+/** @param {HTMLFormElement} form @returns {Promise<Answer | null>} */
+async function ask(form) {
+  const body = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) body.append(name, String(value));
+  const headers = { accept: "application/json" };
+  try {
+    const reply = await fetch(form.dataset.check ?? "", { method: "POST", body, headers });
+    return await reply.json();
+  } catch {
+    return null; // Nobody answers now. The form is checked when it is sent.
+  }
+}
+
+/** @param {Element} control @param {string} part @param {string} words */
+function tell(control, part, words) {
+  const place = document.getElementById(`${control.id}-${part}`);
+  if (!place) return;
+  if (place.textContent !== words) place.textContent = words;
+  place.hidden = !words;
+}
+
+/** @param {HTMLFormElement} form @param {Answer} answer */
+function show(form, answer) {
+  for (const control of form.querySelectorAll("[name]:not([type=hidden])")) {
+    const name = control.getAttribute("name") ?? "", error = answer.errors?.[name] ?? "";
+    tell(control, "error", error);
+    tell(control, "says", answer.says?.[name] ?? "");
+    control.setAttribute("aria-invalid", String(Boolean(error)));
+    control.closest(".field")?.classList.toggle("wrong", Boolean(error));
+  }
+  const trouble = form.querySelector("[data-form-trouble]");
+  if (trouble instanceof HTMLElement) {
+    trouble.textContent = answer.message ?? "";
+    trouble.hidden = !answer.message;
+  }
+}
+
+/** Go on with the indentation of the line above. @param {KeyboardEvent} event */
+function indent(event) {
+  const area = event.target;
+  if (!(area instanceof HTMLTextAreaElement) || event.key !== "Enter" || event.isComposing) return;
+  const { value, selectionStart: at, selectionEnd: end } = area;
+  const line = value.slice(value.lastIndexOf("\n", at - 1) + 1, at);
+  const deeper = /[[{]\s*$/.test(line) ? INDENT : "";
+  event.preventDefault();
+  area.setRangeText("\n" + (/^[ \t]*/.exec(line)?.[0] ?? "") + deeper, at, end, "end");
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** @param {HTMLFormElement} form */
+function watch(form) {
+  let timeout = 0, asked = 0;
+  const check = async () => {
+    const number = ++asked, answer = await ask(form);
+    if (!answer || number !== asked) return null;
+    show(form, answer);
+    return answer;
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timeout);
+    timeout = setTimeout(check, PAUSE_MS);
+  });
+  form.addEventListener("keydown", (event) => {
+    if (/** @type {Element} */ (event.target).matches("[data-json]")) indent(event);
+  });
+  for (const button of form.querySelectorAll("[data-format]")) {
+    if (button instanceof HTMLElement) button.hidden = false;
+    button.addEventListener("click", async () => {
+      const name = button.getAttribute("data-format") ?? "", answer = await check();
+      const area = form.elements.namedItem(name), text = answer?.formatted?.[name];
+      if (area instanceof HTMLTextAreaElement && text !== undefined) area.value = text;
+      say(text === undefined ? "Not valid JSON" : "Formatted");
+    });
+  }
+}
+
+for (const form of document.querySelectorAll("form[data-check]")) {
+  if (form instanceof HTMLFormElement) watch(form);
+}
