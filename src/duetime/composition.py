@@ -29,6 +29,7 @@ from duetime.reports.health import health_of, report_of
 from duetime.reports.loop_lag import LoopLag
 from duetime.reports.metrics import timer_metrics
 from duetime.reports.process_metrics import process_recorders
+from duetime.reports.reporting import Reporting
 from duetime.reports.scrapes import Scrapes
 from duetime.reports.store_metrics import StoreWatch
 from duetime.sealing.callbacks import CallbackSealer
@@ -153,6 +154,9 @@ def assemble(
     services = timers.services(
         settings, bulk_runner, keys, sessions, webhook_secrets, audit_log, objectives, report
     )
+    reporting = Reporting(
+        settings, engine, store, clock, store_watch.census, objectives, bus_router, nats
+    )
     health = partial(health_of, engine, store, http, bus_router, nats)
 
     def endpoints() -> NodeEndpoints:
@@ -190,6 +194,7 @@ def assemble(
             clock=clock,
             health=health,
             endpoints=endpoints,
+            reports=reporting.reports,
             max_body_bytes=settings.max_body_bytes,
         )
     )
@@ -211,6 +216,7 @@ def assemble(
         bus_router=bus_router,
         audit_log=audit_log,
         objectives=objectives,
+        reporting=reporting,
         loop_lag=loop_lag,
         scrapes=scrapes,
         door=door,

@@ -13,6 +13,7 @@ from duetime.event_loop import tune_interpreter
 from duetime.ports.destination import Destination
 from duetime.ports.store import TimerStore
 from duetime.reports.loop_lag import LoopLag
+from duetime.reports.reporting import Reporting
 from duetime.reports.scrapes import Scrapes
 from duetime.reports.store_metrics import StoreWatch
 from duetime.server.door import Door
@@ -61,6 +62,7 @@ class Duetime:
         bus_router: BusRouter | None,
         audit_log: AuditLog,
         objectives: Objectives,
+        reporting: Reporting,
         loop_lag: LoopLag,
         scrapes: Scrapes,
         door: Door,
@@ -84,6 +86,7 @@ class Duetime:
         self._bus_router = bus_router
         self._audit_log = audit_log
         self._objectives = objectives
+        self._reporting = reporting
         self._loop_lag = loop_lag
         self._scrapes = scrapes
         self.door = door
@@ -139,6 +142,7 @@ class Duetime:
         self._key_uses.start()
         self._objectives.start()
         self._store_watch.start()
+        self._reporting.start()
         self._bulk_runner.start()
         self._web.start()
         if self._bus_router is not None:
@@ -168,6 +172,7 @@ class Duetime:
         await self._credential_watch.abandon()
         await self._key_uses.stop_within(LAST_WRITE_SECONDS)
         await self._store_watch.abandon()
+        await self._reporting.abandon()
         clock = SystemClock()
         end_seconds = clock.monotonic() + self._settings.shutdown_grace_seconds
         # Before the engine hands over its shards: the next owner goes on with the written progress.

@@ -30,7 +30,7 @@ class StoreWatch:
         self._calls = StoreCalls(clock, namespaces)
         self.store = self._calls.measured(kept)
         most_names = settings.metrics_namespaces
-        self._census = Census(self.store, clock, most_names=most_names)
+        self.census = Census(self.store, clock, most_names=most_names)
         self._snapshots = snapshot_watch_of(settings, clock)
         self._own: list[Recorder] = []
         if isinstance(kept, SqliteStore):
@@ -39,17 +39,17 @@ class StoreWatch:
             self._own = _of_database(cast("PostgresStore", kept), self._snapshots)
 
     def start(self) -> None:
-        self._census.start()
+        self.census.start()
         if self._snapshots is not None:
             self._snapshots.start()
 
     async def abandon(self) -> None:
-        await self._census.abandon()
+        await self.census.abandon()
         if self._snapshots is not None:
             await self._snapshots.abandon()
 
     def recorders(self) -> list[Recorder]:
-        return [*self._calls.recorders(), *self._census.recorders(), *self._own]
+        return [*self._calls.recorders(), *self.census.recorders(), *self._own]
 
 
 def _of_file(store: SqliteStore) -> list[Recorder]:

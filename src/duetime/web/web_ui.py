@@ -14,6 +14,7 @@ from duetime.api.platform.health import EngineHealth
 from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
+from duetime.service.reporting.reports import Reports
 from duetime.web.app import WebApp
 from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
@@ -37,6 +38,7 @@ class WebParts(Struct, frozen=True, kw_only=True):
     clock: Clock
     health: Callable[[], EngineHealth]
     endpoints: Callable[[], NodeEndpoints]
+    reports: Reports
     max_body_bytes: int
 
 
