@@ -206,6 +206,9 @@ def _key(method: str, ending: str = "") -> Any:
     return lambda subject: iter([Request(method, f"/api/v1/keys/{subject.key_id}{ending}")])
 
 
+PAUSED_ENDPOINT = "https://paused-by-others.example"
+"""An endpoint that others have paused, and that is not paused where there are no others."""
+
 _NEW_KEY = {"name": "mine", "roles": ["admin"], "namespaces": ["*"]}
 
 FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
@@ -246,6 +249,12 @@ FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
     "revokeSecretV1": _secrets("DELETE"),
     "listAuditLogV1": _audit_log,
     "listEndpointsV1": _same(Request("GET", "/api/v1/endpoints")),
+    "pauseEndpointV1": _same(
+        Request("POST", "/api/v1/endpoints/pause", {"endpoint": "https://theirs.example"})
+    ),
+    "resumeEndpointV1": _same(
+        Request("POST", "/api/v1/endpoints/resume", {"endpoint": PAUSED_ENDPOINT})
+    ),
     "createKeyV1": _same(Request("POST", "/api/v1/keys", _NEW_KEY)),
     "listKeysV1": _same(Request("GET", "/api/v1/keys")),
     "rotateKeyV1": _key("POST", "/rotate"),

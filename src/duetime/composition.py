@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.metrics.metrics_app import Metrics
-from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.broker_adapters import bus_of, nats_of
 from duetime.bus.asyncapi import asyncapi_document
 from duetime.bus.bus_router import BusRouter
@@ -16,6 +15,7 @@ from duetime.bus.command_audit import CommandAudit
 from duetime.bus.events import EventDestination
 from duetime.callback_adapters import callback_destination, callback_timeout_ms, http_destination
 from duetime.clock import SystemClock
+from duetime.delivery.endpoint_names import endpoint_named
 from duetime.delivery.signing import make_signer
 from duetime.descriptors import descriptor_budget, raise_descriptor_limit
 from duetime.engine import Engine
@@ -24,6 +24,7 @@ from duetime.engine_settings import engine_options
 from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.ports.store import TimerStore
 from duetime.reports.health import health_of, report_of
 from duetime.reports.loop_lag import LoopLag
@@ -40,6 +41,7 @@ from duetime.server.worker_metrics import WorkerMetrics
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
+from duetime.service.endpoints.endpoints import Endpoints, PauseWatch
 from duetime.service.explaining import Explaining, Report
 from duetime.service.known_namespaces import KnownNamespaces
 from duetime.service.namespaces import NamespaceRefresher, Namespaces
@@ -127,6 +129,7 @@ def assemble(
     )
     namespaces = Namespaces(store, known, engine.own_new_shards)
     turns = Turns(clock)
+    endpoints = Endpoints(store.endpoint_pauses, engine, clock, turns, endpoint_named)
     sealing_store = with_sealed_contents(store, callback_sealer, turns)
     creates = LimitedCreates(sealing_store, clock, engine, namespaces)
     webhook_secrets = WebhookSecrets(
@@ -152,22 +155,26 @@ def assemble(
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
     services = timers.services(
-        settings, bulk_runner, keys, sessions, webhook_secrets, audit_log, objectives, report
+        settings,
+        bulk_runner,
+        keys,
+        sessions,
+        webhook_secrets,
+        audit_log,
+        objectives,
+        report,
+        endpoints,
     )
     reporting = Reporting(
         settings, engine, store, clock, store_watch.census, objectives, bus_router, nats
     )
     health = partial(health_of, engine, store, http, bus_router, nats)
 
-    def endpoints() -> NodeEndpoints:
-        return NodeEndpoints(engine.node, engine.endpoints())
-
     app = create_app(
         services=services,
         store=store,
         clock=clock,
         health=health,
-        endpoints=endpoints,
         api_key=settings.api_key,
         key_ring=key_ring,
         asyncapi=asyncapi_document(),
@@ -193,7 +200,7 @@ def assemble(
             lifecycle=app.lifecycle,
             clock=clock,
             health=health,
-            endpoints=endpoints,
+            endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
             reports=reporting.reports,
             max_body_bytes=settings.max_body_bytes,
         )
@@ -208,6 +215,7 @@ def assemble(
         namespaces=namespaces,
         namespace_refresher=NamespaceRefresher(namespaces, clock),
         credential_watch=credential_watch,
+        pause_watch=PauseWatch(endpoints, clock),
         webhook_secrets=webhook_secrets,
         key_uses=KeyUses(store.security, key_ring, clock),
         sessions=sessions,
@@ -251,6 +259,7 @@ class _Timers(NamedTuple):
         audit_log: AuditLog,
         objectives: Objectives,
         report: Report,
+        endpoints: Endpoints,
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
@@ -273,6 +282,7 @@ class _Timers(NamedTuple):
             keys=keys,
             sessions=sessions,
             objectives=objectives,
+            endpoints=endpoints,
         )
 
     def scheduling(self, settings: Settings) -> Scheduling:

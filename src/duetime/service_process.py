@@ -18,6 +18,7 @@ from duetime.reports.scrapes import Scrapes
 from duetime.reports.store_metrics import StoreWatch
 from duetime.server.door import Door
 from duetime.service.bulk.runner import BulkRunner
+from duetime.service.endpoints.endpoints import PauseWatch
 from duetime.service.namespaces import NamespaceRefresher, Namespaces
 from duetime.service.reporting.objectives import LAST_WRITE_SECONDS as LAST_COUNT_SECONDS
 from duetime.service.reporting.objectives import Objectives
@@ -54,6 +55,7 @@ class Duetime:
         namespaces: Namespaces,
         namespace_refresher: NamespaceRefresher,
         credential_watch: CredentialWatch,
+        pause_watch: PauseWatch,
         webhook_secrets: WebhookSecrets,
         key_uses: KeyUses,
         sessions: Sessions,
@@ -78,6 +80,7 @@ class Duetime:
         self._namespaces = namespaces
         self._namespace_refresher = namespace_refresher
         self._credential_watch = credential_watch
+        self._pause_watch = pause_watch
         self._webhook_secrets = webhook_secrets
         self._key_uses = key_uses
         self.sessions = sessions
@@ -129,6 +132,8 @@ class Duetime:
             await self._connect_to_nats()
             await self._namespaces.add_all(self._settings.namespaces)
             await self._webhook_secrets.seal_again()
+            # Before the engine sends anything.
+            await self._pause_watch.refresh()
             if self._bus_router is not None:
                 await self._bus_router.open()
             await self._engine.start()
@@ -137,6 +142,7 @@ class Duetime:
             raise
         if self._store.capabilities.shared_by_nodes:
             self._namespace_refresher.start()
+            self._pause_watch.start()
         self._loop_lag.start()
         self._credential_watch.start()
         self._key_uses.start()
@@ -170,6 +176,7 @@ class Duetime:
         await self._web.stop()
         await self._namespace_refresher.abandon()
         await self._credential_watch.abandon()
+        await self._pause_watch.abandon()
         await self._key_uses.stop_within(LAST_WRITE_SECONDS)
         await self._store_watch.abandon()
         await self._reporting.abandon()

@@ -25,7 +25,7 @@ from duetime.api.platform.public_keys import PUBLIC_KEYS, PublicKeys
 from duetime.api.platform.routes import HEALTH, PLATFORM
 from duetime.api.platform.timers import PlatformTimers
 from duetime.api.v1.bulk_operations import OperationsV1
-from duetime.api.v1.endpoints import EndpointsV1, NodeEndpoints
+from duetime.api.v1.endpoints.endpoints import EndpointsV1
 from duetime.api.v1.errors import code_of
 from duetime.api.v1.explaining.explaining import ExplainingV1
 from duetime.api.v1.namespaces import NamespacesV1
@@ -39,6 +39,7 @@ from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
 from duetime.service.bulk.operations import BulkOperations
+from duetime.service.endpoints.endpoints import Endpoints
 from duetime.service.explaining import Explaining
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
@@ -71,6 +72,7 @@ class Services(Struct, frozen=True, kw_only=True):
     keys: Keys
     sessions: Sessions
     objectives: Objectives
+    endpoints: Endpoints
 
 
 class ApiRules(Struct, frozen=True, kw_only=True):
@@ -88,7 +90,6 @@ def create_app(
     store: TimerStore,
     clock: Clock,
     health: Callable[[], EngineHealth],
-    endpoints: Callable[[], NodeEndpoints],
     api_key: str | None,
     key_ring: KeyRing,
     rules: ApiRules,
@@ -125,7 +126,7 @@ def create_app(
     audit_log = AuditLogV1(services.audit_log)
     keys = KeysV1(services.keys, max_body_bytes=max_body_bytes)
     explaining = ExplainingV1(services.explaining)
-    seen = EndpointsV1(endpoints)
+    seen = EndpointsV1(services.endpoints, max_body_bytes=max_body_bytes)
     links = UiLinksV1(services.sessions)
     handlers = (timers, explaining, operations, namespaces, secrets, seen, keys, audit_log, links)
     auditing = Auditing(services.audit_log, audited_creates, clock, code_of)

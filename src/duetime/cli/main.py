@@ -48,7 +48,7 @@ COMMANDS = {
     "export": _Command("timers.export", "export", _TIMERS),
     "namespaces": _Command("timers.namespaces", "namespaces", _TIMERS),
     "audit-log": _Command("security.audit_log", "audit_log", _TIMERS),
-    "endpoints": _Command("timers.health", "endpoints", _TIMERS),
+    "endpoints": _Command("timers.endpoints", "endpoints", _TIMERS),
     "health": _Command("timers.health", "health", _TIMERS),
     "keys": _Command("security.keys", "keys", _SECURITY),
     "secrets": _Command("security.secrets", "secrets", _SECURITY),

@@ -33,6 +33,8 @@ class ErrorKind(Enum):
     KEY_NOT_FOUND = "key not found"
     KEY_NOT_ACTIVE = "key not active"
     TOO_MANY_KEYS = "too many keys"
+    ENDPOINT_NOT_PAUSED = "endpoint not paused"
+    TOO_MANY_PAUSES = "too many pauses"
     UNREADABLE = "unreadable"
     UNAVAILABLE = "unavailable"
     STORAGE_FULL = "storage full"
@@ -221,6 +223,20 @@ class TooManyKeys(DuetimeError):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"there are {most:,} keys, which is the most: revoke one first")
+
+
+class EndpointNotPaused(DuetimeError):
+    kind = ErrorKind.ENDPOINT_NOT_PAUSED
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(f"{endpoint} is not paused")
+
+
+class TooManyPauses(DuetimeError):
+    kind = ErrorKind.TOO_MANY_PAUSES
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most:,} endpoints are paused, which is the most: resume one first")
 
 
 class TimerNotFound(DuetimeError):

@@ -172,6 +172,12 @@ MAX_CHOSEN_TIMERS = 200
 MAX_RUNNING_OPERATIONS = 20
 """Bulk operations that may run at once."""
 
+MAX_PAUSED_ENDPOINTS = 1_000
+"""Endpoints that may be paused at once. Every node reads all of them every second."""
+
+MAX_PAUSE_REASON_CHARACTERS = 500
+"""Length of the reason for a pause."""
+
 MAX_QUERY_PARAMETERS = 50
 """Parameters in one query string."""
 

@@ -85,6 +85,13 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     figures: EndpointFigures | None = None
 
 
+class NodeEndpoints(Struct, frozen=True):
+    """The endpoints as the node of this name sees them."""
+
+    node: str
+    endpoints: Sequence[EndpointStatus]
+
+
 class EndpointReporter(Protocol):
     """The part of the engine that knows the endpoints. Pure and quick, but for `set_pauses`, which
     hands claims back."""

@@ -11,9 +11,9 @@ from duetime.api.http.auth import Authentication
 from duetime.api.http.caller import Caller
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.platform.health import EngineHealth
-from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.service.reporting.reports import Reports
 from duetime.web.app import WebApp
 from duetime.web.endpoint import WebEndpoint

@@ -1,6 +1,6 @@
 """A client that calls the application in-process with exact bytes."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message
 from duetime.api.app import ApiRules, Services, create_app
 from duetime.api.metrics.metrics_app import Metrics
 from duetime.api.platform.health import EngineHealth
-from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.delivery.endpoint_names import endpoint_named
 from duetime.delivery.signing import make_signer
 from duetime.domain.defaults import (
     DEFAULT_CALLBACK_TIMEOUT_MS,
@@ -19,9 +19,15 @@ from duetime.domain.defaults import (
 )
 from duetime.domain.timer import TimerStatus
 from duetime.engine.objective_counts import ObjectiveCounts
-from duetime.ports.endpoints import EndpointStatus, FiringReport
+from duetime.ports.endpoints import (
+    EndpointFigures,
+    EndpointPause,
+    EndpointStatus,
+    FiringReport,
+)
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
+from duetime.service.endpoints.endpoints import Endpoints
 from duetime.service.explaining import Explaining
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
@@ -32,6 +38,7 @@ from duetime.service.security.keys import Keys
 from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
+from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.stores.memory import MemoryStore
 from duetime.telemetry.metrics.exposition import Format
@@ -134,6 +141,29 @@ def make_api_rules(**changes: object) -> ApiRules:
     return replace(rules, **changes)
 
 
+class Reporter:
+    """Implements the reporter of endpoints with what a test sets, and keeps the pauses."""
+
+    node = "node-1"
+
+    def __init__(self) -> None:
+        self.statuses: list[EndpointStatus] = []
+        self.figures: dict[str, EndpointFigures] = {}
+        self.pauses: Mapping[str, EndpointPause] = {}
+
+    def endpoints(self) -> list[EndpointStatus]:
+        return self.statuses
+
+    def called_lately(self) -> Sequence[str]:
+        return list(self.figures)
+
+    def figures_of(self, endpoint: str) -> EndpointFigures | None:
+        return self.figures.get(endpoint)
+
+    def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
+        self.pauses = pauses
+
+
 class ApiBench(ServiceBench):
     """The API over a service on a memory store."""
 
@@ -161,7 +191,7 @@ class ApiBench(ServiceBench):
             self.store.security, self.credential_watch, self.key_ring, self.clock, api_key
         )
         self.engine = EngineHealth(running=True, shards_owned=16, lateness_ms=0.5, in_flight=2)
-        self.endpoints: list[EndpointStatus] = []
+        self.reporter = Reporter()
         self.report = FiringReport(node="node-1", owns_shard=True, owner="node-1")
         self.signers = KnownSigners(self.clock, make_signer, configured=webhook_secrets)
         self.credential_watch.subscribe(self.signers.see)
@@ -214,13 +244,19 @@ class ApiBench(ServiceBench):
             keys=Keys(self.store.security, self.credential_watch, self.key_ring, self.clock),
             sessions=self.sessions,
             objectives=self.objectives,
+            endpoints=Endpoints(
+                self.store.endpoint_pauses,
+                self.reporter,
+                self.clock,
+                Turns(self.clock),
+                endpoint_named,
+            ),
         )
         self.app = create_app(
             services=self.services,
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,
-            endpoints=self.node_endpoints,
             api_key=api_key,
             key_ring=self.key_ring,
             rules=api_rules or make_api_rules(),
@@ -250,9 +286,6 @@ class ApiBench(ServiceBench):
             (b"content-length", b"%d" % len(content)),
         ]
         return await call(self.app, method, path, [content], headers, address)
-
-    def node_endpoints(self) -> NodeEndpoints:
-        return NodeEndpoints("node-1", self.endpoints)
 
     async def scrape(self, form: Format) -> str:
         return self.registry.render(form)

@@ -213,31 +213,3 @@ class NamespaceListAnswer(Struct, frozen=True):
     """All namespaces, in the order of their names."""
 
     namespaces: list[NamespaceAnswer]
-
-
-class EndpointAnswer(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A receiver of callbacks, as this node sees it."""
-
-    endpoint: Annotated[
-        str, Meta(description="The origin of its URLs.", examples=["https://app.example.com:443"])
-    ]
-    state: Annotated[
-        Literal["closed", "open", "halfOpen"],
-        Meta(
-            description="`closed`: callbacks are made as usual. `open`: the endpoint keeps failing "
-            "or hanging, so it gets only a few attempts at a time. `halfOpen`: open, with such an "
-            "attempt under way."
-        ),
-    ]
-    in_flight: Annotated[int, Meta(description="Attempts under way.")]
-    waiting: Annotated[int, Meta(description="Due timers that wait for their turn.")]
-    consecutive_failures: int
-    last_error: str | None
-    opened_at: InstantText | None
-
-
-class EndpointListAnswer(Struct, frozen=True):
-    """The endpoints that this node calls."""
-
-    node: Annotated[str, Meta(description="The name of the node that answers.")]
-    endpoints: list[EndpointAnswer]

@@ -52,6 +52,26 @@ class NamespaceList(Struct, frozen=True):
     namespaces: list[Namespace]
 
 
+class Paused(Struct, frozen=True, rename="camel"):
+    paused_at: str
+    paused_by: str
+    reason: str | None
+
+
+class Pause(Struct, frozen=True, rename="camel"):
+    endpoint: str
+    paused_at: str
+    paused_by: str
+    reason: str | None
+
+
+class EndpointFigures(Struct, frozen=True, rename="camel"):
+    attempts: int
+    failures: int
+    p50_ms: float
+    p99_ms: float
+
+
 class Endpoint(Struct, frozen=True, rename="camel"):
     endpoint: str
     state: Literal["closed", "open", "halfOpen"]
@@ -59,6 +79,8 @@ class Endpoint(Struct, frozen=True, rename="camel"):
     waiting: int
     consecutive_failures: int
     last_error: str | None
+    paused: Paused | None = None
+    last15_minutes: EndpointFigures | None = None
 
 
 class EndpointList(Struct, frozen=True):

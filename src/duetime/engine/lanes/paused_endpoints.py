@@ -4,11 +4,15 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import structlog
+
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import Claim
 from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND, Deferrals
 from duetime.ports.endpoints import EndpointPause
+
+_log = structlog.get_logger()
 
 LONGEST_DEFERRAL_MS = 10_000.0
 """Deferral of a claim for a paused endpoint while few are deferred. Timers that are noted here need
@@ -92,12 +96,14 @@ class PausedEndpoints:
             noted = self._paused.pop(endpoint).noted.values()
             self._noted -= len(noted)
             self.resumed.extend(noted)
+            _log.info("endpoint.resumed", endpoint=endpoint)
         begun = []
         for endpoint, pause in pauses.items():
             paused = self._paused.get(endpoint)
             if paused is None:
                 self._paused[endpoint] = _Paused(pause)
                 begun.append(endpoint)
+                _log.info("endpoint.paused", endpoint=endpoint, paused_by=pause.paused_by)
             else:
                 paused.pause = pause
         return begun

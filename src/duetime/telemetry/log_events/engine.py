@@ -40,6 +40,19 @@ TIMERS = Area(
             "An endpoint works again, or has not been called for long (`why`).",
         ),
         LogEvent(
+            "endpoint.paused",
+            "info",
+            ("endpoint", "paused_by"),
+            "Nothing is sent to an endpoint from now on, because an operator paused it.",
+            "Resume it with `duetime endpoints resume`, when it may be called again.",
+        ),
+        LogEvent(
+            "endpoint.resumed",
+            "info",
+            ("endpoint",),
+            "An operator resumed an endpoint. Timers that waited for it are sent now.",
+        ),
+        LogEvent(
             "engine.short",
             "warning",
             ("resource", "attempts_postponed", "advice"),

@@ -76,14 +76,19 @@ REQUESTS: dict[str, tuple[str, object, dict[str, object]]] = {
             "details": "retryPolicy=null, retention=7d, concurrency=5, maxPayloadBytes=null",
         },
     ),
+    "pauseEndpointV1": (
+        "/api/v1/endpoints/pause",
+        {"endpoint": "https://example.com", "reason": "why"},
+        {"namespace": None, "target": "https://example.com:443"},
+    ),
     "deleteNamespaceV1": ("/api/v1/namespaces/small?force=true", b"", {"namespace": "small"}),
     "createUiLinkV1": ("/api/v1/ui-links", b"", {"namespace": None}),
 }
 OF_EXISTING_THINGS = {
-    *("updateTimer", "cancelTimer", "abortOperationV1"),
+    *("updateTimer", "cancelTimer", "abortOperationV1", "resumeEndpointV1"),
     *("createKeyV1", "rotateKeyV1", "revokeKeyV1", "createSecretV1", "revokeSecretV1"),
 }
-"""Operations whose path has an id that the service made. They have tests of their own."""
+"""Operations on things that have to be made first. They have tests of their own."""
 
 
 async def prepared(bench: AuditBench) -> AuditBench:

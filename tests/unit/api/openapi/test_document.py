@@ -16,7 +16,7 @@ from duetime.api.v1.routes import examples as v1
 from duetime.domain.callback import NatsCallback
 from duetime.domain.instants import parse_instant
 from duetime.domain.lateness.objective import LatenessCount
-from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.ports.endpoints import EndpointFigures, EndpointState, EndpointStatus
 from tests.unit.api.asgi_client import ApiBench, call
 
 ONE = "/api/v1/timers/{namespace}/{timerId}"
@@ -64,6 +64,8 @@ ANSWERS = {
     (f"{SECRETS}/{{secretId}}", "delete"): KEYED | {"204", "400", "404", "409"},
     ("/.well-known/jwks.json", "get"): {"200", "400", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
+    ("/api/v1/endpoints/pause", "post"): KEYED | {"200", "400", "409", "413"},
+    ("/api/v1/endpoints/resume", "post"): KEYED | {"204", "400", "404", "413"},
     ("/api/v1/audit-log", "get"): KEYED | {"200", "400"},
     ("/api/v1/keys", "post"): KEYED | {"201", "400", "409", "413"},
     ("/api/v1/keys", "get"): KEYED | {"200", "400"},
@@ -269,7 +271,10 @@ async def test_the_examples_of_namespaces_and_endpoints_are_answered_as_shown(
     listed = (await api.request("GET", "/api/v1/namespaces")).json
     assert v1.NAMESPACE_IN_LIST in listed["namespaces"]
 
-    api.endpoints = [
+    api.reporter.figures["https://app.example.com:443"] = EndpointFigures(
+        attempts=310, failures=24, p50_ms=18.2, p99_ms=904.5
+    )
+    api.reporter.statuses = [
         EndpointStatus(
             endpoint="https://app.example.com:443",
             state=EndpointState.OPEN,
@@ -282,6 +287,9 @@ async def test_the_examples_of_namespaces_and_endpoints_are_answered_as_shown(
     ]
     seen = (await api.request("GET", "/api/v1/endpoints")).json
     assert seen == {**v1.ENDPOINTS, "node": "node-1"}
+    paused = (await api.request("POST", "/api/v1/endpoints/pause", v1.PAUSE)).json
+    assert without(paused, "pausedAt", "pausedBy") == without(v1.PAUSED, "pausedAt", "pausedBy")
+    assert list(paused) == list(v1.PAUSED)
 
 
 def without(answer: Any, *members: str) -> Any:

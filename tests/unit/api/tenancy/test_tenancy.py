@@ -18,7 +18,7 @@ from duetime.ports.bulk import BulkStore
 from duetime.ports.endpoints import EndpointState, EndpointStatus
 from duetime.ports.store import TimerStore
 from duetime.stores.memory import MemoryStore
-from tests.foreign_requests import AT, FOREIGN_REQUESTS, OWN, URL, Request, Subject
+from tests.foreign_requests import AT, FOREIGN_REQUESTS, OWN, PAUSED_ENDPOINT, URL, Request, Subject
 from tests.unit.api.asgi_client import Reply, create_body
 from tests.unit.api.v1.v1_bench import V1Bench
 
@@ -107,7 +107,8 @@ class World:
         await self.must("POST", "/api/v1/timers/team-b/more/cancel")
         page = await self.must("GET", "/api/v1/timers?namespace=team-b&limit=1")
         key = await self.api.issue_key("admin", namespaces=["team-b"])
-        self.api.endpoints.append(
+        await self.must("POST", "/api/v1/endpoints/pause", {"endpoint": PAUSED_ENDPOINT})
+        self.api.reporter.statuses.append(
             EndpointStatus(
                 endpoint="https://b.example",
                 state=EndpointState.OPEN,
@@ -163,6 +164,7 @@ class World:
             "/api/v1/keys",
         ]
         contents = [(await self.must("GET", path)).content for path in paths]
+        contents.append(repr(await self.store.endpoint_pauses.pauses()).encode())
         return [_USED.sub(b"", content) for content in contents]
 
 

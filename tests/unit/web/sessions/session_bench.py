@@ -4,8 +4,10 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.web.web_ui import WebParts, WebUi
 from tests.unit.api.asgi_client import API_KEY, ApiBench, Reply, call
+from tests.unit.web.quiet_reports import quiet_reports
 
 SIGN_IN = "/ui/sign-in"
 SIGN_OUT = "/ui/sign-out"
@@ -25,7 +27,8 @@ class SessionBench(ApiBench):
                     lifecycle=self.app.lifecycle,
                     clock=self.clock,
                     health=lambda: self.engine,
-                    endpoints=self.node_endpoints,
+                    endpoints=lambda: NodeEndpoints("node-1", self.reporter.statuses),
+                    reports=quiet_reports(self),
                     max_body_bytes=10_000,
                 )
             )

@@ -227,8 +227,17 @@ ENDPOINTS = {
             "consecutiveFailures": 24,
             "lastError": "connection refused",
             "openedAt": "2030-01-01T12:00:03.200Z",
+            "paused": None,
+            "last15Minutes": {"attempts": 310, "failures": 24, "p50Ms": 18.2, "p99Ms": 904.5},
         }
     ],
+}
+PAUSE = {"endpoint": "https://app.example.com", "reason": "deploy of app 4.2"}
+PAUSED = {
+    "endpoint": "https://app.example.com:443",
+    "pausedAt": EXECUTE_AT,
+    "pausedBy": "operations",
+    "reason": "deploy of app 4.2",
 }
 
 CALLBACK = {

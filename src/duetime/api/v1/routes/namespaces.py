@@ -1,9 +1,8 @@
-"""The operations of the v1 API on namespaces and endpoints."""
+"""The operations of the v1 API on namespaces."""
 
-from duetime.api.http.operation import SERVICE, Body, Operation, Parameter, Tag
+from duetime.api.http.operation import Body, Operation, Parameter, Tag
 from duetime.api.http.types import KEY_LENGTH, KEY_TEXT
-from duetime.api.v1.answer_types import EndpointListAnswer, NamespaceAnswer, NamespaceListAnswer
-from duetime.api.v1.endpoints import EndpointsV1
+from duetime.api.v1.answer_types import NamespaceAnswer, NamespaceListAnswer
 from duetime.api.v1.namespaces import FORCE, NamespacesV1
 from duetime.api.v1.request_types import NamespaceBody
 from duetime.api.v1.routes import examples
@@ -110,27 +109,6 @@ NAMESPACE_OPERATIONS: tuple[Operation[NamespacesV1], ...] = (
             failures.NOT_EMPTY,
             failures.TOO_MANY_OPERATIONS,
             failures.NO_ROOM,
-        ),
-    ),
-)
-
-ENDPOINT_OPERATIONS: tuple[Operation[EndpointsV1], ...] = (
-    Operation(
-        id="listEndpointsV1",
-        method="GET",
-        for_all_namespaces=True,
-        path="/api/v1/endpoints",
-        handler=EndpointsV1.page,
-        tag=SERVICE,
-        summary="List the endpoints of callbacks",
-        description="The endpoints as the answering node sees them; each node makes its own calls. "
-        "The list has the endpoints with attempts under way or timers waiting. It also has, for 10 "
-        "minutes after their last call, endpoints that could not be reached, gave no valid answer "
-        "in time, or answered with 5xx, 408 or 429. Other failures, such as a 404, count against "
-        "the timer and not the endpoint.",
-        responses=with_failures(
-            ok("The endpoints.", EndpointListAnswer, {"One is open": examples.ENDPOINTS}),
-            failures.UNKNOWN_PARAMETER,
         ),
     ),
 )

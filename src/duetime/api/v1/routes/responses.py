@@ -8,9 +8,10 @@ from duetime.api.http.operation import CHALLENGE_HEADER, RETRY_HEADER, Examples,
 from duetime.api.v1.answer_types import Details, ErrorAnswer
 from duetime.api.v1.routes.examples import EXECUTE_AT
 from duetime.domain.defaults import DEFAULT_MAX_PAYLOAD_BYTES
-from duetime.domain.errors import TooManyTimers
+from duetime.domain.errors import TooManyPauses, TooManyTimers
 from duetime.domain.limits import (
     MAX_API_KEYS,
+    MAX_PAUSED_ENDPOINTS,
     MAX_RETRIES,
     MAX_RUNNING_OPERATIONS,
     MAX_SECRETS,
@@ -170,6 +171,23 @@ TOO_MANY_KEYS = _failure(
     "There are too many keys.",
     "TOO_MANY_KEYS",
     f"there are {MAX_API_KEYS:,} keys, which is the most: revoke one first",
+)
+INVALID_ENDPOINT = _invalid(
+    "A value is not acceptable.",
+    "endpoint",
+    "must be an origin such as https://api.example.com: no user, path, query or fragment",
+)
+NOT_PAUSED = _failure(
+    "404",
+    "The endpoint is not paused.",
+    "ENDPOINT_NOT_PAUSED",
+    "https://app.example.com:443 is not paused",
+)
+TOO_MANY_PAUSES = _failure(
+    "409",
+    "Too many endpoints are paused.",
+    "TOO_MANY_PAUSES",
+    TooManyPauses(MAX_PAUSED_ENDPOINTS).message,
 )
 UNDELETABLE = _invalid(
     "The namespace is `default`, or a parameter is wrong.",

@@ -4,15 +4,16 @@ from typing import Any
 
 from duetime.api.http.operation import OperationGroup
 from duetime.api.v1.bulk_operations import OperationsV1
-from duetime.api.v1.endpoints import EndpointsV1
+from duetime.api.v1.endpoints.endpoints import EndpointsV1
 from duetime.api.v1.explaining.explaining import ExplainingV1
 from duetime.api.v1.namespaces import NamespacesV1
 from duetime.api.v1.routes.audit_log import AUDIT_LOG_OPERATIONS
 from duetime.api.v1.routes.bulk_operations import BULK_OPERATIONS
 from duetime.api.v1.routes.copies import COPY_OPERATIONS
+from duetime.api.v1.routes.endpoints import ENDPOINT_OPERATIONS
 from duetime.api.v1.routes.explaining import EXPLAIN_OPERATIONS
 from duetime.api.v1.routes.keys import KEY_OPERATIONS
-from duetime.api.v1.routes.namespaces import ENDPOINT_OPERATIONS, NAMESPACE_OPERATIONS
+from duetime.api.v1.routes.namespaces import NAMESPACE_OPERATIONS
 from duetime.api.v1.routes.secrets import SECRET_OPERATIONS
 from duetime.api.v1.routes.timers import TIMER_OPERATIONS
 from duetime.api.v1.routes.ui_links import UI_LINK_OPERATIONS

@@ -1,0 +1,1 @@
+"""Endpoints of callbacks, over the v1 API."""
