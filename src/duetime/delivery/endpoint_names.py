@@ -1,6 +1,6 @@
 """The name of an endpoint, however a person writes it."""
 
-from duetime.delivery.http_client.target import InvalidUrl, parse_target
+from duetime.delivery.http_client import InvalidUrl, parse_target
 from duetime.domain.errors import InvalidInput
 from duetime.domain.limits import MAX_FILTER_CHARACTERS
 
