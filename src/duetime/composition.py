@@ -38,6 +38,7 @@ from duetime.sealing.sealer import Sealer
 from duetime.sealing.webhook_secrets import SecretSealer
 from duetime.server.door import api_door
 from duetime.server.worker_metrics import WorkerMetrics
+from duetime.service.bulk.chosen import ChosenTimers
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.bus_scheduling import Scheduling
@@ -264,17 +265,22 @@ class _Timers(NamedTuple):
         platform = _timer_rules(settings)
         v1 = replace(platform, min_delay_ms=0, default_retries=True)
         past_is_due = replace(v1, past_is_due=True)
+        v1_timers = self._service(v1)
+        redriving = Redriving(self.store, self.clock, self.engine, self.namespaces)
         return Services(
             platform=self._service(platform),
-            v1=self._service(v1),
+            v1=v1_timers,
             imports=self._service(past_is_due),
             restoring=Restoring(*self[:5], past_is_due, creates=self.creates, turns=self.turns),
-            redriving=Redriving(self.store, self.clock, self.engine, self.namespaces),
-            explaining=Explaining(self._service(v1), self.clock, report),
+            redriving=redriving,
+            explaining=Explaining(v1_timers, self.clock, report),
             operations=BulkOperations(
                 *(self.store, self.store, self.clock, self.namespaces, self.engine),
                 bulk_runner.wake,
                 turns=self.turns,
+            ),
+            chosen=ChosenTimers(
+                *(self.store, self.clock, self.engine, self.namespaces), v1_timers, redriving
             ),
             namespaces=self.namespaces,
             webhook_secrets=webhook_secrets,

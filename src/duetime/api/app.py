@@ -38,6 +38,7 @@ from duetime.api.v1.security.ui_links import UiLinksV1
 from duetime.api.v1.timers import TimersV1
 from duetime.ports.clock import Clock
 from duetime.ports.store import TimerStore
+from duetime.service.bulk.chosen import ChosenTimers
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.endpoints.endpoints import Endpoints
 from duetime.service.explaining import Explaining
@@ -66,6 +67,7 @@ class Services(Struct, frozen=True, kw_only=True):
     redriving: Redriving
     explaining: Explaining
     operations: BulkOperations
+    chosen: ChosenTimers
     namespaces: Namespaces
     webhook_secrets: WebhookSecrets
     audit_log: AuditLog

@@ -20,6 +20,8 @@ from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
 from duetime.web.live.hub import Blocks, Hub
 from duetime.web.live.stream import Stream
+from duetime.web.pages.operations.new_operation import NewOperationPage
+from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
 from duetime.web.rendering.renderer import Renderer
 from duetime.web.rendering.view import View
@@ -103,4 +105,11 @@ class WebUi:
 
 def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
     """The endpoints of all pages. A path that takes slashes comes after those that it covers."""
-    return (*OverviewPage(parts.services, parts.clock).endpoints(),)
+    services = parts.services
+    return (
+        *OverviewPage(services, parts.clock).endpoints(),
+        *NewOperationPage(
+            services.operations, services.chosen, services.namespaces, parts.auditing
+        ).endpoints(),
+        *OperationsPage(services.operations).endpoints(),
+    )

@@ -25,6 +25,7 @@ from duetime.ports.endpoints import (
     EndpointStatus,
     FiringReport,
 )
+from duetime.service.bulk.chosen import ChosenTimers
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
 from duetime.service.endpoints.endpoints import Endpoints
@@ -219,12 +220,13 @@ class ApiBench(ServiceBench):
             self.store.clock_believed_at,
         )
         v1_rules = timer_rules(min_delay_ms=0, default_retries=True)
+        redriving = Redriving(self.store, self.clock, self.wakeups, self.namespaces)
         self.services = Services(
             platform=self.service,
             v1=self.service_with(v1_rules),
             imports=self.service_with(replace(v1_rules, past_is_due=True)),
             restoring=self.restoring,
-            redriving=Redriving(self.store, self.clock, self.wakeups, self.namespaces),
+            redriving=redriving,
             explaining=Explaining(
                 self.service_with(v1_rules),
                 self.clock,
@@ -237,6 +239,14 @@ class ApiBench(ServiceBench):
                 self.namespaces,
                 EVERY_SHARD,
                 self.bulk_runner.wake,
+            ),
+            chosen=ChosenTimers(
+                self.store,
+                self.clock,
+                self.wakeups,
+                self.namespaces,
+                self.service_with(v1_rules),
+                redriving,
             ),
             namespaces=self.namespaces,
             webhook_secrets=secrets,

@@ -1,7 +1,7 @@
 """The one place where requests get into the audit log."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -12,6 +12,7 @@ from duetime.api.http.body import ClientGone
 from duetime.api.http.caller import Caller, caller_if_known, caller_of
 from duetime.api.http.operation import Route
 from duetime.domain.errors import DuetimeError, ErrorKind, TooManyRequests, Unavailable
+from duetime.domain.keys import TimerKey
 from duetime.domain.security.audit import MAX_TEXT_CHARACTERS, AuditEntry
 from duetime.ports.clock import Clock
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -91,6 +92,24 @@ class Auditing:
         await self._log.append(self._entries(operation, scope, OK))
         return answer
 
+    async def record_each(
+        self, caller: Caller, outcomes: Iterable[tuple[str, TimerKey, DuetimeError | None]]
+    ) -> None:
+        """Record actions on single timers that one request asked for, besides the request itself:
+        the word for each, the timer, and the reason why nothing was done to it."""
+        await self._log.append(
+            [
+                self._entry(
+                    caller,
+                    action,
+                    key.namespace,
+                    key.id,
+                    OK if error is None else self._code_of(error),
+                )
+                for action, key, error in outcomes
+            ]
+        )
+
     def _picks_create(self) -> bool:
         return self.creates is not None and self.creates.picks()
 
@@ -103,20 +122,23 @@ class Auditing:
         if action is None:
             return []
         namespace, target = _reached(caller, scope.get("path_params", {}))
-        return [
-            AuditEntry(
-                id=new_uuid7(),
-                at=self._clock.now(),
-                actor=caller.access.name,
-                key_id=caller.access.key_id,
-                address=caller.address,
-                action=action,
-                namespace=_cut(namespace),
-                target=_cut(target),
-                result=result,
-                details=_cut(caller.details, _DETAILS_CHARACTERS),
-            )
-        ]
+        return [self._entry(caller, action, namespace, target, result)]
+
+    def _entry(
+        self, caller: Caller, action: str, namespace: str | None, target: str | None, result: str
+    ) -> AuditEntry:
+        return AuditEntry(
+            id=new_uuid7(),
+            at=self._clock.now(),
+            actor=caller.access.name,
+            key_id=caller.access.key_id,
+            address=caller.address,
+            action=action,
+            namespace=_cut(namespace),
+            target=_cut(target),
+            result=result,
+            details=_cut(caller.details, _DETAILS_CHARACTERS),
+        )
 
 
 def _changed_nothing(error: Exception, scope: Scope) -> bool:

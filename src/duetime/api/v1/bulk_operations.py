@@ -106,7 +106,7 @@ def operation_answer(operation: BulkOperation) -> OperationAnswer:
         started_by=operation.started_by,
         filter=_filter_answer(operation.filter),
         execute_at=UNSET if operation.execute_at is None else format_instant(operation.execute_at),
-        move_by=UNSET if move_by_ms is None else _format_move(move_by_ms),
+        move_by=UNSET if move_by_ms is None else format_move(move_by_ms),
         status=operation.status.value,
         matched=operation.matched,
         matched_is_minimum=operation.matched_is_minimum,
@@ -156,7 +156,7 @@ def _new_operation(body: OperationBody, started_by: str) -> NewOperation:
         ),
         started_by=started_by,
         execute_at=_instant("execute_at", body.execute_at),
-        move_by_ms=None if body.move_by is UNSET else _move_ms(body.move_by),
+        move_by_ms=None if body.move_by is UNSET else parse_move_ms(body.move_by),
     )
 
 
@@ -185,7 +185,8 @@ def _text(text: str | UnsetType) -> str | None:
     return None if text is UNSET else text
 
 
-def _move_ms(text: str) -> int:
+def parse_move_ms(text: str) -> int:
+    """A duration that may follow a minus sign. Raises `InvalidInput`."""
     try:
         duration_ms = parse_duration_ms(text.removeprefix("-"))
     except ValueError as error:
@@ -193,7 +194,7 @@ def _move_ms(text: str) -> int:
     return -duration_ms if text.startswith("-") else duration_ms
 
 
-def _format_move(move_by_ms: int) -> str:
+def format_move(move_by_ms: int) -> str:
     return f"-{format_duration(-move_by_ms)}" if move_by_ms < 0 else format_duration(move_by_ms)
 
 

@@ -45,8 +45,10 @@ from duetime.service.validation import check_storable_text
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
-    """A bulk operation to start. A reschedule needs either `execute_at` or `move_by_ms`."""
+    """A bulk operation to start. A reschedule needs either `execute_at` or `move_by_ms`. One that
+    has an `id` may be started again: the repeat answers with the operation of the first time."""
 
+    id: str | None = None
     namespace: str
     action: BulkAction
     filter: TimerFilter
@@ -80,6 +82,7 @@ class BulkOperations:
         self._turns = Turns(clock) if turns is None else turns
         self._new_uuid = new_uuid
         self._deleting = asyncio.Lock()
+        self._starting = asyncio.Lock()
 
     async def count(self, new: NewOperation) -> Matched:
         """Raises `InvalidInput`, `NamespaceNotFound`."""
@@ -88,10 +91,18 @@ class BulkOperations:
         query = scan_of(new.namespace, new.action, new.filter)
         return await count_matching(self._store, self._clock, self._turns, query, new.filter)
 
-    async def start(self, new: NewOperation) -> BulkOperation:
-        """Raises `InvalidInput`, `NamespaceNotFound`, `TooManyOperations`."""
-        matched = await self.count(new)
-        return await self._start(new, matched)
+    async def start(self, new: NewOperation, matched: Matched | None = None) -> BulkOperation:
+        """`matched` was counted just before, if it is given. Raises `InvalidInput`,
+        `NamespaceNotFound`, `TooManyOperations`."""
+        if new.id is None:
+            return await self._start(new, matched or await self.count(new))
+        async with self._starting:
+            first = await self._operations.operation(new.id)
+            if first is None:
+                return await self._start(new, matched or await self.count(new))
+        if first.namespace != new.namespace or first.started_by != new.started_by:
+            raise InvalidInput("id", "is that of another operation")
+        return first
 
     async def delete_namespace(
         self, name: str, *, force: bool, started_by: str | None = None
@@ -180,7 +191,7 @@ class BulkOperations:
             raise TooManyOperations(MAX_RUNNING_OPERATIONS)
         now = self._clock.now()
         operation = BulkOperation(
-            id=self._new_uuid(),
+            id=self._new_uuid() if new.id is None else new.id,
             namespace=new.namespace,
             action=new.action,
             # A shard of this node, so that the operation starts at once.

@@ -1,0 +1,136 @@
+"""The timers that an operation is for, as the address of the timers page names them."""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote, unquote_to_bytes, urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.api.http.values import parse_instant
+from duetime.domain.bulk import BulkOperation, TimerFilter
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant, format_instant
+from duetime.domain.keys import TimerKey
+from duetime.domain.limits import MAX_CHOSEN_TIMERS
+from duetime.web.request import Fields
+
+EVERYTHING = TimerFilter()
+
+
+class Condition(Struct, frozen=True):
+    """A condition in words: a text, or an instant."""
+
+    label: str
+    text: str | None = None
+    at: Instant | None = None
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Chosen timers, or those of a namespace that match a filter. The status is none of the
+    filter's conditions: an action is for timers of one status anyway."""
+
+    namespace: str | None = None
+    status: str | None = None
+    filter: TimerFilter = EVERYTHING
+    chosen: tuple[TimerKey, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.chosen and self.filter == EVERYTHING
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        return tuple(conditions_of(self.filter))
+
+    @property
+    def fields(self) -> Sequence[tuple[str, str]]:
+        """The fields of a form or a query that make the same selection."""
+        if self.chosen:
+            return [("timer", chosen_text(key)) for key in self.chosen]
+        named = [("namespace", self.namespace), ("status", self.status)]
+        given = [(name, text) for name, text in named if text is not None]
+        return [*given, *filter_fields(self.filter)]
+
+
+def selection_of(fields: Fields) -> Selection:
+    """Raises `InvalidInput`."""
+    chosen = fields.all("timer")
+    if len(chosen) > MAX_CHOSEN_TIMERS:
+        problem = f"may be chosen {MAX_CHOSEN_TIMERS} times at most: choose everything that matches"
+        raise InvalidInput("timer", problem)
+    if chosen:
+        return Selection(chosen=tuple(dict.fromkeys(map(_key, chosen))))
+    matching = TimerFilter(
+        due_from_inclusive=_instant("due_from", fields),
+        due_until_exclusive=_instant("due_until", fields),
+        id_prefix=fields.get("id_prefix"),
+        endpoint=fields.get("endpoint"),
+        error_contains=fields.get("error"),
+    )
+    member = fields.get("metadata")
+    if member is not None:
+        key, equals, value = member.partition("=")
+        if not key or not equals:
+            raise InvalidInput("metadata", "must be a key and a value, such as customerId=17")
+        matching = replace(matching, metadata_key=key, metadata_value=value)
+    return Selection(
+        namespace=fields.get("namespace"), status=fields.get("status"), filter=matching
+    )
+
+
+def chosen_text(key: TimerKey) -> str:
+    """The value of a field that names a timer: the end of the path of its page."""
+    return f"{quote(key.namespace, safe='')}/{quote(key.id, safe='')}"
+
+
+def conditions_of(matching: TimerFilter) -> Iterator[Condition]:
+    if matching.due_from_inclusive is not None:
+        yield Condition("Due from", at=matching.due_from_inclusive)
+    if matching.due_until_exclusive is not None:
+        yield Condition("Due before", at=matching.due_until_exclusive)
+    if matching.id_prefix is not None:
+        yield Condition("Id begins with", matching.id_prefix)
+    if matching.endpoint is not None:
+        yield Condition("Calls", matching.endpoint)
+    if matching.error_contains is not None:
+        yield Condition("Last error contains", matching.error_contains)
+    if matching.metadata_key is not None:
+        yield Condition("Metadata", f"{matching.metadata_key} = {matching.metadata_value}")
+
+
+def filter_fields(matching: TimerFilter) -> Iterator[tuple[str, str]]:
+    """The parameters by which the timers page has the same filter."""
+    first, end = matching.due_from_inclusive, matching.due_until_exclusive
+    member = matching.metadata_key and f"{matching.metadata_key}={matching.metadata_value}"
+    for name, text in (
+        ("due_from", None if first is None else format_instant(first)),
+        ("due_until", None if end is None else format_instant(end)),
+        ("id_prefix", matching.id_prefix),
+        ("endpoint", matching.endpoint),
+        ("error", matching.error_contains),
+        ("metadata", member),
+    ):
+        if text is not None:
+            yield name, text
+
+
+def timers_path(operation: BulkOperation) -> str:
+    """The timers page with the filter of the operation."""
+    fields = [("namespace", operation.namespace), *filter_fields(operation.filter)]
+    return f"/ui/timers?{urlencode(fields)}"
+
+
+def _key(text: str) -> TimerKey:
+    namespace, slash, id = text.partition("/")
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in (namespace, id)]
+    except UnicodeDecodeError:
+        raise InvalidInput("timer", "must be UTF-8") from None
+    if not all(parts) or not slash:
+        raise InvalidInput("timer", "must be a namespace and an id, such as default/order-17")
+    return TimerKey(*parts)
+
+
+def _instant(name: str, fields: Fields) -> Instant | None:
+    text = fields.get(name)
+    return None if text is None else parse_instant(name, text)
