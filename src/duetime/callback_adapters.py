@@ -13,7 +13,7 @@ from duetime.delivery.http import HttpDestination
 from duetime.delivery.http_client import HttpClient, HttpProxy, Resolver, default_ssl_context
 from duetime.domain.callback import BusCallback, Callback, HttpCallback, NatsCallback
 from duetime.listener import OwnAddresses
-from duetime.ports.destination import Destination
+from duetime.ports.destination import CallbackInbox, Destination
 from duetime.ports.namespaces.view import NamespaceView
 from duetime.ports.signer import SignerView
 from duetime.sealing.callbacks import CallbackSealer
@@ -32,6 +32,7 @@ def http_destination(
     own: OwnAddresses,
     max_connections: int,
     signers: SignerView,
+    inbox: CallbackInbox,
 ) -> HttpDestination:
     resolve = Resolver().resolve
     ca_file = settings.callback_ca_file
@@ -65,6 +66,7 @@ def http_destination(
         kept_answer_bytes=settings.kept_answer_bytes,
         routes=routes,
         signers=signers,
+        inbox=inbox,
     )
 
 

@@ -60,6 +60,8 @@ from duetime.service.security.known_signers import KnownSigners
 from duetime.service.security.sessions import Sessions
 from duetime.service.security.webhook_secrets import WebhookSecrets
 from duetime.service.timer_service import TimerService
+from duetime.service.trying.inbox import Inbox
+from duetime.service.trying.trial_creates import TrialCreates
 from duetime.service.turns import Turns
 from duetime.service.validation import TimerRules
 from duetime.service_process import Duetime
@@ -102,7 +104,7 @@ def assemble(
     key_ring = KeyRing(credential_watch, clock, limits)
     keys = Keys(store.security, credential_watch, key_ring, clock)
     sessions = Sessions(store.security, credential_watch, key_ring, clock, settings.api_key)
-    known = KnownNamespaces()
+    known, inbox = KnownNamespaces(), Inbox(clock, signers)
     http = http_destination(
         settings,
         clock,
@@ -111,6 +113,7 @@ def assemble(
         own or OwnAddresses(),
         budget.callbacks,
         signers,
+        inbox,
     )
     destination = callback_destination(
         settings, clock, http, nats, events, signers, callback_sealer, spans
@@ -203,6 +206,8 @@ def assemble(
             health=health,
             endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
             reports=reporting.reports,
+            trials=timers.trials(settings),
+            inbox=inbox,
             max_body_bytes=settings.max_body_bytes,
         )
     )
@@ -263,7 +268,7 @@ class _Timers(NamedTuple):
         endpoints: Endpoints,
     ) -> Services:
         platform = _timer_rules(settings)
-        v1 = replace(platform, min_delay_ms=0, default_retries=True)
+        v1 = _v1_rules(settings)
         past_is_due = replace(v1, past_is_due=True)
         v1_timers = self._service(v1)
         redriving = Redriving(self.store, self.clock, self.engine, self.namespaces)
@@ -291,6 +296,10 @@ class _Timers(NamedTuple):
             endpoints=endpoints,
         )
 
+    def trials(self, settings: Settings) -> TrialCreates:
+        rules = _v1_rules(settings)
+        return TrialCreates(self.store, self.clock, self.destination, self.namespaces, rules)
+
     def scheduling(self, settings: Settings) -> Scheduling:
         rules = replace(_timer_rules(settings), min_delay_ms=0, past_is_due=True)
         return Scheduling(*self[:5], rules, creates=self.creates.batcher, turns=self.turns)
@@ -305,3 +314,7 @@ def _timer_rules(settings: Settings) -> TimerRules:
         callback_timeout_ms=callback_timeout_ms(settings),
         max_payload_bytes=settings.max_payload_bytes,
     )
+
+
+def _v1_rules(settings: Settings) -> TimerRules:
+    return replace(_timer_rules(settings), min_delay_ms=0, default_retries=True)

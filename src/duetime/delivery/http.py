@@ -1,5 +1,6 @@
 """HTTP callbacks."""
 
+import asyncio
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import assert_never
@@ -16,15 +17,23 @@ from duetime.delivery.http_client import (
     DeliveryFailure,
     HttpAnswer,
     HttpClient,
+    HttpTarget,
     InvalidUrl,
     LacksResource,
     RefusedAddress,
     Route,
     StaleConnection,
+    TimedOut,
     parse_target,
 )
 from duetime.delivery.signing import signature_of
-from duetime.domain.callback import Callback, CallbackProtocol, HttpCallback
+from duetime.domain.callback import (
+    RECEIVER_HOST,
+    Callback,
+    CallbackProtocol,
+    HttpCallback,
+    ReceiverAddress,
+)
 from duetime.domain.defaults import DEFAULT_KEPT_ANSWER_BYTES
 from duetime.domain.errors import CallbackRefused, InvalidInput, LocalShortage
 from duetime.domain.instants import (
@@ -38,7 +47,7 @@ from duetime.domain.security.echoes import has_secrets, without_echoes
 from duetime.domain.timer import Claim
 from duetime.network_failures import MEMORY
 from duetime.ports.clock import Clock
-from duetime.ports.destination import MaySend
+from duetime.ports.destination import CallbackInbox, MaySend
 from duetime.ports.signer import NoSigners, SignerView
 from duetime.telemetry.current_work import TRACE_HEADERS, outgoing_traceparent
 
@@ -67,6 +76,8 @@ class HttpDestination:
     timer's namespace sign the bytes and the timestamp that are sent.
 
     Redirects are not followed: they fail the attempt, so that the client learns of the new URL.
+    Callbacks to the built-in receiver differ from others in one thing: `inbox` gets them, and there
+    is no connection.
     """
 
     def __init__(
@@ -78,14 +89,17 @@ class HttpDestination:
         kept_answer_bytes: int = DEFAULT_KEPT_ANSWER_BYTES,
         signers: SignerView | None = None,
         routes: CallbackRoutes | None = None,
+        inbox: CallbackInbox | None = None,
     ) -> None:
-        """Without `routes` all callbacks take the client's own route."""
+        """Without `routes` all callbacks take the client's own route, and without an `inbox` there
+        is no built-in receiver."""
         self._client = client
         self._clock = clock
         self._default_timeout_ms = default_timeout_ms
         self._kept_answer_bytes = kept_answer_bytes
         self._signers = NoSigners() if signers is None else signers
         self._routes = routes
+        self._inbox = inbox
         self.refused = 0
         """Callbacks that were not sent because their address is not allowed."""
 
@@ -95,7 +109,12 @@ class HttpDestination:
             target = _target_of(callback.url)
         except InvalidUrl as error:
             raise InvalidInput("callback.url", str(error)) from None
-        if self._routes is not None:
+        if self._is_built_in(target):
+            try:
+                ReceiverAddress.parse(callback.url)
+            except ValueError as error:
+                raise InvalidInput("callback.url", str(error)) from None
+        elif self._routes is not None:
             refusal = self._routes.refusal_at_create(target)
             if refusal is not None:
                 raise CallbackRefused("callback.url", refusal)
@@ -104,7 +123,11 @@ class HttpDestination:
 
     def endpoint_of(self, claim: Claim) -> str:
         assert isinstance(claim.callback, HttpCallback)
-        return _target_of(claim.callback.url).origin
+        target = _target_of(claim.callback.url)
+        if self._is_built_in(target):
+            # One who watches failures must not open the breaker of all receivers.
+            return f"{target.origin}/{ReceiverAddress.parse(claim.callback.url).token}"
+        return target.origin
 
     async def deliver(self, claim: Claim, may_send: MaySend) -> Outcome:
         callback = claim.callback
@@ -133,19 +156,22 @@ class HttpDestination:
                 header_lines += b"webhook-signature: %b\r\n" % signature
         except MemoryError:
             raise LocalShortage(MEMORY) from None
-        route = await self._route_of(claim, may_send)
+        timeout_seconds = (callback.timeout_ms or self._default_timeout_ms) / 1_000
         try:
-            answer = await self._client.post(
-                target,
-                header_lines,
-                body,
-                (callback.timeout_ms or self._default_timeout_ms) / 1_000,
-                # An interruption counts as an attempt, not as a failure. Its kept-alive
-                # connection was most likely dead, so the repeat gets a new one.
-                on_new_connection=claim.attempt - 1 > claim.failures,
-                may_send=may_send,
-                route=route,
-            )
+            if self._is_built_in(target):
+                answer = await self._receive(claim, callback, header_lines, body, timeout_seconds)
+            else:
+                answer = await self._client.post(
+                    target,
+                    header_lines,
+                    body,
+                    timeout_seconds,
+                    # An interruption counts as an attempt, not as a failure. Its kept-alive
+                    # connection was most likely dead, so the repeat gets a new one.
+                    on_new_connection=claim.attempt - 1 > claim.failures,
+                    may_send=may_send,
+                    route=await self._route_of(claim, may_send),
+                )
         except LacksResource as lacks:
             raise LocalShortage(lacks.resource) from None
         except StaleConnection as failure:
@@ -169,6 +195,28 @@ class HttpDestination:
             if answer.body:
                 return _with_answer(outcome, answer, self._kept_answer_bytes)
         return outcome
+
+    def _is_built_in(self, target: HttpTarget) -> bool:
+        return target.host == RECEIVER_HOST and self._inbox is not None
+
+    async def _receive(
+        self,
+        claim: Claim,
+        callback: HttpCallback,
+        header_lines: bytes,
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> HttpAnswer:
+        assert self._inbox is not None
+        address = ReceiverAddress.parse(callback.url)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                status, answer = await self._inbox.receive(
+                    claim, address, header_lines, body or b""
+                )
+        except TimeoutError:
+            raise TimedOut(timeout_seconds) from None
+        return HttpAnswer(status, None, answer, body_truncated=False)
 
     async def _route_of(self, claim: Claim, may_send: MaySend) -> Route | None:
         if self._routes is None:

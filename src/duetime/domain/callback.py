@@ -1,6 +1,8 @@
 """Callbacks: the call made when a timer is due, and how its answer is read."""
 
+import re
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -72,3 +74,49 @@ class BusCallback(
 
 
 Callback = HttpCallback | NatsCallback | BusCallback
+
+
+RECEIVER_HOST = "receiver.duetime.invalid"
+"""The host of the built-in receiver. Callbacks to it stay within the process, whatever their scheme
+and port. No real host can have a name below `invalid` (RFC 6761)."""
+
+_RECEIVER_PATH = re.compile(r"/(?P<token>[A-Za-z0-9_-]{8,64})(?:/(?P<answer>[a-z0-9-]{1,20}))?/?")
+
+
+class ReceiverAnswer(StrEnum):
+    """The answers of the built-in receiver. The words are a part of its URLs."""
+
+    OK = "200"
+    FAIL = "500"
+    FAIL_TWICE = "500-twice"
+    """The first two attempts get 500, and the third gets 200."""
+    GONE = "410"
+    SLOW = "slow"
+    """200, after a few seconds."""
+
+
+class ReceiverAddress(Struct, frozen=True):
+    """A URL of the built-in receiver: the token tells whose it is, the answer what it answers."""
+
+    token: str
+    answer: ReceiverAnswer = ReceiverAnswer.OK
+
+    @property
+    def url(self) -> str:
+        ending = "" if self.answer is ReceiverAnswer.OK else f"/{self.answer.value}"
+        return f"https://{RECEIVER_HOST}/{self.token}{ending}"
+
+    @classmethod
+    def parse(cls, url: str) -> "ReceiverAddress":
+        """The address in a URL of the receiver's host. Raises ValueError with a text that completes
+        a sentence: "callback.url must be ..."."""
+        found = _RECEIVER_PATH.fullmatch(urlsplit(url).path)
+        answers = {each.value: each for each in ReceiverAnswer}
+        answer = None if found is None else answers.get(found["answer"] or ReceiverAnswer.OK.value)
+        if found is None or answer is None:
+            raise ValueError(
+                f"must be https://{RECEIVER_HOST}/TOKEN or https://{RECEIVER_HOST}/TOKEN/ANSWER, "
+                "with a token of 8 to 64 letters and digits, and one of these answers: "
+                + ", ".join(answers)
+            )
+        return cls(found["token"], answer)

@@ -1,9 +1,9 @@
-"""The destination of callbacks."""
+"""The destinations of callbacks."""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from duetime.domain.callback import Callback
+from duetime.domain.callback import Callback, ReceiverAddress
 from duetime.domain.outcome import Outcome
 from duetime.domain.timer import Claim
 
@@ -53,4 +53,16 @@ class Destination(Protocol):
 
     async def close(self) -> None:
         """Drop all connections. Deliveries still running are abandoned."""
+        ...
+
+
+class CallbackInbox(Protocol):
+    """The receiver that is built into the process."""
+
+    async def receive(
+        self, claim: Claim, address: ReceiverAddress, head: bytes, body: bytes
+    ) -> tuple[int, bytes]:
+        """Keep the callback for the page of the receiver, and return the status and the body of the
+        answer. `head` has the lines of the headers. May take seconds, if the address asks for it;
+        never raises."""
         ...

@@ -15,6 +15,8 @@ from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
 from duetime.ports.endpoints import NodeEndpoints
 from duetime.service.reporting.reports import Reports
+from duetime.service.trying.inbox import Inbox
+from duetime.service.trying.trial_creates import TrialCreates
 from duetime.web.app import WebApp
 from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
@@ -41,6 +43,8 @@ class WebParts(Struct, frozen=True, kw_only=True):
     health: Callable[[], EngineHealth]
     endpoints: Callable[[], NodeEndpoints]
     reports: Reports
+    trials: TrialCreates
+    inbox: Inbox
     max_body_bytes: int
 
 

@@ -136,18 +136,18 @@ class ServiceBench:
             NatsCallback: "'nats' needs a NATS server",
             BusCallback: "'bus' needs a broker",
         }
-        self._destination = DestinationRouter({HttpCallback: http}, missing, self.clock)
+        self.destination = DestinationRouter({HttpCallback: http}, missing, self.clock)
         self.service = self.service_with(rules or timer_rules())
 
     @property
     def restoring(self) -> Restoring:
         rules = timer_rules(min_delay_ms=0, past_is_due=True)
-        parts = (self.store, self.clock, self.wakeups, self._destination, self.namespaces)
+        parts = (self.store, self.clock, self.wakeups, self.destination, self.namespaces)
         return Restoring(*parts, rules, turns=self.service.turns)
 
     def service_with(self, rules: TimerRules) -> TimerService:
         return TimerService(
-            self.store, self.clock, self.wakeups, self._destination, self.namespaces, rules
+            self.store, self.clock, self.wakeups, self.destination, self.namespaces, rules
         )
 
     async def open(self) -> "ServiceBench":

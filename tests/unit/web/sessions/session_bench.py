@@ -5,8 +5,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from duetime.ports.endpoints import NodeEndpoints
+from duetime.service.trying.inbox import Inbox
+from duetime.service.trying.trial_creates import TrialCreates
 from duetime.web.web_ui import WebParts, WebUi
 from tests.unit.api.asgi_client import API_KEY, ApiBench, Reply, call
+from tests.unit.service.service_bench import timer_rules
 from tests.unit.web.quiet_reports import quiet_reports
 
 SIGN_IN = "/ui/sign-in"
@@ -29,6 +32,14 @@ class SessionBench(ApiBench):
                     health=lambda: self.engine,
                     endpoints=lambda: NodeEndpoints("node-1", self.reporter.statuses),
                     reports=quiet_reports(self),
+                    trials=TrialCreates(
+                        self.store,
+                        self.clock,
+                        self.destination,
+                        self.namespaces,
+                        timer_rules(min_delay_ms=0, default_retries=True),
+                    ),
+                    inbox=Inbox(self.clock, self.signers),
                     max_body_bytes=10_000,
                 )
             )
