@@ -62,7 +62,7 @@ class TimerService:
 
     Each front door has a service with its own rules; services may share `creates` and `turns`.
     Errors name fields as the platform API does (`execute_at`, `callback.url`); a front door that
-    names them differently translates.
+    names them differently translates. `checks` are those that every create and change passes.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class TimerService:
         self._wakeups = wakeups
         self._namespaces = namespaces
         self._rules = rules
-        self._checks = TimerChecks(destination, rules)
+        self.checks = TimerChecks(destination, rules)
         self._new_uuid = new_uuid
         self._secrets = StoredSecrets(store)
-        self._requests = CreateRequests(namespaces, self._checks, rules, new_uuid)
+        self._requests = CreateRequests(namespaces, self.checks, rules, new_uuid)
         self._creates = creates or LimitedCreates(store, clock, wakeups, namespaces)
         self.turns = Turns(clock) if turns is None else turns
 
@@ -114,7 +114,7 @@ class TimerService:
         new = await self._secrets.put_into(new, may_move=may_move_secrets)
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
         try:
-            self._checks.check_instant(new.execute_at, request.timer.created_at)
+            self.checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput as mistimed:
             return await self._repeat_or_raise(request, mistimed)
         try:
@@ -132,7 +132,7 @@ class TimerService:
         assert new.idempotency_key is None
         assert new.id is None
         request = self._requests.in_namespace(new.namespace).request_for(new, self._clock.now())
-        self._checks.check_instant(new.execute_at, request.timer.created_at)
+        self.checks.check_instant(new.execute_at, request.timer.created_at)
         return self._creates.create(request)
 
     async def create_many(
@@ -267,14 +267,14 @@ class TimerService:
         self, change: Change, asked: Instant | Delay | UnsetType, namespace: Namespace
     ) -> None:
         if asked is not UNSET:
-            self._checks.check_instant(asked, change.updated_at)
+            self.checks.check_instant(asked, change.updated_at)
         if change.callback is not UNSET:
-            max_payload_bytes = self._checks.max_payload_bytes(namespace)
-            self._checks.check_callback(change.callback, max_payload_bytes)
+            max_payload_bytes = self.checks.max_payload_bytes(namespace)
+            self.checks.check_callback(change.callback, max_payload_bytes)
         if change.metadata is not UNSET:
-            self._checks.check_metadata(change.metadata)
+            self.checks.check_metadata(change.metadata)
         if change.retry_policy is not UNSET:
-            self._checks.check_policy(change.retry_policy)
+            self.checks.check_policy(change.retry_policy)
 
     async def cancel(self, key: TimerKey) -> Timer:
         """Cancel the timer if it is pending, sealed or not; a canceled timer stays canceled."""
@@ -327,7 +327,7 @@ class TimerService:
         try:
             requests = self._requests.in_namespace(new.namespace)
             request = requests.request_for(new, self._clock.now(), timer_id, fingerprint)
-            self._checks.check_instant(new.execute_at, request.timer.created_at)
+            self.checks.check_instant(new.execute_at, request.timer.created_at)
         except InvalidInput:
             existing = await self._store.get(TimerKey(new.namespace, timer_id))
             if existing is None:

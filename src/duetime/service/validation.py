@@ -62,7 +62,7 @@ class TimerChecks:
 
     def __init__(self, destination: Destination, rules: TimerRules) -> None:
         self._destination = destination
-        self._rules = rules
+        self.rules = rules
         self._min_delay = max(rules.min_delay_ms * MICROSECONDS_PER_MS, 1)
         # The timers of a batch have few endpoints, often one.
         self._last_good_url: str | None = None
@@ -77,27 +77,27 @@ class TimerChecks:
         if delay > MAX_DELAY_MICROSECONDS:
             problem = f"is too far in the future: at most {MAX_DELAY_YEARS} years"
             raise InvalidInput("execute_at", problem)
-        if self._rules.past_is_due:
+        if self.rules.past_is_due:
             if execute_at < 0:
                 raise InvalidInput("execute_at", "must not be before 1970")
             return
         if delay <= 0:
             raise InvalidInput("execute_at", "must be in the future")
-        seconds = self._rules.min_delay_ms / 1_000
+        seconds = self.rules.min_delay_ms / 1_000
         raise InvalidInput("execute_at", f"must be at least {seconds:g} s in the future {_SETTING}")
 
     def _check_delay(self, delay: Delay) -> None:
         if delay.ms * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
             raise InvalidInput("execute_in", f"is too long: at most {MAX_DELAY_YEARS} years")
-        shortest_ms = 0 if self._rules.past_is_due else max(self._rules.min_delay_ms, 1)
+        shortest_ms = 0 if self.rules.past_is_due else max(self.rules.min_delay_ms, 1)
         if delay.ms < shortest_ms:
-            setting = f" {_SETTING}" if self._rules.min_delay_ms else ""
+            setting = f" {_SETTING}" if self.rules.min_delay_ms else ""
             problem = f"must be at least {format_duration(shortest_ms)}{setting}"
             raise InvalidInput("execute_in", problem)
 
     def max_payload_bytes(self, namespace: Namespace) -> int:
         limit = namespace.options.max_payload_bytes
-        return self._rules.max_payload_bytes if limit is None else limit
+        return self.rules.max_payload_bytes if limit is None else limit
 
     def check_callback(self, callback: Callback, max_payload_bytes: int) -> None:
         if isinstance(callback, HttpCallback):
@@ -121,7 +121,7 @@ class TimerChecks:
         refuse_redacted(callback)
 
     def check_metadata(self, metadata: Raw | None) -> None:
-        max_bytes = self._rules.max_metadata_bytes
+        max_bytes = self.rules.max_metadata_bytes
         if metadata is not None and len(metadata) > max_bytes:
             raise _too_large("metadata", max_bytes)
 

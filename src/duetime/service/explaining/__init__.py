@@ -2,5 +2,15 @@
 
 from duetime.service.explaining.explaining import Explaining, Report
 from duetime.service.explaining.explanation import AttemptExplanation, Explanation, Period
+from duetime.service.explaining.sentences import length_text
+from duetime.service.explaining.timeline import attempts_of_firing
 
-__all__ = ["AttemptExplanation", "Explaining", "Explanation", "Period", "Report"]
+__all__ = [
+    "AttemptExplanation",
+    "Explaining",
+    "Explanation",
+    "Period",
+    "Report",
+    "attempts_of_firing",
+    "length_text",
+]

@@ -31,6 +31,10 @@ class Explaining:
         """The state of its endpoint is left out unless the caller `sees_endpoints`. Raises what
         `TimerService.get` raises."""
         timer = await self._timers.get(key)
+        return self.explain_timer(timer, sees_endpoints=sees_endpoints)
+
+    def explain_timer(self, timer: Timer, *, sees_endpoints: bool) -> Explanation:
+        """As `explain`, for a timer that was just read. Its contents do not matter."""
         now = self._clock.now()
         report = self._report(timer, now)
         if not sees_endpoints:
