@@ -22,6 +22,8 @@ from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
 from duetime.web.live.hub import Blocks, Hub
 from duetime.web.live.stream import Stream
+from duetime.web.pages.bus import BusPage
+from duetime.web.pages.cluster import ClusterPage
 from duetime.web.pages.operations.new_operation import NewOperationPage
 from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
@@ -109,9 +111,11 @@ class WebUi:
 
 def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
     """The endpoints of all pages. A path that takes slashes comes after those that it covers."""
-    services = parts.services
+    services, reports = parts.services, parts.reports
     return (
-        *OverviewPage(services, parts.clock).endpoints(),
+        *OverviewPage(services, reports, parts.endpoints).endpoints(),
+        *ClusterPage(reports.cluster).endpoints(),
+        *BusPage(reports).endpoints(),
         *NewOperationPage(
             services.operations, services.chosen, services.namespaces, parts.auditing
         ).endpoints(),

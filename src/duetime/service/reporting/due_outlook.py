@@ -59,11 +59,16 @@ class DueOutlook:
         self._readings = SharedReadings[_Asked, Outlook](clock, self._count)
 
     async def of(
-        self, horizon: Horizon, namespaces: frozenset[str] | None = None
+        self,
+        horizon: Horizon,
+        namespaces: frozenset[str] | None = None,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> Outlook | None:
         """The outlook of some namespaces, or of all for None. None while it is being counted, and
         if the store takes too long."""
-        reading = await self._readings.get((horizon, namespaces), patience_seconds=PATIENCE_SECONDS)
+        asked = horizon, namespaces
+        reading = await self._readings.get(asked, patience_seconds=patience_seconds)
         return None if reading is None else reading.value
 
     async def _count(self, asked: _Asked) -> Outlook | None:

@@ -101,7 +101,7 @@ def failing_timers(failed: Mapping[str, int], minutes: int) -> Iterable[Finding]
     rising = {name: count for name, count in failed.items() if count > 0}
     if sum(rising.values()) <= MOST_FAILED_QUIETLY:
         return
-    period = "hour" if minutes >= 60 else f"{minutes} minutes"
+    period = "hour" if minutes >= 60 else "minute" if minutes == 1 else f"{minutes} minutes"
     yield Finding(
         kind="timers_failing",
         severity=Severity.WARNING,

@@ -1,25 +1,122 @@
-"""The first page: how the service does."""
+"""The first page: anything wrong, the timers by status and by instant, and how the service does."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 from duetime.api.app import Services
-from duetime.ports.clock import Clock
+from duetime.api.v1.endpoints import NodeEndpoints
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant
+from duetime.domain.timer import TimerStatus
+from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon
+from duetime.service.reporting.reports import Reports
+from duetime.web.charts.due_chart import due_chart
+from duetime.web.charts.recent_charts import RecentCharts, recent_charts
 from duetime.web.endpoint import WebEndpoint, page
 from duetime.web.rendering.view import View
 from duetime.web.request import Request
 
+LISTED_NAMESPACES = 300
+"""Namespaces that are offered as a list; with more, a name has to be typed."""
+
+SHOWN_ENDPOINTS = 6
+SHOWN_MEMBERS = 12
+SHOWN_PROBLEMS = 12
+
 
 class OverviewPage:
-    def __init__(self, services: Services, clock: Clock) -> None:
+    """Figures of the whole service are for keys that see all namespaces; others see their own
+    timers and the problems that concern them."""
+
+    def __init__(
+        self, services: Services, reports: Reports, endpoints: Callable[[], NodeEndpoints]
+    ) -> None:
         self._services = services
-        self._clock = clock
+        self._reports = reports
+        self._endpoints = endpoints
+        self._recent: tuple[Instant, int, RecentCharts] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (page("uiOverview", "/ui", self.show),)
 
     async def show(self, request: Request) -> View:
-        counts = await self._services.v1.counts()
+        horizon, chosen = _horizon_of(request), await self._chosen(request)
+        seen = request.access.namespaces if chosen is None else frozenset({chosen})
+        # Whoever opens the page waits a moment for its numbers; an open page gets them anyway.
+        patience_seconds = PATIENCE_SECONDS if request.csrf else 0.0
+        counts = await self._reports.counts.of(seen, patience_seconds=patience_seconds)
+        outlook = await self._reports.outlook.of(horizon, seen, patience_seconds=patience_seconds)
+        problems = self._reports.problems.problems(request.access)
+        values: dict[str, object] = {
+            "problems": problems[:SHOWN_PROBLEMS],
+            "more_problems": max(len(problems) - SHOWN_PROBLEMS, 0),
+            "counts": counts,
+            "statuses": list(TimerStatus),
+            "horizon": horizon,
+            "horizons": list(Horizon),
+            "due": None if outlook is None else due_chart(outlook),
+            "chosen": chosen,
+            "names": self._names(request),
+            "is_first_visit": counts is not None and counts.is_empty and chosen is None,
+            "sees_service": request.sees_everything and chosen is None,
+        }
+        if values["sees_service"]:
+            values |= self._of_service()
         return View(
             template="pages/overview.html",
             title="Overview",
-            values={"counts": {status.label: count for status, count in counts.items()}},
-            live=("numbers",),
+            values=values,
+            live=("problems", "numbers", "due", "recent", "service"),
         )
+
+    def _of_service(self) -> dict[str, object]:
+        cluster, seen = self._reports.cluster(), self._endpoints()
+        failing = [each for each in seen.endpoints if _is_failing(each)]
+        return {
+            "recent": self._recent_charts(),
+            "cluster": cluster,
+            "members": cluster.members[:SHOWN_MEMBERS],
+            "bus": self._reports.bus(),
+            "nats": self._reports.nats(),
+            "node": seen.node,
+            "failing": failing[:SHOWN_ENDPOINTS],
+            "more_failing": max(len(failing) - SHOWN_ENDPOINTS, 0),
+        }
+
+    def _recent_charts(self) -> RecentCharts:
+        """Drawn once for all who look, until there is a new slot."""
+        slots = self._reports.recent.slots()
+        newest, told = slots[-1].began_at, slots[-1].members
+        if self._recent is None or self._recent[:2] != (newest, told):
+            self._recent = newest, told, recent_charts(slots)
+        return self._recent[2]
+
+    async def _chosen(self, request: Request) -> str | None:
+        name = request.query.get("namespace")
+        if name is None:
+            return None
+        return (await self._services.namespaces.named(request.caller.reach(name))).name
+
+    def _names(self, request: Request) -> Sequence[str] | None:
+        """The namespaces to choose from; None if they are too many for a list."""
+        seen = request.access.namespaces
+        if seen is None:
+            known = islice(self._services.namespaces, LISTED_NAMESPACES + 1)
+            names = [namespace.name for namespace in known]
+        else:
+            names = list(islice(seen, LISTED_NAMESPACES + 1))
+        return None if len(names) > LISTED_NAMESPACES else sorted(names)
+
+
+def _horizon_of(request: Request) -> Horizon:
+    given = request.query.get("due")
+    try:
+        return Horizon(given or Horizon.HOUR.value)
+    except ValueError:
+        choices = ", ".join(each.value for each in Horizon)
+        raise InvalidInput("due", f"must be one of {choices}") from None
+
+
+def _is_failing(endpoint: EndpointStatus) -> bool:
+    return endpoint.state is not EndpointState.CLOSED or endpoint.consecutive_failures > 0

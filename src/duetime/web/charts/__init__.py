@@ -1,0 +1,1 @@
+"""Charts as SVG, made on the server. They take their colours from the style sheet."""

@@ -1,0 +1,109 @@
+"""Lines over time, such as the attempts of each second."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from duetime.web.charts.drawing import Drawing, element, picture, plain, share, stretched, title
+from duetime.web.charts.frame import ABOVE, DRAWN, Mark, framed
+from duetime.web.charts.scale import Scale, scale_to, short
+
+HOVERED = 60
+"""Places along the width that show their values to a pointer."""
+
+
+class Line(NamedTuple):
+    """None where there is no value: the line has a gap there. `kind` is the class of its colour."""
+
+    name: str
+    values: Sequence[float | None]
+    kind: str
+    is_filled: bool = False
+
+
+def line_chart(
+    lines: Sequence[Line],
+    marks: Sequence[Mark],
+    *,
+    label: str,
+    description: str,
+    words_at: Callable[[int], str],
+    show: Callable[[float], str] = short,
+) -> Drawing:
+    """All lines have as many values. `words_at` tells those of a place to a pointer."""
+    values = [value for line in lines for value in line.values if value is not None]
+    scale = scale_to(max(values, default=0))
+    count = max(len(line.values) for line in lines)
+    pieces = [
+        stretched(
+            *(path for line in lines for path in _paths(line, scale)),
+            width=float(max(count - 1, 1)),
+            height=DRAWN,
+            y=ABOVE,
+        ),
+        *_hovered(count, words_at),
+    ]
+    return framed(
+        pieces, scale, marks, show=show, label=label, description=description, kind="lines"
+    )
+
+
+def sparkline(values: Sequence[float | None], *, label: str, height: float = 24.0) -> Drawing:
+    """A small line without numbers, for a place beside them."""
+    scale = scale_to(max((value for value in values if value is not None), default=0))
+    drawn = stretched(
+        *_paths(Line(label, values, "line-1"), scale, height - 4),
+        width=float(max(len(values) - 1, 1)),
+        height=height - 4,
+        y=2.0,
+    )
+    known = [value for value in values if value is not None]
+    description = f"Up to {short(max(known))}, now {short(known[-1])}" if known else "No values"
+    return picture([drawn], height=height, label=label, description=description, kind="sparkline")
+
+
+def _paths(line: Line, scale: Scale, height: float = DRAWN) -> Iterator[str]:
+    for first, values in _runs(line.values):
+        points = [
+            f"{first + step} {plain(height * (1 - scale.part(value)))}"
+            for step, value in enumerate(values)
+        ]
+        if len(points) == 1:
+            # A line of no length is not drawn; half a step to each side is.
+            x, y = points[0].split()
+            points = [f"{plain(float(x) - 0.4)} {y}", f"{plain(float(x) + 0.4)} {y}"]
+        if line.is_filled:
+            last = first + len(values) - 1
+            outline = f"M{first} {plain(height)}L{' '.join(points)} {last} {plain(height)}Z"
+            yield element("path", kind=f"area {line.kind}", d=outline)
+        yield element(
+            "path", kind=f"line {line.kind}", d=f"M{' '.join(points)}", vector_effect=_STRENGTH
+        )
+
+
+_STRENGTH = "non-scaling-stroke"
+
+
+def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
+    """The parts without gaps, each with the place where it begins."""
+    run: list[float] = []
+    for place, value in enumerate([*values, None]):
+        if value is not None:
+            run.append(value)
+        elif run:
+            yield place - len(run), run
+            run = []
+
+
+def _hovered(count: int, words_at: Callable[[int], str]) -> Iterator[str]:
+    width = 1 / HOVERED
+    for part in range(HOVERED):
+        place = min(round((part + 0.5) * width * count), count - 1)
+        yield element(
+            "rect",
+            title(words_at(place)),
+            kind="hover",
+            x=share(part * width),
+            width=share(width),
+            y=plain(ABOVE),
+            height=plain(DRAWN),
+        )
