@@ -148,7 +148,9 @@ class NewOperationPage:
         form = form or _Form(move_by=fields.text("move_by"))
         values: dict[str, object] = {
             "selection": selection,
-            "actions": WORDS.values(),
+            "actions": [
+                words for each, words in WORDS.items() if misfit(each, selection.status) is None
+            ],
             "action": None if action is None else WORDS[action],
             "form": form,
             "matched": None,
