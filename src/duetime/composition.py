@@ -51,6 +51,7 @@ from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
 from duetime.service.restoring import Restoring
 from duetime.service.sealing_store import with_sealed_contents
+from duetime.service.searching.searching import Searching
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import KeyLimits, KeyRing
@@ -158,6 +159,7 @@ def assemble(
     registry.add(store_watch.recorders())
     registry.add(timer_metrics(engine, http, bus_router, nats, objectives))
     report = partial(report_of, engine, store)
+    searching = Searching(store.searches, callback_sealer, clock, turns)
     services = timers.services(
         settings,
         bulk_runner,
@@ -168,6 +170,7 @@ def assemble(
         objectives,
         report,
         endpoints,
+        searching,
     )
     reporting = Reporting(
         settings, engine, store, clock, store_watch.census, objectives, bus_router, nats
@@ -209,6 +212,7 @@ def assemble(
             trials=timers.trials(settings),
             inbox=inbox,
             max_body_bytes=settings.max_body_bytes,
+            callback_timeout_ms=callback_timeout_ms(settings),
         )
     )
     app.add_web(web)
@@ -266,6 +270,7 @@ class _Timers(NamedTuple):
         objectives: Objectives,
         report: Report,
         endpoints: Endpoints,
+        searching: Searching,
     ) -> Services:
         platform = _timer_rules(settings)
         v1 = _v1_rules(settings)
@@ -279,6 +284,7 @@ class _Timers(NamedTuple):
             restoring=Restoring(*self[:5], past_is_due, creates=self.creates, turns=self.turns),
             redriving=redriving,
             explaining=Explaining(v1_timers, self.clock, report),
+            searching=searching,
             operations=BulkOperations(
                 *(self.store, self.store, self.clock, self.namespaces, self.engine),
                 bulk_runner.wake,

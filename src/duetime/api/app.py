@@ -46,6 +46,7 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
 from duetime.service.restoring import Restoring
+from duetime.service.searching.searching import Searching
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.key_ring import KeyRing
 from duetime.service.security.keys import Keys
@@ -66,6 +67,7 @@ class Services(Struct, frozen=True, kw_only=True):
     restoring: Restoring
     redriving: Redriving
     explaining: Explaining
+    searching: Searching
     operations: BulkOperations
     chosen: ChosenTimers
     namespaces: Namespaces

@@ -27,6 +27,8 @@ from duetime.web.pages.cluster import ClusterPage
 from duetime.web.pages.operations.new_operation import NewOperationPage
 from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
+from duetime.web.pages.timers.export import Exports
+from duetime.web.pages.timers.timers_page import TimersPage
 from duetime.web.rendering.renderer import Renderer
 from duetime.web.rendering.view import View
 from duetime.web.request import Fields, Request
@@ -48,6 +50,7 @@ class WebParts(Struct, frozen=True, kw_only=True):
     trials: TrialCreates
     inbox: Inbox
     max_body_bytes: int
+    callback_timeout_ms: int
 
 
 class WebUi:
@@ -112,6 +115,8 @@ class WebUi:
 def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
     """The endpoints of all pages. A path that takes slashes comes after those that it covers."""
     services, reports = parts.services, parts.reports
+    searching, turns = services.searching, services.v1.turns
+    exports = Exports(searching, turns, parts.callback_timeout_ms)
     return (
         *OverviewPage(services, reports, parts.endpoints).endpoints(),
         *ClusterPage(reports.cluster).endpoints(),
@@ -120,4 +125,5 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
             services.operations, services.chosen, services.namespaces, parts.auditing
         ).endpoints(),
         *OperationsPage(services.operations).endpoints(),
+        *TimersPage(searching, exports, services.namespaces, turns).endpoints(),
     )

@@ -25,6 +25,8 @@ from duetime.ports.endpoints import (
     EndpointStatus,
     FiringReport,
 )
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer
 from duetime.service.bulk.chosen import ChosenTimers
 from duetime.service.bulk.operations import BulkOperations
 from duetime.service.bulk.runner import BulkRunner
@@ -32,6 +34,7 @@ from duetime.service.endpoints.endpoints import Endpoints
 from duetime.service.explaining import Explaining
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
+from duetime.service.searching.searching import Searching
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
 from duetime.service.security.key_ring import KeyLimits, KeyRing
@@ -231,6 +234,9 @@ class ApiBench(ServiceBench):
                 self.service_with(v1_rules),
                 self.clock,
                 lambda timer, now: self.report,
+            ),
+            searching=Searching(
+                self.store.searches, CallbackSealer(Sealer(())), self.clock, Turns(self.clock)
             ),
             operations=BulkOperations(
                 self.store,

@@ -17,8 +17,8 @@ def check_search(search: Search) -> None:
     """Raises `InvalidInput` that names the field."""
     if len(search.namespaces) > MAX_NAMESPACES:
         problem = (
-            f"must be chosen: a search goes through at most {MAX_NAMESPACES} namespaces at once, "
-            f"and you may see {len(search.namespaces):,}"
+            f"must be given: there are more than {MAX_NAMESPACES}, which is as many as one search "
+            "goes through"
         )
         raise InvalidInput("namespace", problem)
     if search.limit not in PAGE_SIZES:
@@ -32,7 +32,7 @@ def check_filter(matching: TimerFilter) -> None:
     for field, text, least in (
         ("id_prefix", matching.id_prefix, 1),
         ("endpoint", matching.endpoint, 1),
-        ("error_contains", matching.error_contains, 1),
+        ("error", matching.error_contains, 1),
         ("metadata", matching.metadata_key, 1),
         ("metadata", matching.metadata_value, 0),
     ):
@@ -49,4 +49,4 @@ def check_filter(matching: TimerFilter) -> None:
         raise InvalidInput("endpoint", problem)
     first, end = matching.due_from_inclusive, matching.due_until_exclusive
     if first is not None and end is not None and end <= first:
-        raise InvalidInput("due_before", "must be after due_after")
+        raise InvalidInput("due_until", "must be after due_from")

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from duetime.api.app import Services
-from duetime.api.v1.endpoints import NodeEndpoints
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
-from duetime.ports.endpoints import EndpointState, EndpointStatus
+from duetime.ports.endpoints import EndpointState, EndpointStatus, NodeEndpoints
 from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon
 from duetime.service.reporting.reports import Reports
 from duetime.web.charts.due_chart import due_chart

@@ -238,7 +238,7 @@ async def test_sealed_timers_are_listed_as_such() -> None:
         (Search(namespaces=("a",), matching=TimerFilter(id_prefix="x\0")), "id_prefix"),
         (
             Search(namespaces=("a",), matching=TimerFilter(error_contains="x" * 2_000)),
-            "error_contains",
+            "error",
         ),
         (Search(namespaces=("a",), matching=TimerFilter(endpoint="http://x/path")), "endpoint"),
         (Search(namespaces=("a",), matching=TimerFilter(metadata_key="x")), "metadata"),
@@ -251,7 +251,7 @@ async def test_sealed_timers_are_listed_as_such() -> None:
                 namespaces=("a",),
                 matching=TimerFilter(due_from_inclusive=at(2), due_until_exclusive=at(1)),
             ),
-            "due_before",
+            "due_until",
         ),
     ],
 )

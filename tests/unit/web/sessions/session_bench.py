@@ -41,6 +41,7 @@ class SessionBench(ApiBench):
                     ),
                     inbox=Inbox(self.clock, self.signers),
                     max_body_bytes=10_000,
+                    callback_timeout_ms=30_000,
                 )
             )
         )

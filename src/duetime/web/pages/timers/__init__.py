@@ -1,0 +1,1 @@
+"""The page that lists timers: filters, list, columns and exports."""

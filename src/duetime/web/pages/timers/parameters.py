@@ -1,0 +1,149 @@
+"""The parameters of the timers page, all of which are in its address."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duetime.api.http.query import choice, number
+from duetime.api.http.values import STATUSES, parse_instant
+from duetime.domain.bulk import TimerFilter
+from duetime.domain.errors import InvalidInput
+from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms
+from duetime.domain.limits import DEFAULT_PAGE_TIMERS
+from duetime.domain.timer import TimerStatus
+from duetime.service.searching.checking import PAGE_SIZES
+from duetime.service.searching.cursors import parse_cursor
+from duetime.service.searching.search import Cursor, SearchOrder
+from duetime.web.pages.timers.columns import COLUMNS, DEFAULT_COLUMNS
+from duetime.web.request import Fields
+
+FILTERS = (
+    "namespace", "status", "due_from", "due_until", "id_prefix", "endpoint", "error", "metadata",
+)  # fmt: skip
+"""Parameters that say which timers match."""
+
+SORTS = {
+    "-created_at": "Newest first",
+    "created_at": "Oldest first",
+    "execute_at": "Due first",
+    "-execute_at": "Due last",
+    "id": "Id, A to Z",
+    "-id": "Id, Z to A",
+}
+
+
+class TimerQuery(Struct, frozen=True, kw_only=True):
+    """A list of timers as its address asks for it. `namespace` is None for all that the caller may
+    see, `sort` for the order that suits the filter."""
+
+    namespace: str | None
+    status: TimerStatus | None
+    matching: TimerFilter
+    sort: str | None
+    limit: int
+    cursor: Cursor | None
+    columns: Sequence[str]
+
+    @property
+    def order(self) -> SearchOrder:
+        return SearchOrder(self.chosen_sort.lstrip("-"))
+
+    @property
+    def descending(self) -> bool:
+        return self.chosen_sort.startswith("-")
+
+    @property
+    def chosen_sort(self) -> str:
+        """The order that was asked for, or the one in which an index serves the filter."""
+        return self.sort or default_sort(self.matching)
+
+
+def default_sort(matching: TimerFilter) -> str:
+    if matching.id_prefix is not None:
+        return "id"
+    has_window = (matching.due_from_inclusive, matching.due_until_exclusive) != (None, None)
+    return "execute_at" if has_window else "-created_at"
+
+
+def timer_query(fields: Fields, now: Instant) -> TimerQuery:
+    """Raises `InvalidInput` that names the parameter."""
+    status, sort = fields.get("status"), fields.get("sort")
+    query = TimerQuery(
+        namespace=fields.get("namespace"),
+        status=None if status is None else choice("status", status, STATUSES),
+        matching=filter_in(fields, now),
+        sort=sort if sort is None else choice("sort", sort, {each: each for each in SORTS}),
+        limit=number(
+            "limit", fields.get("limit"), DEFAULT_PAGE_TIMERS, PAGE_SIZES[0], PAGE_SIZES[-1]
+        ),
+        cursor=None,
+        columns=_columns(fields.all("column")),
+    )
+    cursor = fields.get("cursor")
+    return query if cursor is None else replace(query, cursor=parse_cursor(cursor, query.order))
+
+
+def filter_in(fields: Fields, now: Instant) -> TimerFilter:
+    """The filter, but for the namespace and the status. Raises `InvalidInput`."""
+    member = fields.get("metadata")
+    key, equals, value = (member or "").partition("=")
+    if member is not None and not (key and equals):
+        raise InvalidInput("metadata", "must be a key and a value, such as customer=42")
+    return TimerFilter(
+        due_from_inclusive=_instant("due_from", fields, now),
+        due_until_exclusive=_instant("due_until", fields, now),
+        id_prefix=fields.get("id_prefix"),
+        endpoint=fields.get("endpoint"),
+        error_contains=fields.get("error"),
+        metadata_key=None if member is None else key.strip(),
+        metadata_value=None if member is None else value.strip(),
+    )
+
+
+def filter_fields(query: TimerQuery) -> list[tuple[str, str]]:
+    """The parameters of the filter with instants that no longer depend on now, for an operation on
+    everything that matches."""
+    matching = query.matching
+    first, end = matching.due_from_inclusive, matching.due_until_exclusive
+    member = matching.metadata_key and f"{matching.metadata_key}={matching.metadata_value}"
+    values = (
+        query.namespace,
+        None if query.status is None else query.status.label,
+        None if first is None else format_instant(first),
+        None if end is None else format_instant(end),
+        matching.id_prefix,
+        matching.endpoint,
+        matching.error_contains,
+        member,
+    )
+    pairs = zip(FILTERS, values, strict=True)
+    return [(name, value) for name, value in pairs if value is not None]
+
+
+def _instant(name: str, fields: Fields, now: Instant) -> Instant | None:
+    """An instant, or one relative to now: `now`, `now+1h`, `now-15m`. A bookmark with these moves
+    along with the time."""
+    text = fields.get(name)
+    if text is None:
+        return None
+    if text.startswith("now"):
+        # An unencoded plus reads as a space in a query.
+        sign, duration = text[3:4].replace(" ", "+"), text[4:].strip()
+        if not sign:
+            return now
+        try:
+            if sign not in "+-":
+                raise ValueError('must be an instant, or relative to now such as "now+1h"')
+            return plus_ms(now, parse_duration_ms(duration) * (1 if sign == "+" else -1))
+        except ValueError as error:
+            raise InvalidInput(name, str(error)) from None
+    date, time = text[:11], text[11:]
+    return parse_instant(name, date + time.replace(" ", "+"))
+
+
+def _columns(given: Sequence[str]) -> Sequence[str]:
+    for name in given:
+        if name not in COLUMNS:
+            raise InvalidInput("column", f"must be one of {', '.join(COLUMNS)}")
+    return [name for name in COLUMNS if name in given] or DEFAULT_COLUMNS
