@@ -32,7 +32,7 @@ from duetime.web.cookies import (
     set_cookie,
 )
 from duetime.web.endpoint import WebEndpoint
-from duetime.web.errors import NoSuchPage, error_json, error_view, log_error
+from duetime.web.errors import NoSuchPage, error_json, error_view, log_error, status_of
 from duetime.web.guard import CSRF_FIELD, CSRF_HEADER, PAGE_HEADERS, check_origin, check_token
 from duetime.web.rendering.renderer import Renderer
 from duetime.web.rendering.view import Redirect, Result, View
@@ -107,7 +107,8 @@ class WebApp:
             log_error(error, scope)
             if visit.wants_json:
                 return error_json(error)
-            return await self._page(visit, error_view(error), visit.request)
+            view = visit.refused or error_view(error)
+            return await self._page(visit, view, visit.request)
         if isinstance(result, Redirect):
             return visit.redirected(result)
         if isinstance(result, StreamedAnswer):
@@ -144,7 +145,11 @@ class WebApp:
             form = Fields.read(body, "form")
             check_token(visit.browser, visit.header(CSRF_HEADER) or form.get(CSRF_FIELD))
             request = visit.request = self._request(visit, caller, form)
-        return await endpoint.handle(request), request
+        result = await endpoint.handle(request)
+        if isinstance(result, View) and result.refusal is not None:
+            visit.refused = result
+            raise result.refusal
+        return result, request
 
     def _request(self, visit: "_Visit", caller: Caller, form: Fields) -> Request:
         scope = visit.scope
@@ -166,7 +171,8 @@ class WebApp:
 
     async def _page(self, visit: "_Visit", view: View, request: Request | None) -> Answer:
         content = await self._renderer.page(view, request)
-        return Answer(view.status, content, (*PAGE_HEADERS, *visit.new_cookies()))
+        status = view.status if view.refusal is None else status_of(view.refusal)
+        return Answer(status, content, (*PAGE_HEADERS, *visit.new_cookies()))
 
     def _lead_to_sign_in(self, visit: "_Visit", error: Unauthorized) -> Answer:
         if visit.wants_json:
@@ -183,7 +189,7 @@ class WebApp:
 
 class _Visit:
     """A request on its way, with the cookies that the answer sets. `request` is that of the
-    handler, once the caller is known."""
+    handler, once the caller is known. `refused` is the handler's own page for its error."""
 
     def __init__(self, scope: Scope, cookies: Cookies) -> None:
         self.scope = scope
@@ -191,6 +197,7 @@ class _Visit:
         self.browser = browser_of(cookies)
         self.token_source = self.browser or new_browser()
         self.request: Request | None = None
+        self.refused: View | None = None
         self.wants_json = JSON_TYPE[0][1] in self.header_bytes(b"accept")
         self.message = _message_in(cookies)
 
