@@ -27,6 +27,7 @@ from duetime.web.pages.cluster import ClusterPage
 from duetime.web.pages.operations.new_operation import NewOperationPage
 from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
+from duetime.web.pages.timer.timer_page import TimerPage
 from duetime.web.pages.timers.export import Exports
 from duetime.web.pages.timers.timers_page import TimersPage
 from duetime.web.rendering.renderer import Renderer
@@ -126,4 +127,5 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
         ).endpoints(),
         *OperationsPage(services.operations).endpoints(),
         *TimersPage(searching, exports, services.namespaces, turns).endpoints(),
+        *TimerPage(services).endpoints(),
     )
