@@ -32,6 +32,9 @@ PING_TIMEOUT_SECONDS = 3.0
 SILENT_SECONDS = 5.0
 """Time without a beat after which a member counts as silent, unless leases are longer."""
 
+MOST_ENDPOINTS = 100
+"""Endpoints in trouble that are looked at."""
+
 LOST_SHOWN_SECONDS = 900
 """Time for which a member that is gone is shown."""
 
@@ -160,7 +163,8 @@ class ProblemSources:
         for member in self._engine.view.members:
             if member.node != self._engine.node:
                 held += member.facts.held
-        return findings.behind_breakers(held, self._engine.endpoints())
+        troubled = self._engine.troubled_endpoints(MOST_ENDPOINTS)
+        return findings.behind_breakers(held, troubled)
 
     def _of_timers(self) -> Iterable[Finding]:
         overdue, kept = self._census.overdue_long, self._census.kept

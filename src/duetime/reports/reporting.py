@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 from duetime.bus.bus_router import BusRouter
 from duetime.engine import Engine
 from duetime.ports.clock import Clock
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.ports.inspection import OutlookStore
 from duetime.ports.membership import BEAT_SHARE
 from duetime.ports.store import TimerStore
@@ -56,6 +57,7 @@ class Reporting:
             outlook=DueOutlook(store, clock),
             recent=RecentFigures(clock, partial(slots_of_members, engine)),
             problems=ProblemWatch(clock, sources.all()),
+            troubled=lambda most: NodeEndpoints(engine.node, engine.troubled_endpoints(most)),
             cluster=partial(report_on_cluster, engine),
             bus=partial(_report_on_bus, router, engine),
             nats=partial(_report_on_nats, nats),

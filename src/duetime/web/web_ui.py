@@ -119,7 +119,7 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
     searching, turns = services.searching, services.v1.turns
     exports = Exports(searching, turns, parts.callback_timeout_ms)
     return (
-        *OverviewPage(services, reports, parts.endpoints).endpoints(),
+        *OverviewPage(services.namespaces, reports).endpoints(),
         *ClusterPage(reports.cluster).endpoints(),
         *BusPage(reports).endpoints(),
         *NewOperationPage(

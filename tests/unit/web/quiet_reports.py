@@ -1,5 +1,6 @@
 """The reports of a process that does nothing by itself."""
 
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.ports.membership import NodeFacts
 from duetime.service.reporting.census import Census
 from duetime.service.reporting.cluster_report import ClusterReport, MemberReport
@@ -19,6 +20,7 @@ def quiet_reports(bench: ApiBench) -> Reports:
         outlook=DueOutlook(bench.store, bench.clock),
         recent=RecentFigures(bench.clock, dict),
         problems=ProblemWatch(bench.clock, ()),
+        troubled=lambda most: NodeEndpoints("node-1", ()),
         cluster=lambda: cluster,
         bus=lambda: None,
         nats=lambda: None,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
@@ -274,6 +274,18 @@ class Lanes:
         ]
         held.sort(key=lambda group: -group.timers)
         return held
+
+    def troubled(self, most: int) -> list[EndpointStatus]:
+        """Up to `most` endpoints that are paused, open or failing: in this order."""
+        idle = self._idle.remembered(self._clock.monotonic())
+        breakers = [*(lane.breaker for lane in self._lanes.values()), *idle]
+        names = chain(
+            (pause.endpoint for pause in self.paused.pauses()),
+            (breaker.endpoint for breaker in breakers if breaker.is_open),
+            (breaker.endpoint for breaker in breakers if breaker.failures),
+        )
+        first = islice(dict.fromkeys(names), most)
+        return [status for name in first if (status := self.status_of(name)) is not None]
 
     def statuses(self) -> list[EndpointStatus]:
         """The endpoints in use, paused, open, or failing lately; the paused ones first, then the

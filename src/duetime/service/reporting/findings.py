@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote, urlsplit
 
 from duetime.domain.instants import Instant
-from duetime.ports.endpoints import EndpointState, EndpointStatus, HeldTimers
+from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
 from duetime.service.reporting.bus_report import BusReport
 from duetime.service.reporting.cluster_report import ClusterReport
 from duetime.service.reporting.problems import Finding, Severity
@@ -44,7 +44,8 @@ def name_of(endpoint: str) -> str:
 def behind_breakers(
     held: Iterable[HeldTimers], statuses: Sequence[EndpointStatus]
 ) -> Iterable[Finding]:
-    """Open breakers: with the timers that wait behind them, and those behind which none waits."""
+    """Open breakers, with the timers that wait behind them or without any, and paused endpoints.
+    The numbers of a pause are those of this node."""
     by_endpoint: dict[str, dict[str, int]] = defaultdict(dict)
     since: dict[str, Instant] = {}
     for group in held:
@@ -55,6 +56,8 @@ def behind_breakers(
     known = {each.endpoint: each for each in statuses}
     for endpoint, groups in by_endpoint.items():
         status = known.get(endpoint)
+        if status is not None and status.pause is not None:
+            continue
         yield Finding(
             kind="breaker_open",
             subject=endpoint,
@@ -67,7 +70,9 @@ def behind_breakers(
             runbook="alerts/breaker-open",
         )
     for status in statuses:
-        if status.state is not EndpointState.CLOSED and status.endpoint not in by_endpoint:
+        if status.pause is not None:
+            yield _paused(status, status.pause)
+        elif status.state is not EndpointState.CLOSED and status.endpoint not in by_endpoint:
             yield Finding(
                 kind="breaker_open",
                 subject=status.endpoint,
@@ -78,6 +83,22 @@ def behind_breakers(
                 detail=_last_error(status),
                 runbook="alerts/breaker-open",
             )
+
+
+def _paused(status: EndpointStatus, pause: EndpointPause) -> Finding:
+    name, waiting = name_of(status.endpoint), status.waiting
+    words = f"{name} is paused"
+    if waiting:
+        words += f", and {timers(waiting)} {'waits' if waiting == 1 else 'wait'} for it"
+    return Finding(
+        kind="endpoint_paused",
+        subject=status.endpoint,
+        severity=Severity.NOTICE,
+        sentence=_always(words),
+        since=pause.paused_at,
+        href=_endpoint_page(status.endpoint),
+        advice=f"Paused by {pause.paused_by}{f': {pause.reason}' if pause.reason else ''}.",
+    )
 
 
 def overdue_timers(overdue: Mapping[str, int], *, are_all: bool) -> Iterable[Finding]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from duetime.domain.timer import TimerStatus
 from duetime.ports.clock import Clock
+from duetime.ports.endpoints import NodeEndpoints
 from duetime.ports.store import TimerStore
 from duetime.service.reporting.bus_report import BusReport
 from duetime.service.reporting.census import Census
@@ -69,6 +70,8 @@ class Reports(Struct, frozen=True, kw_only=True):
     outlook: DueOutlook
     recent: RecentFigures
     problems: ProblemWatch
+    troubled: Callable[[int], NodeEndpoints]
+    """Up to so many endpoints that are paused, open or failing, as this process sees them."""
     cluster: Callable[[], ClusterReport]
     bus: Callable[[], BusReport | None]
     nats: Callable[[], NatsReport | None]

@@ -20,7 +20,7 @@ DRAWN = HEIGHT - ABOVE - BELOW
 
 
 class Mark(NamedTuple):
-    """Words at a place along the width, from 0 to 1. Labels that `are_extra` need a wide place."""
+    """Words at a place along the width, from 0 to 1. Extra words need a wide place."""
 
     place: float
     words: str

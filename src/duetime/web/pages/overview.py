@@ -1,13 +1,12 @@
 """The first page: anything wrong, the timers by status and by instant, and how the service does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
-from duetime.api.app import Services
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
-from duetime.ports.endpoints import EndpointState, EndpointStatus, NodeEndpoints
+from duetime.service.namespaces import Namespaces
 from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon
 from duetime.service.reporting.reports import Reports
 from duetime.web.charts.due_chart import due_chart
@@ -20,6 +19,7 @@ LISTED_NAMESPACES = 300
 """Namespaces that are offered as a list; with more, a name has to be typed."""
 
 SHOWN_ENDPOINTS = 6
+LOOKED_AT_ENDPOINTS = 50
 SHOWN_MEMBERS = 12
 SHOWN_PROBLEMS = 12
 
@@ -28,12 +28,9 @@ class OverviewPage:
     """Figures of the whole service are for keys that see all namespaces; others see their own
     timers and the problems that concern them."""
 
-    def __init__(
-        self, services: Services, reports: Reports, endpoints: Callable[[], NodeEndpoints]
-    ) -> None:
-        self._services = services
+    def __init__(self, namespaces: Namespaces, reports: Reports) -> None:
+        self._namespaces = namespaces
         self._reports = reports
-        self._endpoints = endpoints
         self._recent: tuple[Instant, int, RecentCharts] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
@@ -70,8 +67,8 @@ class OverviewPage:
         )
 
     def _of_service(self) -> dict[str, object]:
-        cluster, seen = self._reports.cluster(), self._endpoints()
-        failing = [each for each in seen.endpoints if _is_failing(each)]
+        cluster, seen = self._reports.cluster(), self._reports.troubled(LOOKED_AT_ENDPOINTS)
+        failing = seen.endpoints
         return {
             "recent": self._recent_charts(),
             "cluster": cluster,
@@ -95,13 +92,13 @@ class OverviewPage:
         name = request.query.get("namespace")
         if name is None:
             return None
-        return (await self._services.namespaces.named(request.caller.reach(name))).name
+        return (await self._namespaces.named(request.caller.reach(name))).name
 
     def _names(self, request: Request) -> Sequence[str] | None:
         """The namespaces to choose from; None if they are too many for a list."""
         seen = request.access.namespaces
         if seen is None:
-            known = islice(self._services.namespaces, LISTED_NAMESPACES + 1)
+            known = islice(self._namespaces, LISTED_NAMESPACES + 1)
             names = [namespace.name for namespace in known]
         else:
             names = list(islice(seen, LISTED_NAMESPACES + 1))
@@ -115,7 +112,3 @@ def _horizon_of(request: Request) -> Horizon:
     except ValueError:
         choices = ", ".join(each.value for each in Horizon)
         raise InvalidInput("due", f"must be one of {choices}") from None
-
-
-def _is_failing(endpoint: EndpointStatus) -> bool:
-    return endpoint.state is not EndpointState.CLOSED or endpoint.consecutive_failures > 0

@@ -85,6 +85,8 @@ async def test_the_timers_behind_an_open_breaker_are_counted() -> None:
     assert (held.endpoint, held.namespace) == (DOWN, "default")
     assert abs(held.timers - (25 + 900 - finished)) <= 150
     assert held.since is not None
+    assert [each.endpoint for each in bench.engine.troubled_endpoints(9)] == [DOWN]
+    assert bench.engine.troubled_endpoints(0) == []
     bench.destination.script(DOWN, Succeed())
     await bench.clock.sleep(120)
     assert bench.engine.held() == []

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.keys import Epoch, ShardNumber
 from duetime.domain.security.access import EVERYTHING, Access, Role
-from duetime.ports.endpoints import EndpointState, EndpointStatus, HeldTimers
+from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
 from duetime.ports.leases import ShardState
 from duetime.ports.membership import Member, NodeFacts
 from duetime.service.reporting import findings
@@ -106,6 +107,16 @@ async def test_timers_behind_an_open_breaker() -> None:
     assert problem.since == START_AT
     assert problem.href == "/ui/endpoints?endpoint=https%3A%2F%2Fapi.example.com"
     assert "HTTP 500" in problem.detail
+
+
+@on_virtual_time
+async def test_a_paused_endpoint() -> None:
+    pause = EndpointPause(endpoint=API, paused_at=START_AT, paused_by="ops", reason="it moves")
+    paused = replace(STATUS, pause=pause, waiting=1_200)
+    (problem,) = said(*findings.behind_breakers([held(7)], [paused]))
+    assert problem.sentence == "api.example.com is paused, and 1,200 timers wait for it"
+    assert problem.advice == "Paused by ops: it moves."
+    assert problem.severity is Severity.NOTICE
 
 
 @on_virtual_time
