@@ -66,7 +66,7 @@ class ChosenResults:
         return View(
             template="pages/operations/chosen.html",
             title="Result",
-            values={"action": WORDS[action], "rows": rows, "changed": changed},
+            values={"verb": WORDS[action], "rows": rows, "changed": changed},
         )
 
     async def _rows(

@@ -151,7 +151,7 @@ class NewOperationPage:
             "actions": [
                 words for each, words in WORDS.items() if misfit(each, selection.status) is None
             ],
-            "action": None if action is None else WORDS[action],
+            "verb": None if action is None else WORDS[action],
             "form": form,
             "matched": None,
             "problem": None,
