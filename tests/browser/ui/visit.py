@@ -1,0 +1,69 @@
+"""A tab of a real browser, and everything that went wrong in it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, Page, ViewportSize
+
+from tests.polling import PATIENCE_SECONDS
+from tests.real_server.server_process import API_KEY
+
+PHONE = ViewportSize(width=390, height=844)
+DESKTOP = ViewportSize(width=1440, height=900)
+PATIENCE_MS = PATIENCE_SECONDS * 1_000
+
+
+class Visit:
+    """A signed-in tab. `faults` are errors of scripts, breaches of the policy, and requests to
+    another host."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.faults: list[str] = []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self._check_host(request.url))
+        page.on(
+            "console",
+            lambda message: (
+                self.faults.append(message.text)
+                if message.type == "error" and "status of 404" not in message.text
+                else None
+            ),
+        )
+
+    async def open(self, path: str) -> int:
+        """The status of the page, once it is shown."""
+        answer = await self.page.goto(self.url + path, wait_until="load")
+        assert answer is not None
+        return answer.status
+
+    async def is_wider_than_the_screen(self) -> bool:
+        """Whether the page as a whole has to be scrolled sideways."""
+        root = "document.documentElement"
+        return bool(await self.page.evaluate(f"{root}.scrollWidth > {root}.clientWidth + 1"))
+
+    def _check_host(self, url: str) -> None:
+        if urlsplit(url).netloc != urlsplit(self.url).netloc:
+            self.faults.append(f"a request to {url}")
+
+
+@asynccontextmanager
+async def visiting(
+    browser: Browser, url: str, key: str = API_KEY, size: ViewportSize = DESKTOP
+) -> AsyncIterator[Visit]:
+    """A tab that is signed in with the key, in a browser without any other cookies."""
+    # A colour that is still changing would be judged as it is not.
+    context = await browser.new_context(viewport=size, reduced_motion="reduce")
+    visit = Visit(await context.new_page(), url)
+    await visit.open("/ui/sign-in")
+    await visit.page.get_by_label("API key").fill(key)
+    await visit.page.get_by_role("button", name="Sign in").click()
+    await visit.page.wait_for_url("**/ui")
+    try:
+        yield visit
+    finally:
+        await context.close()
