@@ -24,6 +24,8 @@ from duetime.web.live.hub import Blocks, Hub
 from duetime.web.live.stream import Stream
 from duetime.web.pages.bus import BusPage
 from duetime.web.pages.cluster import ClusterPage
+from duetime.web.pages.creating.create import CreatePage
+from duetime.web.pages.creating.receiver import ReceiverPage
 from duetime.web.pages.operations.new_operation import NewOperationPage
 from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
@@ -128,4 +130,6 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
         *OperationsPage(services.operations).endpoints(),
         *TimersPage(searching, exports, services.namespaces, turns).endpoints(),
         *TimerPage(services).endpoints(),
+        *CreatePage(services, parts.trials, parts.clock).endpoints(),
+        *ReceiverPage(services, parts.inbox).endpoints(),
     )

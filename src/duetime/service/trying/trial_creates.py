@@ -57,6 +57,11 @@ class TrialCreates:
             raise TimerDiffers(fields)
         return Trial(existing, exists=True)
 
+    @property
+    def default_timeout_ms(self) -> int:
+        """The timeout of callbacks that have none of their own."""
+        return self._rules.callback_timeout_ms
+
     def check_instant(self, execute_at: Instant | Delay) -> None:
         """Raises `InvalidInput`."""
         self._checks.check_instant(execute_at, self._clock.now())

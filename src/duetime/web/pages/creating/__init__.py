@@ -1,0 +1,1 @@
+"""The form for a new timer, and the receiver that shows what arrives."""

@@ -1,0 +1,224 @@
+"""The page for a new timer, with a check by the service while the user types."""
+
+from collections.abc import Mapping
+from itertools import islice
+from urllib.parse import quote
+
+from msgspec import Struct, json
+
+from duetime.api.app import Services
+from duetime.api.http.answers import JSON_TYPE, Answer
+from duetime.api.v1.requests import retry_policy_in
+from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
+from duetime.domain.errors import (
+    DuetimeError,
+    InvalidInput,
+    NamespaceNotFound,
+    TimerConflict,
+    TooManyTimers,
+)
+from duetime.domain.instants import format_duration
+from duetime.domain.keys import TimerKey
+from duetime.domain.security.access import Access, Role
+from duetime.domain.wording import relative
+from duetime.ports.clock import Clock
+from duetime.ports.store import Existence
+from duetime.service.create_requests import NewTimer
+from duetime.service.namespaces import Namespaces
+from duetime.service.trying.trial_creates import TrialCreates
+from duetime.web.endpoint import WebEndpoint, action, page
+from duetime.web.errors import status_of
+from duetime.web.pages.creating.form import (
+    DEFAULTS,
+    POLICY_FIELDS,
+    WHOLE,
+    TimerForm,
+    fields_of,
+    policy_texts,
+)
+from duetime.web.pages.creating.instants import ZONES
+from duetime.web.pages.creating.sentence import sentence_of
+from duetime.web.rendering.view import Redirect, View
+from duetime.web.request import Request
+
+MAX_LISTED_NAMESPACES = 100
+"""Namespaces that a form lets the user choose from. Among more the name is typed."""
+
+QUICK_DELAYS = ("10 s", "1 min", "15 min", "1 h")
+
+_KINDS = (
+    ("http", "HTTP request", HttpCallback(url="http://example.com/")),
+    ("nats", "NATS message", NatsCallback(topic="a")),
+    ("bus", "Bus event", BusCallback()),
+)
+
+
+class Kind(Struct, frozen=True):
+    """A kind of callback. If it is not available here, `problem` says why."""
+
+    name: str
+    label: str
+    problem: str | None
+
+
+class Draft(Struct):
+    """A form that was checked. Without problems, `new` is the timer to create."""
+
+    form: TimerForm
+    new: NewTimer | None = None
+    sentence: str | None = None
+    status: int = 400
+
+
+class CreatePage:
+    def __init__(self, services: Services, trials: TrialCreates, clock: Clock) -> None:
+        self._timers = services.v1
+        self._namespaces = services.namespaces
+        self._trials = trials
+        self._clock = clock
+
+    def endpoints(self) -> tuple[WebEndpoint, ...]:
+        return (
+            page("uiCreate", "/ui/create", self.show, role=Role.WRITE),
+            action("uiCheckTimer", "/ui/create/check", self.check, audit=None),
+            action("uiCreateTimer", "/ui/create", self.create, audit="timer.create"),
+        )
+
+    async def show(self, request: Request) -> View:
+        values = {**DEFAULTS, "namespace": request.access.home}
+        lacks_secrets = False
+        source = request.query.get("from")
+        if source is not None:
+            copied, lacks_secrets = await self._copied(request, source)
+            values |= copied
+        values |= {name: value for name, value in request.query.pairs if name in DEFAULTS}
+        return self._view(request, values, copied_from=source, lacks_secrets=lacks_secrets)
+
+    async def check(self, request: Request) -> Answer:
+        """For the script of the page: the problems by field, or the sentence."""
+        draft = await self._draft(request)
+        content = {
+            "problems": draft.form.problems,
+            "choices": draft.form.choices,
+            "sentence": draft.sentence,
+            "defaults": policy_texts(retry_policy_in(self._namespaces, draft.form.namespace)),
+        }
+        return Answer(200, json.encode(content), JSON_TYPE)
+
+    async def create(self, request: Request) -> View | Redirect:
+        draft = await self._draft(request)
+        if draft.new is not None:
+            try:
+                result = await self._timers.create(draft.new)
+            except DuetimeError as error:
+                draft.form.add(_beside_field(error))
+                draft.status = status_of(error)
+            else:
+                timer = result.timer
+                when = relative(timer.execute_at, self._clock.now())
+                if result.existence is Existence.EXISTING:
+                    words = "This timer existed already, with the same content"
+                else:
+                    words = f"Created. It fires {when}"
+                return Redirect(timer_path(timer.key), words)
+        return self._view(request, draft.form.values, draft=draft)
+
+    async def _draft(self, request: Request) -> Draft:
+        """Everything is checked as far as possible, so that all problems show at once."""
+        form = TimerForm(request.form)
+        draft = Draft(form)
+        try:
+            request.caller.reach(form.namespace, form.values["id"].strip() or None)
+            await self._namespaces.named(form.namespace)
+        except NamespaceNotFound as error:
+            form.add(_beside_field(error))
+            return draft
+        due = form.read_due()
+        new = form.read(due, retry_policy_in(self._namespaces, form.namespace))
+        trial = None
+        if due is not None:
+            try:
+                self._trials.check_instant(due)
+            except InvalidInput as error:
+                form.add(error)
+        if new is not None:
+            try:
+                trial = await self._trials.check(new)
+            except (InvalidInput, NamespaceNotFound, TimerConflict) as error:
+                form.add(_beside_field(error))
+        if trial is not None and not form.problems:
+            draft.new = new
+            draft.sentence = sentence_of(trial.timer, self._clock.now(), exists=trial.exists)
+        return draft
+
+    async def _copied(self, request: Request, source: str) -> tuple[Mapping[str, str], bool]:
+        """The fields of the timer at `namespace/id`. Both may have slashes."""
+        for at in (at for at, character in enumerate(source) if character == "/"):
+            key = TimerKey(source[:at], source[at + 1 :])
+            if request.access.sees(key.namespace) and self._namespaces.known(key.namespace):
+                timer = await self._timers.get(request.caller.reach_timer(key))
+                policy = retry_policy_in(self._namespaces, key.namespace)
+                return fields_of(timer, policy, request.now)
+        raise NamespaceNotFound(source.partition("/")[0])
+
+    def _view(
+        self,
+        request: Request,
+        values: Mapping[str, str],
+        *,
+        draft: Draft | None = None,
+        copied_from: str | None = None,
+        lacks_secrets: bool = False,
+    ) -> View:
+        return View(
+            template="pages/create.html",
+            title="New timer",
+            values={
+                "values": values,
+                "problems": dict.fromkeys((*DEFAULTS, WHOLE), "")
+                | ({} if draft is None else draft.form.problems),
+                "choices": None if draft is None else draft.form.choices,
+                "retries_given": any(values[name] for name in (*POLICY_FIELDS, "timeout")),
+                "kinds": self._kinds(),
+                "namespaces": visible_namespaces(self._namespaces, request.access),
+                "defaults": policy_texts(retry_policy_in(self._namespaces, values["namespace"])),
+                "default_timeout": format_duration(self._trials.default_timeout_ms),
+                "zones": ZONES,
+                "quick_delays": QUICK_DELAYS,
+                "copied_from": copied_from,
+                "lacks_secrets": lacks_secrets,
+            },
+            status=200 if draft is None else draft.status,
+        )
+
+    def _kinds(self) -> list[Kind]:
+        kinds = []
+        for name, label, callback in _KINDS:
+            problem = self._trials.why_unavailable(callback)
+            kinds.append(Kind(name, label, problem and problem.removeprefix(f"'{name}' ")))
+        return kinds
+
+
+def visible_namespaces(namespaces: Namespaces, access: Access) -> list[str] | None:
+    """The names of the namespaces that the caller may create timers in, in order; None if there are
+    too many to choose from."""
+    if access.namespaces is not None:
+        found = [known for name in access.namespaces if (known := namespaces.known(name))]
+    else:
+        found = list(islice(namespaces, MAX_LISTED_NAMESPACES + 1))
+        if len(found) > MAX_LISTED_NAMESPACES:
+            return None
+    return sorted(each.name for each in found if not each.options.deleting)
+
+
+def timer_path(key: TimerKey) -> str:
+    return f"/ui/timers/{quote(key.namespace, safe='')}/{quote(key.id, safe='')}"
+
+
+def _beside_field(error: DuetimeError) -> DuetimeError:
+    """Errors that belong to a field, though they do not name it."""
+    if isinstance(error, NamespaceNotFound | TooManyTimers):
+        return InvalidInput("namespace", f"does not work: {error.message}")
+    if isinstance(error, TimerConflict):
+        return InvalidInput("id", f"does not work: {error.message}")
+    return error

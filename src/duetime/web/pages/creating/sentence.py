@@ -1,0 +1,84 @@
+"""A new timer in one sentence."""
+
+from typing import assert_never
+
+from msgspec import UNSET
+
+from duetime.domain.callback import (
+    RECEIVER_HOST,
+    BusCallback,
+    Callback,
+    CallbackProtocol,
+    HttpCallback,
+    NatsCallback,
+)
+from duetime.domain.instants import Instant, datetime_of
+from duetime.domain.retry import RetryPolicy
+from duetime.domain.security.redaction import shown_url
+from duetime.domain.timer import Timer
+from duetime.domain.wording import counted, relative, span
+
+_MAX_URL_CHARACTERS = 120
+
+
+def sentence_of(timer: Timer, now: Instant, *, exists: bool) -> str:
+    """The future of a timer that is about to be created."""
+    if exists:
+        return "This timer exists already, with the same content: nothing would change."
+    when = instant_in_words(timer.execute_at)
+    text = f"Duetime will {_deed(timer.callback)} on {when}, {relative(timer.execute_at, now)}"
+    return f"{text}; {_tries(timer)}."
+
+
+def instant_in_words(instant: Instant) -> str:
+    """Such as "Tuesday 17 Nov 2026, 15:30:00 UTC"."""
+    moment = datetime_of(instant)
+    decimals = f".{moment.microsecond // 1_000:03d}" if moment.microsecond else ""
+    return f"{moment:%A} {moment.day} {moment:%b %Y, %H:%M:%S}{decimals} UTC"
+
+
+def _deed(callback: Callback) -> str:
+    size = 0 if callback.payload is UNSET else len(callback.payload)
+    match callback:
+        case HttpCallback():
+            if callback.protocol is CallbackProtocol.ANSWER:
+                sent = f"the timer with {counted(size, 'byte')} of payload"
+            else:
+                sent = counted(size, "byte") if size else "an empty body"
+            return f"POST {sent} to {_place(callback.url)}"
+        case NatsCallback():
+            stored = " and wait until a stream has it," if callback.ack else ""
+            return f"publish {counted(size, 'byte')} on {callback.subject}{stored}"
+        case BusCallback():
+            return f"announce the timer on the bus, with {counted(size, 'byte')} of payload,"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _place(url: str) -> str:
+    if f"://{RECEIVER_HOST}/" in url:
+        return "the built-in receiver"
+    shown = shown_url(url)
+    return shown if len(shown) <= _MAX_URL_CHARACTERS else f"{shown[:_MAX_URL_CHARACTERS]}..."
+
+
+def _tries(timer: Timer) -> str:
+    if isinstance(timer.callback, BusCallback):
+        return "it tries until the bus has it"
+    policy = timer.retry_policy
+    if policy is None or policy.max_retries == 0:
+        return "one try, no retries"
+    tries, over_ms = _planned(policy)
+    return "one try" if tries == 1 else f"up to {tries} tries over {span(over_ms)}"
+
+
+def _planned(policy: RetryPolicy) -> tuple[int, float]:
+    """The number of tries, and the time from the first to the last, if all of them fail at once
+    and the waits are not stretched."""
+    over_ms = 0.0
+    for failures in range(1, policy.max_retries + 1):
+        wait_ms = policy.interval_ms(failures)
+        if over_ms + wait_ms > policy.max_duration_ms:
+            return failures, over_ms
+        over_ms += wait_ms
+    return policy.max_retries + 1, over_ms
