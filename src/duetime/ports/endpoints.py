@@ -81,6 +81,7 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     consecutive_failures: int
     last_error: str | None
     opened_at: Instant | None
+    failing_since: Instant | None = None
     pause: EndpointPause | None = None
     figures: EndpointFigures | None = None
 

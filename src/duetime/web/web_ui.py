@@ -26,6 +26,7 @@ from duetime.web.pages.bus import BusPage
 from duetime.web.pages.cluster import ClusterPage
 from duetime.web.pages.creating.create import CreatePage
 from duetime.web.pages.creating.receiver import ReceiverPage
+from duetime.web.pages.endpoints import EndpointsPage
 from duetime.web.pages.operations.new_operation import NewOperationPage
 from duetime.web.pages.operations.operations_page import OperationsPage
 from duetime.web.pages.overview import OverviewPage
@@ -124,6 +125,7 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
         *OverviewPage(services.namespaces, reports).endpoints(),
         *ClusterPage(reports.cluster).endpoints(),
         *BusPage(reports).endpoints(),
+        *EndpointsPage(services.endpoints, reports.cluster).endpoints(),
         *NewOperationPage(
             services.operations, services.chosen, services.namespaces, parts.auditing
         ).endpoints(),

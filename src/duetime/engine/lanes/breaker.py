@@ -5,7 +5,7 @@ docs/architecture/isolation.md says what an open breaker means for timers.
 
 import structlog
 
-from duetime.domain.instants import Instant
+from duetime.domain.instants import Instant, plus_ms
 from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.engine.lanes.standing import MOMENT_SECONDS, Standing
 from duetime.pauses import Pauses
@@ -65,6 +65,14 @@ class Breaker:
 
     def answered_within(self, seconds: float, now_seconds: float) -> bool:
         return self.answered_seconds is not None and now_seconds - self.answered_seconds < seconds
+
+    @property
+    def failing_since(self) -> Instant | None:
+        """The instant of the first of the failures in a row; None if there are none."""
+        if not self.failures:
+            return None
+        row_seconds = self._clock.monotonic() - self._row_since_seconds
+        return plus_ms(self._clock.now(), -row_seconds * 1_000)
 
     def heard(self, outcome: Outcome, now_seconds: float) -> None:
         """Take the outcome of an attempt into account."""

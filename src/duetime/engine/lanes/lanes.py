@@ -333,4 +333,5 @@ def _status(breaker: Breaker, in_flight: int = 0, waiting: int = 0) -> EndpointS
         consecutive_failures=breaker.failures,
         last_error=breaker.last_error,
         opened_at=breaker.opened_at,
+        failing_since=breaker.failing_since,
     )

@@ -9,7 +9,7 @@ from duetime import __version__
 from duetime.domain.instants import Instant, datetime_of, format_instant
 from duetime.domain.wording import counted, span
 from duetime.web.navigation import menu_for
-from duetime.web.rendering.words import capped, number, percent
+from duetime.web.rendering.words import capped, number, percent, quick
 from duetime.web.static_files import static_path
 
 DASH = "\N{EN DASH}"
@@ -32,6 +32,7 @@ def environment() -> Environment:
         iso=format_instant,
         number=number,
         percent=percent,
+        quick=quick,
         span=lambda ms: DASH if ms is None else span(ms),
     )
     made.globals.update(menu_for=menu_for, static=static_path, version=__version__)
