@@ -38,11 +38,11 @@ from duetime.engine.wakeups import LocalWakeUps
 from duetime.ports.clock import Clock
 from duetime.ports.destination import Destination
 from duetime.ports.endpoints import (
-    EndpointFigures,
     EndpointPause,
     EndpointStatus,
     FiringReport,
     HeldTimers,
+    idle_endpoint,
 )
 from duetime.ports.leases import LeaseStore
 from duetime.ports.membership import ClusterView, NodeFacts
@@ -292,14 +292,17 @@ class Engine:
         with very many endpoints."""
         return self._lanes.troubled(most)
 
-    def called_lately(self) -> Sequence[str]:
-        """The endpoints that have figures."""
+    def endpoint_names(self) -> Sequence[str]:
+        """The names of the same endpoints, and of those that were called in the last minutes."""
         self.meters.record_gathered()
-        return self.meters.endpoint_counts.endpoints(self._clock.now())
+        lately = self.meters.endpoint_counts.endpoints(self._clock.now())
+        return list(dict.fromkeys([*self._lanes.names(), *lately]))
 
-    def figures_of(self, endpoint: str) -> EndpointFigures | None:
-        """The figures of the endpoint as of the last call of `called_lately`."""
-        return self.meters.endpoint_counts.figures_of(endpoint, self._clock.now())
+    def status_of(self, endpoint: str) -> EndpointStatus:
+        """The endpoint with its figures, as of the last call of `endpoint_names`."""
+        status = self._lanes.status_of(endpoint) or idle_endpoint(endpoint)
+        figures = self.meters.endpoint_counts.figures_of(endpoint, self._clock.now())
+        return replace(status, figures=figures)
 
     @property
     def paused_endpoints(self) -> int:

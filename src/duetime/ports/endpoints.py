@@ -86,11 +86,25 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     figures: EndpointFigures | None = None
 
 
+def idle_endpoint(endpoint: str) -> EndpointStatus:
+    """The status of an endpoint with nothing under way and nothing wrong."""
+    return EndpointStatus(
+        endpoint=endpoint,
+        state=EndpointState.CLOSED,
+        in_flight=0,
+        waiting=0,
+        consecutive_failures=0,
+        last_error=None,
+        opened_at=None,
+    )
+
+
 class NodeEndpoints(Struct, frozen=True):
-    """The endpoints as the node of this name sees them."""
+    """The endpoints as the node of this name sees them; `more` are not among them."""
 
     node: str
     endpoints: Sequence[EndpointStatus]
+    more: int = 0
 
 
 class EndpointReporter(Protocol):
@@ -100,16 +114,18 @@ class EndpointReporter(Protocol):
     @property
     def node(self) -> str: ...
 
-    def endpoints(self) -> list[EndpointStatus]:
-        """The endpoints in use, paused or failing lately, without figures: the paused ones first,
-        then the open ones, by name."""
+    def endpoint_names(self) -> Sequence[str]:
+        """The endpoints in use, paused, failing lately or called in the last minutes."""
         ...
 
-    def called_lately(self) -> Sequence[str]:
-        """The endpoints that have figures."""
+    def troubled_endpoints(self, most: int) -> list[EndpointStatus]:
+        """Up to `most` endpoints that are paused, open or failing, in this order, without their
+        figures."""
         ...
 
-    def figures_of(self, endpoint: str) -> EndpointFigures | None: ...
+    def status_of(self, endpoint: str) -> EndpointStatus:
+        """One of the named endpoints, with its figures."""
+        ...
 
     def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
         """Begin no attempt at these endpoints, and do so again at those that are not among them

@@ -24,6 +24,7 @@ from duetime.ports.endpoints import (
     EndpointPause,
     EndpointStatus,
     FiringReport,
+    idle_endpoint,
 )
 from duetime.sealing.callbacks import CallbackSealer
 from duetime.sealing.sealer import Sealer
@@ -155,14 +156,19 @@ class Reporter:
         self.figures: dict[str, EndpointFigures] = {}
         self.pauses: Mapping[str, EndpointPause] = {}
 
-    def endpoints(self) -> list[EndpointStatus]:
-        return self.statuses
+    def endpoint_names(self) -> Sequence[str]:
+        known = [each.endpoint for each in self.statuses]
+        return list(dict.fromkeys([*known, *self.figures, *self.pauses]))
 
-    def called_lately(self) -> Sequence[str]:
-        return list(self.figures)
+    def troubled_endpoints(self, most: int) -> list[EndpointStatus]:
+        statuses = map(self.status_of, self.endpoint_names())
+        return [each for each in statuses if each.pause or each.consecutive_failures][:most]
 
-    def figures_of(self, endpoint: str) -> EndpointFigures | None:
-        return self.figures.get(endpoint)
+    def status_of(self, endpoint: str) -> EndpointStatus:
+        known = {each.endpoint: each for each in self.statuses}
+        status = known.get(endpoint) or idle_endpoint(endpoint)
+        pause = self.pauses.get(endpoint) or status.pause
+        return replace(status, figures=self.figures.get(endpoint), pause=pause)
 
     def set_pauses(self, pauses: Mapping[str, EndpointPause]) -> None:
         self.pauses = pauses

@@ -5,7 +5,7 @@ docs/architecture/isolation.md says what an open breaker means for timers.
 
 import structlog
 
-from duetime.domain.instants import Instant, plus_ms
+from duetime.domain.instants import Instant
 from duetime.domain.outcome import Failed, Interrupted, Outcome
 from duetime.engine.lanes.standing import MOMENT_SECONDS, Standing
 from duetime.pauses import Pauses
@@ -32,7 +32,7 @@ class Breaker:
 
         closed --keeps failing or hanging--> open --a sign of life--> closed
 
-    Every instant except `opened_at`, which is for people, is monotonic time.
+    Every instant except `opened_at` and `failing_since`, which are for people, is monotonic time.
     """
 
     def __init__(self, endpoint: str, clock: Clock, pauses: Pauses) -> None:
@@ -43,6 +43,8 @@ class Breaker:
         self.endpoint = endpoint
         self.failures = 0
         """Failures in a row."""
+        self.failing_since: Instant | None = None
+        """The instant of the first of them."""
         self.last_error: str | None = None
         self.last_used_seconds = 0.0
         self.is_open = False
@@ -66,20 +68,12 @@ class Breaker:
     def answered_within(self, seconds: float, now_seconds: float) -> bool:
         return self.answered_seconds is not None and now_seconds - self.answered_seconds < seconds
 
-    @property
-    def failing_since(self) -> Instant | None:
-        """The instant of the first of the failures in a row; None if there are none."""
-        if not self.failures:
-            return None
-        row_seconds = self._clock.monotonic() - self._row_since_seconds
-        return plus_ms(self._clock.now(), -row_seconds * 1_000)
-
     def heard(self, outcome: Outcome, now_seconds: float) -> None:
         """Take the outcome of an attempt into account."""
         if isinstance(outcome, Failed) and outcome.blames_endpoint:
             self._failed(outcome, now_seconds)
         elif not isinstance(outcome, Interrupted):
-            self.failures, self.is_troubled = 0, False
+            self.failures, self.failing_since, self.is_troubled = 0, None, False
             if self.is_open:
                 self.close("answered", now_seconds)
 
@@ -96,6 +90,7 @@ class Breaker:
     def _failed(self, outcome: Failed, now_seconds: float) -> None:
         if self.failures == 0:
             self._row_since_seconds = now_seconds
+            self.failing_since = self._clock.now()
         self.failures += 1
         self.is_troubled = True
         self.last_error = outcome.error

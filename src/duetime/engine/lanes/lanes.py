@@ -275,6 +275,12 @@ class Lanes:
         held.sort(key=lambda group: -group.timers)
         return held
 
+    def names(self) -> list[str]:
+        """The endpoints in use, paused, open, or failing lately."""
+        idle = self._idle.remembered(self._clock.monotonic())
+        paused = (pause.endpoint for pause in self.paused.pauses())
+        return list(dict.fromkeys([*self._lanes, *(each.endpoint for each in idle), *paused]))
+
     def troubled(self, most: int) -> list[EndpointStatus]:
         """Up to `most` endpoints that are paused, open or failing: in this order."""
         idle = self._idle.remembered(self._clock.monotonic())

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-
-from msgspec.structs import replace
+from heapq import nsmallest
 
 from duetime.background import BackgroundLoop
 from duetime.domain.errors import EndpointNotPaused, InvalidInput, TooManyPauses
@@ -22,6 +21,9 @@ from duetime.service.turns import Turns
 
 REFRESH_SECONDS = 1.0
 """Time for which a pause of one node may go unnoticed on the others."""
+
+MOST_LOOKED_AT = 2_000
+"""Endpoints that one search looks at."""
 
 NameOf = Callable[[str], str]
 """The name that the engine has for an endpoint, however it is written. Raises `InvalidInput`."""
@@ -48,15 +50,33 @@ class Endpoints:
         self._seen: Sequence[EndpointPause] | None = None
 
     async def look(self) -> NodeEndpoints:
-        """The endpoints that are in use, paused, failing lately or called in the last minutes: the
-        paused ones first, then those with an open breaker, then those that fail, by name."""
-        lately = self._reporter.called_lately()
-        statuses = {status.endpoint: status for status in self._reporter.endpoints()}
-        for endpoint in lately:
-            statuses.setdefault(endpoint, _working(endpoint))
-        shown = await self._turns.map(self._with_figures, statuses.values())
-        shown.sort(key=_trouble_first)
-        return NodeEndpoints(self._reporter.node, shown)
+        """All endpoints: the paused ones first, then those with an open breaker, then those that
+        fail, by name."""
+        names = sorted(self._reporter.endpoint_names())
+        return NodeEndpoints(self._reporter.node, await self._in_order(names))
+
+    async def look_at_few(self, most: int, find: str = "") -> NodeEndpoints:
+        """The first of these, whose names contain `find`. Of very many endpoints, only some are
+        looked at."""
+        names = self._reporter.endpoint_names()
+        if find:
+            found = sorted(name for name in names if find in name)
+            shown = (await self._in_order(found[:MOST_LOOKED_AT]))[:most]
+            return NodeEndpoints(self._reporter.node, shown, len(found) - len(shown))
+        chosen = {status.endpoint for status in self._reporter.troubled_endpoints(most)}
+        calm = (name for name in names if name not in chosen)
+        chosen.update(nsmallest(most - len(chosen), calm))
+        shown = await self._in_order(sorted(chosen))
+        return NodeEndpoints(self._reporter.node, shown, len(names) - len(shown))
+
+    @property
+    def paused(self) -> int:
+        """The number of paused endpoints."""
+        return len(self._seen or ())
+
+    async def _in_order(self, names: Sequence[str]) -> list[EndpointStatus]:
+        statuses = await self._turns.map(self._reporter.status_of, names)
+        return sorted(statuses, key=_rank)
 
     async def pause(self, endpoint: str, reason: str | None, access: Access) -> EndpointPause:
         """Let nothing be sent to the endpoint until it is resumed. If it is paused already, that
@@ -96,9 +116,6 @@ class Endpoints:
                 self._seen = pauses
             return pauses
 
-    def _with_figures(self, status: EndpointStatus) -> EndpointStatus:
-        return replace(status, figures=self._reporter.figures_of(status.endpoint))
-
 
 class PauseWatch(BackgroundLoop):
     """Sees the pauses of other nodes, where several share a store."""
@@ -122,26 +139,13 @@ def _name(pause: EndpointPause) -> str:
     return pause.endpoint
 
 
-def _working(endpoint: str) -> EndpointStatus:
-    """The status of an endpoint that was called lately, without anything under way or wrong."""
-    return EndpointStatus(
-        endpoint=endpoint,
-        state=EndpointState.CLOSED,
-        in_flight=0,
-        waiting=0,
-        consecutive_failures=0,
-        last_error=None,
-        opened_at=None,
-    )
-
-
-def _trouble_first(status: EndpointStatus) -> tuple[bool, bool, bool, str]:
-    return (
-        status.pause is None,
-        status.state is EndpointState.CLOSED,
-        status.consecutive_failures == 0,
-        status.endpoint,
-    )
+def _rank(status: EndpointStatus) -> int:
+    """Trouble first. Sorting keeps the order of the names."""
+    if status.pause is not None:
+        return 0
+    if status.state is not EndpointState.CLOSED:
+        return 1
+    return 2 if status.consecutive_failures else 3
 
 
 def _checked_reason(reason: str | None) -> str | None:

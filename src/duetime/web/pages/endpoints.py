@@ -118,17 +118,17 @@ class EndpointsPage:
     async def _view(
         self, request: Request, form: _Form, refusal: EndpointNotPaused | None = None
     ) -> View:
-        seen, cluster = await self._endpoints.look(), self._cluster()
         wanted = (request.query.get("find") or "")[:MAX_FILTER_CHARACTERS]
-        found = [each for each in seen.endpoints if wanted.lower() in each.endpoint.lower()]
+        seen = await self._endpoints.look_at_few(SHOWN_ENDPOINTS, wanted.lower())
+        cluster = self._cluster()
         return View(
             template="pages/endpoints.html",
             title="Endpoints",
             values={
-                "rows": [_shown(each) for each in found[:SHOWN_ENDPOINTS]],
-                "more": max(len(found) - SHOWN_ENDPOINTS, 0),
-                "known": len(seen.endpoints),
-                "paused": sum(each.pause is not None for each in seen.endpoints),
+                "rows": [_shown(each) for each in seen.endpoints],
+                "more": seen.more,
+                "known": len(seen.endpoints) + seen.more,
+                "paused": self._endpoints.paused,
                 "node": seen.node,
                 "members": len(cluster.members) if cluster.is_shared else 1,
                 "find": wanted,

@@ -97,11 +97,11 @@ async def test_the_engine_counts_its_attempts() -> None:
     await bench.create_many("slow", [bench.at(1)] * 3, url=SLOW)
     await bench.create_many("bad", [bench.at(1)] * 2)
     await bench.clock.sleep(5)
-    assert set(bench.engine.called_lately()) == {SLOW, GOOD}
-    slow, bad = bench.engine.figures_of(SLOW), bench.engine.figures_of(GOOD)
+    assert set(bench.engine.endpoint_names()) == {SLOW, GOOD}
+    slow, bad = bench.engine.status_of(SLOW).figures, bench.engine.status_of(GOOD).figures
     assert slow is not None
     assert bad is not None
     assert (slow.attempts, slow.failures, bad.attempts, bad.failures) == (3, 0, 2, 2)
     assert 1_400 < slow.p50_ms < 2_900
     await bench.clock.sleep(20 * 60)
-    assert not bench.engine.called_lately()
+    assert not bench.engine.endpoint_names()
