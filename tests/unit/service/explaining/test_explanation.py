@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duetime.domain.callback import BusCallback, HttpCallback, NatsCallback
@@ -17,6 +16,7 @@ from duetime.service.explaining.sentences import advice_of, length_text, section
 from duetime.testing import make_timer
 from duetime.testing.virtual_clock import START_AT
 from tests.simulation.lateness.explained import NOBODY, explained, milliseconds
+from tests.unit.service.explaining.any_timers import REPORTS, SHORT, timers
 
 OURS = FiringReport(node="one", owns_shard=True, owner="one")
 
@@ -38,60 +38,6 @@ def completed(*attempts: Attempt, **more: object) -> Timer:
     timer = make_timer(execute_at=START_AT, created_at=at(-60_000))
     changes = {"status": TimerStatus.COMPLETED, "attempt": len(attempts), **more}
     return replace(timer, attempts=attempts, **changes)
-
-
-SHORT = st.integers(-2_000_000, 5_000_000)
-
-
-@st.composite
-def timers(draw: st.DrawFn) -> Timer:
-    """Timers with odd records too: clocks that were set back, attempts that were forgotten."""
-    instants = st.builds(lambda offset: Instant(START_AT + offset), SHORT)
-    made = draw(
-        st.lists(
-            st.builds(
-                Attempt,
-                number=st.integers(1, 6),
-                due_at=instants,
-                claimed_at=instants,
-                sent_at=st.none() | instants,
-                answered_at=st.none() | instants,
-                recorded_outcome=st.none() | st.sampled_from(["interrupted", "later-word"]),
-                error=st.none() | st.just("HTTP 500"),
-                waits=st.lists(
-                    st.builds(Wait, st.sampled_from(["lane", "later"]), st.integers(0, 10**7)),
-                    max_size=4,
-                ).map(tuple),
-            ),
-            max_size=5,
-        )
-    )
-    status = draw(st.sampled_from(TimerStatus))
-    timer = make_timer(execute_at=draw(instants), created_at=draw(instants))
-    return replace(
-        timer,
-        status=status,
-        attempts=tuple(made),
-        attempt=draw(st.integers(0, 6)),
-        due_at=draw(instants),
-        claimed_at=draw(instants) if status is TimerStatus.EXECUTING else None,
-        last_error=draw(st.none() | st.just("HTTP 500")),
-        retry_policy=draw(st.none() | st.just(RetryPolicy())),
-    )
-
-
-REPORTS = st.builds(
-    FiringReport,
-    node=st.just("one"),
-    owns_shard=st.booleans(),
-    is_running=st.booleans(),
-    owner=st.none() | st.just("two"),
-    waits=st.lists(st.builds(Wait, st.sampled_from(WaitCause), st.integers(1, 10**7))).map(tuple),
-    waits_for=st.none() | st.sampled_from(WaitCause),
-    sent_at=st.none() | st.builds(lambda offset: Instant(START_AT + offset), SHORT),
-    disk_is_full=st.booleans(),
-    clock_ahead_ms=st.none() | st.just(-900.0),
-)
 
 
 @given(timers(), REPORTS, SHORT)

@@ -154,7 +154,8 @@ def stretched(lengths: Sequence[int], width: float = WIDTH - LEFT - RIGHT) -> li
 def picture_of(timer: Timer, explanation: Explanation, now: Instant) -> Picture:
     """The current firing of the timer."""
     drawing = _Drawing(timer, explanation, now)
-    return drawing.waiting() if not explanation.periods else drawing.firing()
+    has_begun = bool(explanation.periods or explanation.attempts)
+    return drawing.firing() if has_begun else drawing.waiting()
 
 
 class _Drawing:

@@ -48,7 +48,7 @@ _NO_LONGER = {
     TimerStatus.COMPLETED: "it has fired meanwhile, and is completed",
     TimerStatus.FAILED: "it has fired meanwhile, and failed",
     TimerStatus.CANCELED: "it was canceled meanwhile",
-    TimerStatus.PENDING: "it is pending again",
+    TimerStatus.PENDING: "it is pending",
 }
 _CODE = re.compile(r"`([^`]+)`")
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)")
@@ -95,7 +95,7 @@ class TimerPage:
         if edit.payload is not UNSET and edit.payload is not None:
             found["formatted"] = {"payload": formatted(edit.payload)}
         if timer.status is not TimerStatus.PENDING:
-            found["message"] = _sentence(TimerNotPending("update", timer.status))
+            found["message"] = f"It can no longer be changed: {_NO_LONGER[timer.status]}."
         return Answer(200, json.encode(found), JSON_TYPE)
 
     async def change(self, request: Request) -> Result:
@@ -225,8 +225,7 @@ def _sentence(error: DuetimeError) -> str:
     """The reason for a refusal, for the page of the timer."""
     if isinstance(error, TimerNotPending | TimerNotFailed):
         return f"Nothing was changed: {_NO_LONGER[error.status]}."
-    words = words_of(error)
-    return f"Nothing was changed: {words}."
+    return f"Nothing was changed: {words_of(error)}."
 
 
 def _with_instants(text: str) -> list[str | Instant]:

@@ -1,0 +1,155 @@
+"""The page of a timer says everything known of it, and nothing that is secret."""
+
+import re
+from html import unescape
+
+import pytest
+
+from duetime.sealing.callbacks import CallbackSealer
+from duetime.sealing.sealer import Sealer, SealingKey
+from duetime.service.sealing_store import with_sealed_contents
+from duetime.service.turns import Turns
+from duetime.stores.memory import MemoryStore
+from duetime.testing import VirtualClock
+from tests.unit.service.service_bench import DamagedStore
+from tests.unit.web.page_bench import text_of
+from tests.unit.web.timer.timer_bench import LONG, TimerBench, path_to
+
+HOSTILE = "<script>alert(1)</script>'\"`{{7*7}}"
+
+
+async def test_everything_known_is_on_the_page(bench: TimerBench) -> None:
+    await bench.create_v1(
+        callbackHeaders={"Authorization": "Bearer s3cret", "X-Team": "orders"},
+        payload={"order": 17},
+        metadata={"team": "a"},
+        callbackTimeout="5s",
+        retryPolicy={"maxRetries": 2, "initialInterval": "10s"},
+    )
+    reply = await bench.show()
+    assert reply.status == 200
+    text = text_of(reply)
+    assert "pending due 2030-01-01 00:00:10 UTC" in text
+    assert "Not due yet: it fires in 10.00 s, at 2030-01-01 00:00:10 UTC ." in text
+    assert "Callback HTTP POST Target https://example.com/due" in text
+    assert "Timeout 5 s" in text
+    assert "Up to 2 retries: after 10 s, then 2 times as long each time, up to 10 min." in text
+    assert "Authorization: [redacted] X-Team: orders" in text
+    assert '{ "order": 17 }' in text
+    assert '{ "team": "a" }' in text
+    assert "owned by node-1" in text
+    delivery_id = (await bench.timer())["deliveryId"]
+    assert f"grep -F {delivery_id} receiver.log" in text
+    assert b"s3cret" not in reply.content
+
+
+async def test_long_numbers_are_shown_as_they_are_stored(bench: TimerBench) -> None:
+    await bench.create_long()
+    assert '"z": 12345678901234567890.12345678901234567890,' in text_of(await bench.show())
+    form = await bench.show(query="?edit")
+    assert '"z": 12345678901234567890.12345678901234567890,' in unescape(form.content.decode())
+
+
+async def test_a_failed_timer_says_why_and_shows_its_attempts(bench: TimerBench) -> None:
+    await bench.create_v1()
+    await bench.fail("one", error="HTTP 503: <b>away</b>")
+    text = text_of(await bench.show())
+    assert "Failed after 1 attempt: HTTP 503: <b>away</b>. It has no retries." in text
+    assert "Mend the receiver, then fire the timer once more: duetime redrive one" in text
+    assert "Attempts No. Outcome Due Claimed Sent Late Answered Took 1 failed" in text
+    assert "Redrive" in text
+    assert "Run now" not in text
+    assert 'role="img" aria-label="Timeline: Attempt 1"' in (await bench.show()).content.decode()
+
+
+async def test_long_contents_are_cut_until_somebody_wants_all(bench: TimerBench) -> None:
+    await bench.create_v1(payload={"rows": [f"row {number}" for number in range(500)]})
+    text = text_of(await bench.show())
+    assert "This is the beginning: 504 lines," in text
+    assert "row 499" not in text.partition("Create one like it")[0]
+    in_full = text_of(await bench.show(query="?all"))
+    assert "row 499" in in_full.partition("Create one like it")[0]
+    assert "This is the beginning" not in in_full
+
+
+async def test_a_timer_that_does_not_exist_can_be_searched_for(bench: TimerBench) -> None:
+    reply = await bench.show("a/b c")
+    assert reply.status == 404
+    assert "There is no timer a/b c in the namespace default" in text_of(reply)
+    assert b'href="/ui/timers?namespace=default&amp;id_prefix=a%2Fb+c"' in reply.content
+
+
+async def test_ids_may_have_any_characters(bench: TimerBench) -> None:
+    for id in ("a/b", "50%", "ä ö", "..", HOSTILE):
+        assert (await bench.create_v1(id, payload={id: id})).status == 200
+        reply = await bench.show(id)
+        assert reply.status == 200
+        assert id in text_of(reply)
+        assert b"<script>alert" not in reply.content
+
+
+async def test_a_namespace_of_others_looks_like_one_that_does_not_exist(bench: TimerBench) -> None:
+    await bench.create_v1(namespace="notifications")
+    key = await bench.issue_key("read", "write", namespaces=["small"])
+    foreign = await bench.page(path_to("one", "notifications"), key)
+    unknown = await bench.page(path_to("one", "nobodys"), key)
+    assert (foreign.status, unknown.status) == (404, 404)
+    assert text_of(foreign).replace("notifications", "nobodys") == text_of(unknown)
+    for action in ("run-now", "move", "cancel", "redrive", "delete", "change", "check"):
+        reply = await bench.send(f"{path_to('one', 'notifications')}/{action}", (), key)
+        assert reply.status == 404
+    assert (await bench.timer(namespace="notifications"))["status"] == "pending"
+
+
+async def test_a_key_that_only_reads_sees_no_buttons(bench: TimerBench) -> None:
+    await bench.create_v1()
+    key = await bench.issue_key("read")
+    text = text_of(await bench.show(query="?edit", key=key))
+    assert "Not due yet" in text
+    for words in ("Run now", "Cancel timer", "Delete", "Duplicate", "Save", "Move"):
+        assert words not in text
+    for action in ("run-now", "cancel", "delete", "change", "check"):
+        assert (await bench.act(action, key=key)).status == 403
+    assert (await bench.timer())["status"] == "pending"
+
+
+async def test_a_sealed_timer_shows_what_is_known() -> None:
+    store = MemoryStore()
+    for number in (0, 1):
+        sealer = CallbackSealer(Sealer([SealingKey(f"k{number}", bytes([number] * 32))]))
+        sealing = with_sealed_contents(store, sealer, Turns(VirtualClock()))
+        bench = await TimerBench(sealing).open()
+        if number == 0:
+            await bench.create_v1(payload={"secret": 1}, callbackHeaders={"X-Tag": "a"})
+    reply = await bench.show()
+    text = text_of(reply)
+    assert reply.status == 200
+    assert "cannot be decrypted" in text
+    assert "Its payload and headers are not shown." in text
+    assert "Not due yet" in text
+    assert "Cancel timer" in text
+    assert "Edit" not in text
+    assert (await bench.act("cancel")).status == 303
+
+
+async def test_an_unreadable_timer_is_told_as_such() -> None:
+    store = DamagedStore()
+    bench = await TimerBench(store).open()
+    await bench.create_v1()
+    store.damaged.add("one")
+    reply = await bench.show()
+    assert reply.status == 500
+    assert "cannot be read by this release" in text_of(reply)
+
+
+@pytest.mark.parametrize("wanted", ["curl", "python"])
+async def test_recipes_keep_the_payload_and_have_no_key(bench: TimerBench, wanted: str) -> None:
+    await bench.create_long()
+    html = (await bench.show()).content.decode()
+    found = re.findall(r"<summary>([^<]+)</summary>\s*<div[^>]*><pre[^>]*><code>([^<]+)", html)
+    recipes = {name: unescape(text) for name, text in found}
+    text = {name.lower(): text for name, text in recipes.items()}[wanted]
+    assert "12345678901234567890.12345678901234567890" in text
+    assert "DUETIME_API_KEY" in text
+    assert '"executeAt": "2030-01-01T00:00:10Z"' in text
+    assert LONG in recipes["Command line"]
