@@ -5,8 +5,8 @@ from tests.unit.web.operations.operations_bench import (
     OPERATIONS,
     OperationsBench,
     question_of,
-    text_of,
 )
+from tests.unit.web.page_bench import text_of
 
 
 async def test_each_chosen_timer_has_its_outcome(bench: OperationsBench) -> None:

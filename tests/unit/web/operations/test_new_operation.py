@@ -12,8 +12,8 @@ from tests.unit.web.operations.operations_bench import (
     OPERATIONS,
     OperationsBench,
     question_of,
-    text_of,
 )
+from tests.unit.web.page_bench import text_of
 
 HOSTILE = '"><script>alert(1)</script>'
 

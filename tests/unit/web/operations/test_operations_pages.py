@@ -8,8 +8,8 @@ from tests.unit.web.operations.operations_bench import (
     OPERATIONS,
     OperationsBench,
     question_of,
-    text_of,
 )
+from tests.unit.web.page_bench import text_of
 
 
 async def test_an_empty_list_says_so(bench: OperationsBench) -> None:

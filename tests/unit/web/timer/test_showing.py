@@ -15,6 +15,12 @@ from tests.unit.service.service_bench import DamagedStore
 from tests.unit.web.page_bench import text_of
 from tests.unit.web.timer.timer_bench import LONG, TimerBench, path_to
 
+
+def sealing(store: MemoryStore, key: SealingKey) -> MemoryStore:
+    """The store as a service with this key has it."""
+    return with_sealed_contents(store, CallbackSealer(Sealer([key])), Turns(VirtualClock()))
+
+
 HOSTILE = "<script>alert(1)</script>'\"`{{7*7}}"
 
 
@@ -115,12 +121,9 @@ async def test_a_key_that_only_reads_sees_no_buttons(bench: TimerBench) -> None:
 
 async def test_a_sealed_timer_shows_what_is_known() -> None:
     store = MemoryStore()
-    for number in (0, 1):
-        sealer = CallbackSealer(Sealer([SealingKey(f"k{number}", bytes([number] * 32))]))
-        sealing = with_sealed_contents(store, sealer, Turns(VirtualClock()))
-        bench = await TimerBench(sealing).open()
-        if number == 0:
-            await bench.create_v1(payload={"secret": 1}, callbackHeaders={"X-Tag": "a"})
+    writer = await TimerBench(sealing(store, SealingKey("k0", bytes(32)))).open()
+    await writer.create_v1(payload={"secret": 1}, callbackHeaders={"X-Tag": "a"})
+    bench = await TimerBench(sealing(store, SealingKey("k1", bytes([1] * 32)))).open()
     reply = await bench.show()
     text = text_of(reply)
     assert reply.status == 200

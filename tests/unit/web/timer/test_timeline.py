@@ -67,9 +67,10 @@ def test_everything_lies_within_the_picture(timer: Timer, report: FiringReport, 
     picture = drawn(timer, Instant(START_AT + now), report)
     left, right = LEFT - 0.1, WIDTH - RIGHT + 0.1
     assert all(left <= bar.x and bar.x + bar.width <= right for bar in picture.bars)
-    assert all(left <= each.x <= right for each in (*picture.marks, *picture.lines))
-    bottoms = [each.y for each in (*picture.bars, *picture.marks)]
-    assert all(0 <= y < picture.height - 24 for y in bottoms)
+    places = [mark.x for mark in picture.marks] + [line.x for line in picture.lines]
+    assert all(left <= x <= right for x in places)
+    heights = [bar.y for bar in picture.bars] + [mark.y for mark in picture.marks]
+    assert all(0 <= y < picture.height - 24 for y in heights)
     for row in range(len(picture.rows)):
         bars = row_of(picture, row)
         for one, other in pairwise(bars):

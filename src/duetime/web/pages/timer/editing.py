@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from duetime.domain.callback import BusCallback, Callback
 from duetime.domain.errors import InvalidInput, TimerConflict
 from duetime.domain.instants import Delay, Instant, due_instant, format_instant
-from duetime.domain.timer import Timer
+from duetime.domain.timer import Timer, TimerStatus
 from duetime.domain.wording import relative
 from duetime.service.namespaces import Namespaces
 from duetime.service.validation import TimerChecks
@@ -131,9 +131,11 @@ class Editing:
 
 
 def check_version(timer: Timer, form: Fields) -> None:
-    """Raises `TimerConflict` if somebody else changed the timer since the form was made."""
+    """Raises `TimerConflict` if somebody else changed the timer since the form was made. One that
+    is not pending any more is refused by the service, with the better reason."""
     given = form.get("version")
-    if given is not None and given != str(timer.updated_at):
+    is_pending = timer.status is TimerStatus.PENDING
+    if is_pending and given is not None and given != str(timer.updated_at):
         raise TimerConflict(CHANGED_MEANWHILE)
 
 
