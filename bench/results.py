@@ -19,6 +19,7 @@ from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.measurements.store_audit import StoreAudit
+from bench.measurements.ui_timers import UiTimersFigures
 from bench.measurements.v1.session import V1Figures
 from bench.scale import Scale, StoreName
 from bench.stores.postgres_server import PostgresFacts
@@ -78,6 +79,7 @@ class Results(msgspec.Struct, kw_only=True):
     secured: SecuredFigures | None = None
     scrape: ScrapeFigures | None = None
     observed: ObservedFigures | None = None
+    ui_timers: UiTimersFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
     limit: DatabaseLimit | None = None

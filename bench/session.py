@@ -28,6 +28,7 @@ from bench.measurements.scrape import NAMESPACES as SCRAPED_NAMESPACES
 from bench.measurements.scrape import measure_scrape
 from bench.measurements.secured import measure_secured, secure
 from bench.measurements.store_audit import audit_store
+from bench.measurements.ui_timers import measure_ui_timers
 from bench.measurements.v1.pages import NAMESPACES, measure_pages
 from bench.measurements.v1.session import V1_MEASURES, measure_v1
 from bench.results import Machine, Results, StoreFigures
@@ -47,6 +48,7 @@ HELD_SNAPSHOT = "held-snapshot"
 SECURED = "secured"
 SCRAPE = "scrape"
 OBSERVED = "observed"
+UI_TIMERS = "ui-timers"
 COPY = "copy"
 NAMES = {
     StoreName.SQLITE: (
@@ -57,6 +59,7 @@ NAMES = {
         SECURED,
         SCRAPE,
         OBSERVED,
+        UI_TIMERS,
         "clients",
         *V1_MEASURES,
         *BUS_MEASURES,
@@ -69,6 +72,7 @@ NAMES = {
         SECURED,
         SCRAPE,
         OBSERVED,
+        UI_TIMERS,
         "loaded",
         *ON_THE_LARGEST,
         *V1_MEASURES,
@@ -92,7 +96,7 @@ def reads_pages_on_largest(names: set[str], scale: Scale) -> bool:
 def most_stored(names: set[str], scale: Scale) -> int:
     """The number of timers in the largest store of these measurements."""
     stored = scale.stored if names.intersection(("loaded", *ON_THE_LARGEST)) else 0
-    paged = scale.v1.paged if "pages" in names else 0
+    paged = scale.v1.paged if names.intersection(("pages", UI_TIMERS)) else 0
     # The import writes its lines into a file; the bare limit stores the rows once more.
     imported = 2 * scale.v1.import_timers if "import" in names else 0
     # Commands are measured twice: as a backlog, and while publishing.
@@ -160,10 +164,20 @@ class Session:
                 self._steps.step("metrics and traces, beside none"),
             ):
                 results.observed = measure_observed(store, self._receiver, self._scale)
+        if UI_TIMERS in self._names:
+            with self._stores.new_store(UI_TIMERS) as store:
+                self._show_timers(store, results)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1
         )
         measure_bus(self._names, self._scale.bus, self._stores, self._steps, results.bus)
+
+    def _show_timers(self, store: StoreUnderTest, results: Results) -> None:
+        size = self._scale.v1.paged
+        with self._steps.step(f"storing {size:,} pending and {size:,} finished timers"):
+            store.fill(size, self._steps, analyze=True)
+        with Server(store) as server, self._steps.step("the page of timers"):
+            results.ui_timers = measure_ui_timers(server, self._scale.v1)
 
     def _back_up(self, store: StoreUnderTest, results: Results) -> None:
         size = self._scale.backed_up

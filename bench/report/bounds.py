@@ -32,6 +32,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     batches_memory_mb: float | None = None
     import_growth_mb: float = 20.0
     page_p99_ms: float = 20.0
+    ui_timers_p99_ms: float = 50.0
     hanging_p99_ms: float = 1_000.0
     crowd_p99_ms: float = 50.0
     slow_clients_p99_ms: float = 5.0

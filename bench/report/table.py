@@ -12,6 +12,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
+from bench.measurements.ui_timers import UiTimersFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
 from bench.report.postgres_rows import (
@@ -25,7 +26,7 @@ from bench.report.postgres_rows import (
     server_lines,
     statements_rows,
 )
-from bench.report.rows import Row, Verdict, below, judge, ratio_text
+from bench.report.rows import Row, Verdict, below, judge, percentiles_text, ratio_text
 from bench.report.store_rows import burst_rows, judged_burst, loaded_rows, store_rows
 from bench.report.v1_rows import v1_rows
 from bench.results import Results
@@ -74,6 +75,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += scrape_rows(results.scrape)
     if results.observed is not None:
         rows += observed_rows(results.observed)
+    if results.ui_timers is not None:
+        rows += ui_timers_rows(results.ui_timers, bounds)
     if results.lists:
         rows += lists_rows(results.lists)
     if results.loaded and results.loaded[-1].statements:
@@ -94,6 +97,7 @@ def rows_of(results: Results) -> list[Row]:
         results.secured,
         results.scrape,
         results.observed,
+        results.ui_timers,
         results.held,
     )
     if results.stores or any(others) or has_more:
@@ -147,6 +151,20 @@ def scrape_rows(figures: ScrapeFigures) -> list[Row]:
         Row("  longest", f"{figures.longest_ms:.1f} ms"),
         Row("  server CPU", f"{figures.cpu_ms:.1f} ms"),
     ]
+
+
+def ui_timers_rows(figures: UiTimersFigures, bounds: Bounds) -> list[Row]:
+    """A search that no index serves is bounded by itself."""
+    rows = [Row(f"page of timers of {figures.stored:,} pending and finished, p50 / p99 / max")]
+    for each in figures.lists:
+        row = Row(f"  {each.what}", percentiles_text(each.latency))
+        if each.is_indexed:
+            bound = bounds.ui_timers_p99_ms
+            row = row._replace(
+                bound=f"p99 < {bound:g} ms", verdict=judge(each.latency.p99_ms < bound)
+            )
+        rows.append(row)
+    return rows
 
 
 def copy_rows(figures: CopyFigures) -> list[Row]:

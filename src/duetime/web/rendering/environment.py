@@ -49,6 +49,7 @@ def instant(value: Instant | None, style: str = "both") -> str | Markup:
     text = f"{moment:%Y-%m-%d %H:%M:%S}"
     if style == "exact":
         text += f".{moment.microsecond // 1_000:03d}"
-    return Markup('<time datetime="{}" data-style="{}">{} UTC</time>').format(
-        format_instant(value), style, text
+    # Nothing here has to be escaped: a list has hundreds of instants.
+    return Markup(
+        f'<time datetime="{format_instant(value)}" data-style="{style}">{text} UTC</time>'
     )
