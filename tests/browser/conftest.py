@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 from tests.brokers.broker_process import skip_without
-from tests.real_server.server_process import ServerProcess
+from tests.real_server.server_process import API_KEY, ServerProcess
 
 NAMES = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
 MISSING = "Chromium is missing: apt-get install chromium, or install Google Chrome"
@@ -33,3 +33,21 @@ async def browser() -> AsyncIterator[Browser]:
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
     async with ServerProcess(tmp_path_factory.mktemp("server")) as server:
         yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A tab with the key. Errors of scripts, and of the content security policy, fail the test."""
+    context = await browser.new_context(extra_http_headers={"x-api-key": API_KEY})
+    page = await context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console",
+        lambda message: (
+            problems.append(message.text) if "Content Security" in message.text else None
+        ),
+    )
+    yield page
+    await context.close()
+    assert not problems

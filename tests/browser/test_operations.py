@@ -1,15 +1,13 @@
 """A bulk operation from the question to its end, in a real browser."""
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.polling import PATIENCE_SECONDS, poll
 from tests.real_server.callback_receiver import CallbackReceiver, Hang
-from tests.real_server.server_process import API_KEY, ServerProcess
+from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import TIMERS, get_v1, v1_body
 
@@ -21,23 +19,6 @@ NOBODY = "http://127.0.0.1:9/nobody"
 PATIENCE_MS = PATIENCE_SECONDS * 1_000
 
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    context = await browser.new_context(extra_http_headers={"x-api-key": API_KEY})
-    page = await context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on(
-        "console",
-        lambda message: (
-            problems.append(message.text) if "Content Security" in message.text else None
-        ),
-    )
-    yield page
-    await context.close()
-    assert not problems
 
 
 async def create(server: ServerProcess, prefix: str, count: int) -> None:
