@@ -5,6 +5,7 @@ Each check raises `InvalidInput` with the name of the field. The limits are in `
 
 from msgspec import UNSET, Raw, Struct
 
+from duetime.domain.bulk import is_endpoint
 from duetime.domain.callback import Callback, HttpCallback
 from duetime.domain.errors import InvalidInput, TooLarge
 from duetime.domain.instants import MICROSECONDS_PER_MS, Delay, Instant, format_duration
@@ -13,6 +14,7 @@ from duetime.domain.limits import (
     MAX_CALLBACK_TIMEOUT_MS,
     MAX_DELAY_MICROSECONDS,
     MAX_DELAY_YEARS,
+    MAX_FILTER_CHARACTERS,
     MAX_KEY_CHARACTERS,
     MAX_METADATA_BYTES,
     MAX_NAMESPACE_CONCURRENCY,
@@ -146,6 +148,23 @@ def check_storable_text(field: str, text: str) -> None:
         raise InvalidInput(field, "must not contain the character NUL")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidInput(field, "must not contain half of a surrogate pair")
+
+
+def check_filter_text(field: str, text: str | None, *, least: int = 1) -> None:
+    """Refuse a text in a filter that is too short or too long. None is left out."""
+    if text is None:
+        return
+    if not least <= len(text) <= MAX_FILTER_CHARACTERS:
+        problem = f"must have {least} to {MAX_FILTER_CHARACTERS} characters, or be left out"
+        raise InvalidInput(field, problem)
+    check_storable_text(field, text)
+
+
+def check_endpoint_filter(field: str, endpoint: str | None) -> None:
+    check_filter_text(field, endpoint)
+    if endpoint is not None and not is_endpoint(endpoint):
+        problem = "must be a host or an origin without a path, such as https://app.example.com"
+        raise InvalidInput(field, problem)
 
 
 def check_retry_policy(policy: RetryPolicy) -> None:

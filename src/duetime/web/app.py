@@ -248,14 +248,16 @@ def _message_in(cookies: Cookies) -> str | None:
 async def _while_there(
     chunks: AsyncGenerator[bytes, None], receive: Receive
 ) -> AsyncGenerator[bytes, None]:
-    """The chunks, until the client is gone: nobody else would notice."""
+    """The chunks, until the client is gone: nobody else would notice. One that takes long to make
+    its next chunk yields empty ones meanwhile, which are not sent."""
     gone = asyncio.ensure_future(_client_gone(receive))
     try:
         async with aclosing(chunks) as given:
             async for chunk in given:
                 if gone.done():
                     return
-                yield chunk
+                if chunk:
+                    yield chunk
     finally:
         gone.cancel()
 

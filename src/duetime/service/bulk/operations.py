@@ -11,7 +11,6 @@ from duetime.domain.bulk import (
     BulkOperation,
     BulkStatus,
     TimerFilter,
-    is_endpoint,
 )
 from duetime.domain.errors import (
     InvalidInput,
@@ -26,7 +25,6 @@ from duetime.domain.keys import ShardNumber
 from duetime.domain.limits import (
     MAX_DELAY_MICROSECONDS,
     MAX_DELAY_YEARS,
-    MAX_FILTER_CHARACTERS,
     MAX_KEY_CHARACTERS,
     MAX_RUNNING_OPERATIONS,
 )
@@ -41,7 +39,7 @@ from duetime.service.bulk.progress import MAX_TRIES
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 from duetime.service.turns import Turns
-from duetime.service.validation import check_storable_text
+from duetime.service.validation import check_endpoint_filter, check_filter_text
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
@@ -214,23 +212,12 @@ class BulkOperations:
         return await self._operations.operations(running=True, limit=MAX_RUNNING_OPERATIONS)
 
     def _check(self, new: NewOperation) -> None:
-        for field, text, least in (
-            ("filter.id_prefix", new.filter.id_prefix, 1),
-            ("filter.endpoint", new.filter.endpoint, 1),
-            ("filter.error_contains", new.filter.error_contains, 1),
-            ("filter.metadata.key", new.filter.metadata_key, 1),
-            ("filter.metadata.value", new.filter.metadata_value, 0),
-        ):
-            if text is None:
-                continue
-            if not least <= len(text) <= MAX_FILTER_CHARACTERS:
-                problem = f"must have {least} to {MAX_FILTER_CHARACTERS} characters, or be left out"
-                raise InvalidInput(field, problem)
-            check_storable_text(field, text)
-        endpoint = new.filter.endpoint
-        if endpoint is not None and not is_endpoint(endpoint):
-            problem = "must be a host or an origin without a path, such as https://app.example.com"
-            raise InvalidInput("filter.endpoint", problem)
+        matching = new.filter
+        check_filter_text("filter.id_prefix", matching.id_prefix)
+        check_endpoint_filter("filter.endpoint", matching.endpoint)
+        check_filter_text("filter.error_contains", matching.error_contains)
+        check_filter_text("filter.metadata.key", matching.metadata_key)
+        check_filter_text("filter.metadata.value", matching.metadata_value, least=0)
         is_reschedule = new.action is BulkAction.RESCHEDULE
         given = [each is not None for each in (new.execute_at, new.move_by_ms)]
         if is_reschedule and sum(given) != 1:

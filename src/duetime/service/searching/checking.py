@@ -1,10 +1,9 @@
 """Checks of a search before anything is read."""
 
-from duetime.domain.bulk import TimerFilter, is_endpoint
+from duetime.domain.bulk import TimerFilter
 from duetime.domain.errors import InvalidInput
-from duetime.domain.limits import MAX_FILTER_CHARACTERS
 from duetime.service.searching.search import Search
-from duetime.service.validation import check_storable_text
+from duetime.service.validation import check_endpoint_filter, check_filter_text
 
 PAGE_SIZES = (20, 50, 100, 200)
 """Timers on a page."""
@@ -29,24 +28,13 @@ def check_search(search: Search) -> None:
 
 def check_filter(matching: TimerFilter) -> None:
     """Raises `InvalidInput` that names the field of the filter."""
-    for field, text, least in (
-        ("id_prefix", matching.id_prefix, 1),
-        ("endpoint", matching.endpoint, 1),
-        ("error", matching.error_contains, 1),
-        ("metadata", matching.metadata_key, 1),
-        ("metadata", matching.metadata_value, 0),
-    ):
-        if text is None:
-            continue
-        if not least <= len(text) <= MAX_FILTER_CHARACTERS:
-            problem = f"must have {least} to {MAX_FILTER_CHARACTERS:,} characters, or be left out"
-            raise InvalidInput(field, problem)
-        check_storable_text(field, text)
+    check_filter_text("id_prefix", matching.id_prefix)
+    check_endpoint_filter("endpoint", matching.endpoint)
+    check_filter_text("error", matching.error_contains)
+    check_filter_text("metadata", matching.metadata_key)
+    check_filter_text("metadata", matching.metadata_value, least=0)
     if (matching.metadata_key is None) != (matching.metadata_value is None):
         raise InvalidInput("metadata", "must have a key and a value, such as customer=42")
-    if matching.endpoint is not None and not is_endpoint(matching.endpoint):
-        problem = "must be a host or an origin without a path, such as https://app.example.com"
-        raise InvalidInput("endpoint", problem)
     first, end = matching.due_from_inclusive, matching.due_until_exclusive
     if first is not None and end is not None and end <= first:
         raise InvalidInput("due_until", "must be after due_from")

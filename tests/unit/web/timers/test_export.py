@@ -1,17 +1,21 @@
 """Exports have everything that matches, and show when they are cut off."""
 
+import asyncio
 import csv
 import io
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 from msgspec import Raw
 
 from duetime.domain.callback import HttpCallback
+from duetime.event_loop import next_turn
+from duetime.ports.searching import FoundTimer, OrderedQuery
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer
-from duetime.web.pages.timers.export import CSV_COLUMNS
-from tests.unit.web.timers.timers_bench import TimersBench
+from duetime.web.pages.timers.export import CSV_COLUMNS, MAX_EXPORTS
+from tests.unit.web.timers.timers_bench import TimersBench, rows_of, words_of
 
 CALLBACK = HttpCallback(
     url="https://user:hidden@api.example.com/due",
@@ -91,3 +95,64 @@ async def test_an_export_has_nothing_of_other_namespaces(bench: TimersBench) -> 
     assert b"mine" in content
     assert b"theirs" not in content
     assert (await bench.export(key, format="csv", namespace="b"))[0] == 404
+
+
+async def test_an_export_ends_when_the_client_is_gone(bench: TimersBench) -> None:
+    """Also while nothing matches, so that nothing is sent."""
+    await filled(bench, 5_000)
+    scans = 0
+    scan = bench.store.searches.scan_in_order
+
+    async def counted_scan(query: OrderedQuery) -> Sequence[FoundTimer]:
+        nonlocal scans
+        scans += 1
+        if scans == 3:
+            bench.client_gone.set()
+            await next_turn()
+        return await scan(query)
+
+    bench.store.searches.scan_in_order = counted_scan  # type: ignore[method-assign]
+    _, content = await bench.export(format="csv", metadata="a=2")
+    assert scans < 10
+    assert b"#end" not in content
+
+
+async def test_only_so_many_exports_run_at_once(bench: TimersBench) -> None:
+    await filled(bench, 10)
+    scan = bench.store.searches.scan_in_order
+    begun, released = asyncio.Semaphore(0), asyncio.Event()
+
+    async def held_scan(query: OrderedQuery) -> Sequence[FoundTimer]:
+        begun.release()
+        await released.wait()
+        return await scan(query)
+
+    bench.store.searches.scan_in_order = held_scan  # type: ignore[method-assign]
+    running = [asyncio.ensure_future(bench.export(format="csv")) for _ in range(MAX_EXPORTS)]
+    for _ in running:
+        await begun.acquire()
+    status, content = await bench.export(format="csv")
+    assert status == 503
+    assert b"oo many exports are running here" in content
+    released.set()
+    assert [status for status, _ in await asyncio.gather(*running)] == [200] * MAX_EXPORTS
+    assert (await bench.export(format="csv"))[0] == 200
+
+
+async def test_timers_that_cannot_be_read_are_in_their_place(bench: TimersBench) -> None:
+    await filled(bench, 3)
+    scan = bench.store.searches.scan_in_order
+
+    async def damaged_scan(query: OrderedQuery) -> Sequence[FoundTimer]:
+        return [FoundTimer(each.timer, each.timer.key.id != "t0001") for each in await scan(query)]
+
+    bench.store.searches.scan_in_order = damaged_scan  # type: ignore[method-assign]
+    _, content = await bench.export(format="ndjson", sort="execute_at")
+    _, damaged, _, end = map(msgspec.json.decode, content.splitlines())
+    assert (damaged["id"], damaged["notShown"], end["count"]) == ("t0001", "unreadable", 3)
+    _, content = await bench.export(format="csv", sort="execute_at")
+    rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    assert [row["not_shown"] for row in rows[:3]] == ["", "unreadable", ""]
+    page = await bench.get(sort="execute_at")
+    assert rows_of(page) == ["default/t0000", "default/t0001", "default/t0002"]
+    assert "t0001 unreadable" in words_of(page)

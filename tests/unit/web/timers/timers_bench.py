@@ -1,5 +1,6 @@
 """The page of timers in front of a service on a memory store."""
 
+import asyncio
 import re
 from html import unescape
 from urllib.parse import urlencode
@@ -28,6 +29,7 @@ _SPACE = re.compile(r"\s+")
 class TimersBench(ApiBench):
     async def open(self) -> "TimersBench":
         await super().open()
+        self.client_gone = asyncio.Event()
         turns = Turns(self.clock)
         searching = Searching(self.store.searches, CallbackSealer(Sealer(())), self.clock, turns)
         exports = Exports(searching, turns, DEFAULT_CALLBACK_TIMEOUT_MS)
@@ -54,11 +56,11 @@ class TimersBench(ApiBench):
         return await call(self.web, "GET", target, headers=[(b"x-api-key", key.encode())])
 
     async def export(self, key: str = API_KEY, **query: str) -> tuple[int, bytes]:
-        """The status and the content of a streamed answer."""
+        """The status and the content of a streamed answer, until `client_gone`."""
         messages: list[Message] = []
 
         async def receive() -> Message:
-            await self.clock.sleep(10**9)
+            await self.client_gone.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:

@@ -1,14 +1,12 @@
 """The columns of the list of timers."""
 
-from urllib.parse import quote
-
 from msgspec import Struct
 
 from duetime.domain.callback import Callback, HttpCallback, NatsCallback
 from duetime.domain.instants import Instant
-from duetime.domain.keys import TimerKey
 from duetime.domain.security.redaction import shown_callback
 from duetime.service.searching.search import ListedTimer, Unshown
+from duetime.web.pages.operations.selection import chosen_text
 
 COLUMNS = {
     "namespace": "Namespace",
@@ -84,11 +82,6 @@ def target_of(callback: Callback) -> str:
     if isinstance(shown, HttpCallback):
         return shown.url
     return f"nats:{shown.subject}" if isinstance(shown, NatsCallback) else "bus"
-
-
-def chosen_text(key: TimerKey) -> str:
-    """The value of a field that names a timer, and the end of the path of its page."""
-    return f"{quote(key.namespace, safe='')}/{quote(key.id, safe='')}"
 
 
 def _cut(text: str) -> str:

@@ -49,7 +49,7 @@ class Format(Struct, frozen=True):
     end: bytes = b""
 
 
-class _NotShown(Struct, omit_defaults=True):
+class _NotShown(Struct, rename="camel"):
     """A timer whose contents cannot be shown."""
 
     namespace: str
@@ -119,9 +119,8 @@ class Exports:
                 # An export may take longer than the caller's key is valid.
                 caller.check_still_valid()
                 texts = await self._turns.map(form.encode, part)
-                if texts:
-                    joined = form.separator.join(texts)
-                    yield form.separator + joined if count else joined
+                joined = form.separator.join(texts)
+                yield form.separator + joined if count and texts else joined
                 count += len(texts)
             yield form.end % count
         finally:

@@ -9,12 +9,13 @@ from duetime.api.http.query import choice, number
 from duetime.api.http.values import STATUSES, parse_instant
 from duetime.domain.bulk import TimerFilter
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms
+from duetime.domain.instants import Instant, parse_duration_ms, plus_ms
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS
 from duetime.domain.timer import TimerStatus
 from duetime.service.searching.checking import PAGE_SIZES
 from duetime.service.searching.cursors import parse_cursor
 from duetime.service.searching.search import Cursor, SearchOrder
+from duetime.web.pages.operations.selection import filter_fields
 from duetime.web.pages.timers.columns import COLUMNS, DEFAULT_COLUMNS
 from duetime.web.request import Fields
 
@@ -101,24 +102,13 @@ def filter_in(fields: Fields, now: Instant) -> TimerFilter:
     )
 
 
-def filter_fields(query: TimerQuery) -> list[tuple[str, str]]:
+def fields_of_filter(query: TimerQuery) -> list[tuple[str, str]]:
     """The parameters of the filter with instants that no longer depend on now, for an operation on
     everything that matches."""
-    matching = query.matching
-    first, end = matching.due_from_inclusive, matching.due_until_exclusive
-    member = matching.metadata_key and f"{matching.metadata_key}={matching.metadata_value}"
-    values = (
-        query.namespace,
-        None if query.status is None else query.status.label,
-        None if first is None else format_instant(first),
-        None if end is None else format_instant(end),
-        matching.id_prefix,
-        matching.endpoint,
-        matching.error_contains,
-        member,
-    )
-    pairs = zip(FILTERS, values, strict=True)
-    return [(name, value) for name, value in pairs if value is not None]
+    status = None if query.status is None else query.status.label
+    named = (("namespace", query.namespace), ("status", status))
+    given = [(name, value) for name, value in named if value is not None]
+    return [*given, *filter_fields(query.matching)]
 
 
 def _instant(name: str, fields: Fields, now: Instant) -> Instant | None:

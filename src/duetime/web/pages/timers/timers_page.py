@@ -24,7 +24,7 @@ from duetime.web.pages.timers.parameters import (
     SORTS,
     TimerQuery,
     default_sort,
-    filter_fields,
+    fields_of_filter,
     timer_query,
 )
 from duetime.web.rendering.view import View
@@ -210,7 +210,7 @@ def _list_values(
         "is_indexed": search.is_indexed,
         "better_sort": _better_sort(query, search, fields),
         "sort_words": SORTS[query.chosen_sort].lower(),
-        "filter_fields": filter_fields(query),
+        "filter_fields": fields_of_filter(query),
         "exports": [
             (name.upper(), f"/ui/timers/export?{_query(fields, format=name)}")
             for name in ("csv", "json", "ndjson")
