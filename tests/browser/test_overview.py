@@ -1,0 +1,123 @@
+"""The overview moves while timers fire, in a real browser."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, Request, expect
+
+from tests.polling import PATIENCE_SECONDS
+from tests.real_server.callback_receiver import Answer, CallbackReceiver
+from tests.real_server.server_process import API_KEY, ServerProcess
+from tests.real_server.timer_requests import in_ms
+from tests.real_server.v1_requests import TIMERS, v1_body
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+COUNT = 200
+MOST_BYTES = 150_000
+
+expect.set_options(timeout=PATIENCE_SECONDS * 1_000)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    async with ServerProcess(tmp_path) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    context = await browser.new_context(extra_http_headers={"x-api-key": API_KEY})
+    page = await context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" else None,
+    )
+    yield page
+    await context.close()
+    assert not problems
+
+
+async def create(server: ServerProcess, url: str, delay_ms: float) -> None:
+    timers = [v1_body(f"t{number}", url, in_ms(delay_ms)) for number in range(COUNT)]
+    async with server.client() as api:
+        answer = await api.post(f"{TIMERS}/batch", json={"timers": timers})
+        assert answer.status_code == 200, answer.text
+
+
+async def test_the_overview_moves_while_timers_fire(own_server: ServerProcess, page: Page) -> None:
+    async with CallbackReceiver() as receiver:
+        receiver.reaction = Answer(body=b'{"ok":true}')
+        await page.goto(f"{own_server.url}/ui")
+        await expect(page.get_by_text("All is well.")).to_be_visible()
+        await expect(page.get_by_role("link", name="Make the first timer")).to_be_visible()
+        pending = page.get_by_role("link", name=re.compile("pending"))
+        completed = page.get_by_role("link", name=re.compile("completed"))
+        await expect(pending).to_have_text(re.compile(r"^\s*0\b"))
+        chart = page.get_by_role("img", name=re.compile("Fired per second"))
+        before = await chart.get_attribute("aria-label")
+
+        await create(own_server, receiver.url, 8_000)
+
+        due = page.get_by_role("img", name=re.compile(f"{COUNT} in all"))
+        await expect(due).to_be_visible()
+        await expect(completed).to_have_text(re.compile(rf"^\s*{COUNT}\b"))
+        await expect(pending).to_have_text(re.compile(r"^\s*0\b"))
+        await expect(chart).not_to_have_attribute("aria-label", before or "")
+        await expect(
+            page.get_by_role("img", name=re.compile("Lateness.*p99 [0-9]"))
+        ).to_be_visible()
+
+
+async def test_the_table_of_a_chart_stays_open_while_the_page_is_live(
+    own_server: ServerProcess, page: Page
+) -> None:
+    async with CallbackReceiver() as receiver:
+        await create(own_server, receiver.url, 600_000)
+        await page.goto(f"{own_server.url}/ui")
+        table = page.get_by_role("region", name="Timers that fall due")
+        await page.locator("summary").first.press("Enter")
+        await expect(table).to_be_visible()
+        await expect(table.get_by_role("row")).to_have_count(2)
+        async with page.expect_event("console", lambda m: m.text == "updated"):
+            await page.evaluate(
+                """() => document.querySelector("[data-live=due]")
+                    .addEventListener("live", () => console.log("updated"), {once: true})"""
+            )
+        await expect(table).to_be_visible()
+
+
+async def test_the_first_page_is_small_and_asks_nobody_else(
+    own_server: ServerProcess, page: Page
+) -> None:
+    sizes: dict[str, int] = {}
+
+    async def measure(request: Request) -> None:
+        if "/ui/events" not in request.url:
+            sizes[request.url] = (await request.sizes())["responseBodySize"]
+
+    page.on("requestfinished", measure)
+    await page.goto(f"{own_server.url}/ui", wait_until="load")
+    await expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    assert all(url.startswith(own_server.url) for url in sizes)
+    assert len(sizes) >= 5
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+
+
+@pytest.mark.parametrize("width", [360, 390, 1_440])
+@pytest.mark.parametrize("path", ["/ui", "/ui/cluster", "/ui/bus"])
+async def test_pages_fit_the_screen(
+    own_server: ServerProcess, page: Page, path: str, width: int
+) -> None:
+    await page.set_viewport_size({"width": width, "height": 800})
+    await page.goto(f"{own_server.url}{path}")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    overflow = await page.evaluate(
+        "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert overflow <= 0
