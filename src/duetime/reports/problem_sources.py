@@ -71,7 +71,7 @@ class MemberLosses:
         self._clock = clock
         self._silent_seconds = max(SILENT_SECONDS, 4 * beat_seconds)
         self._seen: dict[str, tuple[Member, float]] = {}
-        self._lost: dict[str, tuple[Member, Instant]] = {}
+        self._lost: dict[str, Instant] = {}
 
     def look(self) -> Iterable[Finding]:
         now, now_seconds = self._clock.now(), self._clock.monotonic()
@@ -83,16 +83,16 @@ class MemberLosses:
             self._seen[node] = member, now_seconds if beats else since_seconds
             if now_seconds - self._seen[node][1] >= self._silent_seconds:
                 silent_seconds = now_seconds - self._seen[node][1]
-                yield findings.silent_member(node, member.facts.host, silent_seconds)
+                yield findings.silent_member(node, silent_seconds)
         for node in seen.keys() - members.keys():
             # An empty view is one that this node has lost.
             if members and not seen[node][0].facts.stopping and node != self._engine.node:
-                self._lost[node] = seen[node][0], now
-        for node, (member, at) in list(self._lost.items()):
+                self._lost[node] = now
+        for node, at in list(self._lost.items()):
             if now - at > LOST_SHOWN_SECONDS * MICROSECONDS_PER_SECOND:
                 del self._lost[node]
             else:
-                yield findings.lost_member(node, member.facts.host, at)
+                yield findings.lost_member(node, at)
 
 
 class ProblemSources:

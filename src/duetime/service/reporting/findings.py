@@ -240,27 +240,23 @@ def of_shards(report: ClusterReport) -> Iterable[Finding]:
     )
 
 
-def silent_member(node: str, host: str, seconds: float) -> Finding:
+def silent_member(node: str, seconds: float) -> Finding:
     return Finding(
         kind="member_silent",
         subject=node,
         severity=Severity.WARNING,
-        sentence=_always(
-            f"{host or node} has not been heard of for {seconds:.0f} seconds (node {node})"
-        ),
+        sentence=_always(f"Node {node} has not been heard of for {seconds:.0f} seconds"),
         href="/ui/cluster",
         runbook="alerts/member-missing",
     )
 
 
-def lost_member(node: str, host: str, at: Instant) -> Finding:
+def lost_member(node: str, at: Instant) -> Finding:
     return Finding(
         kind="member_lost",
         subject=node,
         severity=Severity.NOTICE,
-        sentence=_always(
-            f"{host or node} ended without stopping, and others took its shards (node {node})"
-        ),
+        sentence=_always(f"Node {node} ended without stopping, and others took its shards"),
         since=at,
         href="/ui/cluster",
         runbook="alerts/member-missing",

@@ -94,7 +94,7 @@ async def test_problems_are_shown_as_text(bench: OverviewBench) -> None:
     bench.findings = [
         *findings.behind_breakers([held], []),
         findings.missed_objective(HOSTILE, HOSTILE, -1),
-        findings.lost_member(HOSTILE, HOSTILE, START_AT),
+        findings.lost_member(HOSTILE, START_AT),
     ]
     page = (await bench.page("/ui")).content.decode()
     assert "<img src=x" not in page
