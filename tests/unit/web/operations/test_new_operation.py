@@ -105,6 +105,8 @@ async def test_a_large_number_has_to_be_typed(bench: OperationsBench) -> None:
         assert refused.status == 400
         assert "the number" in text_of(refused)
     assert not await bench.store.operations(running=False, limit=9)
+    recorded = [each for each in await bench.entries() if each.action == "operation.start"]
+    assert [each.result for each in recorded] == ["INVALID_INPUT"] * 3
     assert (await bench.send(OPERATIONS, [*question, ("typed", " 101 ")])).status == 303
 
 
@@ -170,7 +172,7 @@ async def test_a_question_without_an_answer_says_why(
         ({"action": "move", "move_by": "0s"}, "Must not be zero."),
         ({"endpoint": "https://example.com/path"}, "Filter.endpoint must be a host or an origin"),
         ({"due_from": "soon"}, "Due_from must be a date and time"),
-        ({"metadata": "customer"}, "Metadata must be a key and a value, such as customerId=17"),
+        ({"metadata": "customer"}, "Metadata must be a key and a value, such as customer=42"),
         ({"namespace": "no such"}, "Namespace 'no such' does not exist"),
         ({"counted": "many"}, "must be the number"),
         ({"once": "again"}, "Once must be the one of the form: load the page again"),

@@ -89,7 +89,7 @@ class NewOperationPage:
         action = action_of(fields)
         if action is None:
             raise InvalidInput("action", "is missing")
-        selection = selection_of(fields)
+        selection = selection_of(fields, request.now)
         form = _Form(move_by=fields.text("move_by"), typed=fields.text("typed"))
         try:
             move_by_ms = _move_of(action, form.move_by)
@@ -144,7 +144,7 @@ class NewOperationPage:
 
     async def _question(self, request: Request, fields: Fields, form: _Form | None = None) -> View:
         action = action_of(fields)
-        selection = selection_of(fields)
+        selection = selection_of(fields, request.now)
         form = form or _Form(move_by=fields.text("move_by"))
         values: dict[str, object] = {
             "selection": selection,
@@ -171,12 +171,11 @@ class NewOperationPage:
                 values["problem"] = misfit(action, selection.status)
                 if values["problem"] is None:
                     values["matched"] = await self._count(selection, action)
-        status = 200 if form.error is None else 400
         return View(
             template="pages/operations/new.html",
             title="New operation",
             values=values,
-            status=status,
+            refusal=form.error,
         )
 
     async def _count(self, selection: Selection, action: BulkAction) -> Matched:

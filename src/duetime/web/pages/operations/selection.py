@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from duetime.api.http.values import parse_instant
 from duetime.domain.bulk import BulkOperation, TimerFilter
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_CHOSEN_TIMERS
+from duetime.web.pages.timers.parameters import filter_in
 from duetime.web.request import Fields
 
 EVERYTHING = TimerFilter()
@@ -52,7 +51,7 @@ class Selection(Struct, frozen=True, kw_only=True):
         return [*given, *filter_fields(self.filter)]
 
 
-def selection_of(fields: Fields) -> Selection:
+def selection_of(fields: Fields, now: Instant) -> Selection:
     """Raises `InvalidInput`."""
     chosen = fields.all("timer")
     if len(chosen) > MAX_CHOSEN_TIMERS:
@@ -60,21 +59,10 @@ def selection_of(fields: Fields) -> Selection:
         raise InvalidInput("timer", problem)
     if chosen:
         return Selection(chosen=tuple(dict.fromkeys(map(_key, chosen))))
-    matching = TimerFilter(
-        due_from_inclusive=_instant("due_from", fields),
-        due_until_exclusive=_instant("due_until", fields),
-        id_prefix=fields.get("id_prefix"),
-        endpoint=fields.get("endpoint"),
-        error_contains=fields.get("error"),
-    )
-    member = fields.get("metadata")
-    if member is not None:
-        key, equals, value = member.partition("=")
-        if not key or not equals:
-            raise InvalidInput("metadata", "must be a key and a value, such as customerId=17")
-        matching = replace(matching, metadata_key=key, metadata_value=value)
     return Selection(
-        namespace=fields.get("namespace"), status=fields.get("status"), filter=matching
+        namespace=fields.get("namespace"),
+        status=fields.get("status"),
+        filter=filter_in(fields, now),
     )
 
 
@@ -129,8 +117,3 @@ def _key(text: str) -> TimerKey:
     if not all(parts) or not slash:
         raise InvalidInput("timer", "must be a namespace and an id, such as default/order-17")
     return TimerKey(*parts)
-
-
-def _instant(name: str, fields: Fields) -> Instant | None:
-    text = fields.get(name)
-    return None if text is None else parse_instant(name, text)
