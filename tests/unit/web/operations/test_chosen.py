@@ -75,6 +75,11 @@ async def test_more_than_a_hundred_have_to_be_confirmed_by_their_number(
     assert "Cancel: 0 of 101 timers" in text_of(done)
 
 
+async def test_an_action_without_a_choice_leads_back(bench: OperationsBench) -> None:
+    reply = await bench.send(NEW, [("action", "cancel")])
+    assert (reply.status, reply.headers["location"]) == (303, "/ui/timers")
+
+
 async def test_wrong_choices_are_refused(bench: OperationsBench) -> None:
     too_many = [("timer", f"default/t{number}") for number in range(201)]
     for chosen, words in (

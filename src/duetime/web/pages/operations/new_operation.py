@@ -81,7 +81,9 @@ class NewOperationPage:
     async def ask(self, request: Request) -> View:
         return await self._question(request, request.query)
 
-    async def ask_for_chosen(self, request: Request) -> View:
+    async def ask_for_chosen(self, request: Request) -> View | Redirect:
+        if not request.form.has("timer"):
+            return Redirect("/ui/timers", "Nothing was done: choose at least one timer first.")
         return await self._question(request, request.form)
 
     async def start(self, request: Request) -> View | Redirect:

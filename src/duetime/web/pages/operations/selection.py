@@ -42,6 +42,11 @@ class Selection(Struct, frozen=True, kw_only=True):
         return tuple(conditions_of(self.filter))
 
     @property
+    def timers_path(self) -> str:
+        """The page from which the selection came."""
+        return "/ui/timers" if self.chosen else f"/ui/timers?{urlencode(self.fields)}"
+
+    @property
     def fields(self) -> Sequence[tuple[str, str]]:
         """The fields of a form or a query that make the same selection."""
         if self.chosen:
