@@ -12,7 +12,7 @@ class BulkStore(Protocol):
     timer store does."""
 
     async def add_operation(self, operation: BulkOperation) -> None:
-        """Keep a new operation."""
+        """Keep a new operation. If there is one of the same id, that one stays as it is."""
         ...
 
     async def operation(self, operation_id: str) -> BulkOperation | None: ...

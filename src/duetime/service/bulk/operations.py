@@ -80,7 +80,6 @@ class BulkOperations:
         self._turns = Turns(clock) if turns is None else turns
         self._new_uuid = new_uuid
         self._deleting = asyncio.Lock()
-        self._starting = asyncio.Lock()
 
     async def count(self, new: NewOperation) -> Matched:
         """Raises `InvalidInput`, `NamespaceNotFound`."""
@@ -94,10 +93,11 @@ class BulkOperations:
         `NamespaceNotFound`, `TooManyOperations`."""
         if new.id is None:
             return await self._start(new, matched or await self.count(new))
-        async with self._starting:
-            first = await self._operations.operation(new.id)
-            if first is None:
-                return await self._start(new, matched or await self.count(new))
+        first = await self._operations.operation(new.id)
+        if first is None:
+            await self._start(new, matched or await self.count(new))
+            # Another process may have been faster with the same id.
+            first = await self.get(new.id)
         if first.namespace != new.namespace or first.started_by != new.started_by:
             raise InvalidInput("id", "is that of another operation")
         return first

@@ -14,7 +14,7 @@ class OperationTable:
         self._operations: dict[str, BulkOperation] = {}
 
     async def add_operation(self, operation: BulkOperation) -> None:
-        self._operations[operation.id] = operation
+        self._operations.setdefault(operation.id, operation)
 
     async def operation(self, operation_id: str) -> BulkOperation | None:
         return self._operations.get(operation_id)

@@ -62,6 +62,7 @@ _ADD_SHARDS = """
 _ADD_OPERATION = """
     INSERT INTO operations (id, created_at, updated_at, version, is_running, document)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT (id) DO NOTHING
 """
 
 _GET_OPERATION = "SELECT document FROM operations WHERE id = ?1"

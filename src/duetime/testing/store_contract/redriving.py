@@ -226,7 +226,10 @@ def operation(number: int = 0, **changes: object) -> BulkOperation:
             id_prefix='"ä"',
             endpoint="https://app.example.com",
             error_contains="HTTP 500",
+            metadata_key="customer",
+            metadata_value="",
         ),
+        started_by="billing",
         execute_at=at(5),
         move_by_ms=-7,
         matched=9,
@@ -252,6 +255,13 @@ class OperationsContract:
         store = await reopen()
         if store.capabilities.durable:
             assert await store.operation(operation().id) == operation()
+
+    async def test_an_operation_of_the_same_id_leaves_the_first_as_it_is(
+        self, store: Store
+    ) -> None:
+        await store.add_operation(operation())
+        await store.add_operation(operation(changed=7))
+        assert await store.operation(operation().id) == operation()
 
     async def test_the_newest_operations_come_first(self, store: Store) -> None:
         ended = operation(1, status=BulkStatus.COMPLETED)

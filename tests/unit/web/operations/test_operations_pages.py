@@ -1,6 +1,7 @@
 """The list of operations, one of them, and who may see and do what."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.api.v1.many_timers.operations import claim, start, step
 from tests.unit.web.operations.operations_bench import (
@@ -14,6 +15,20 @@ from tests.unit.web.page_bench import text_of
 
 async def test_an_empty_list_says_so(bench: OperationsBench) -> None:
     assert "No operation in the last seven days." in text_of(await bench.page(OPERATIONS))
+
+
+async def test_who_started_an_operation_of_an_earlier_release_is_not_known(
+    bench: OperationsBench,
+) -> None:
+    id = (await start(bench, action="cancel", all=True)).json["id"]
+    started = await bench.store.operation(id)
+    assert started is not None
+    earlier = replace(started, id="an-earlier-one", started_by=None)
+    await bench.store.add_operation(earlier)
+    shown = text_of(await bench.page(f"{OPERATIONS}/{earlier.id}"))
+    assert "Started by Not known" in shown
+    answer = await bench.request("GET", f"/api/v1/operations/{earlier.id}")
+    assert answer.json["startedBy"] is None
 
 
 async def test_an_operation_is_aborted_once(bench: OperationsBench) -> None:
