@@ -46,6 +46,9 @@ async def test_a_form_that_is_sent_twice_moves_timers_once(bench: OperationsBenc
         result = await bench.send(OPERATIONS, form)
         assert "one default Moved 2030-01-01 01:00:10 UTC" in text_of(result)
     assert (await bench.timer("one"))["executeAt"] == "2030-01-01T01:00:10Z"
+    repeat, first = [each for each in await bench.entries() if each.action == "operation.start"]
+    assert first.details == "action=reschedule, timers=1, moveBy=1h, changed=1"
+    assert repeat.details == "action=reschedule, timers=1, moveBy=1h, repeat, changed=1"
 
 
 async def test_timers_are_run_now_and_redriven(bench: OperationsBench) -> None:

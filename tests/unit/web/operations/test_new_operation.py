@@ -138,6 +138,7 @@ async def test_a_form_that_is_sent_twice_starts_one_operation(bench: OperationsB
 @pytest.mark.parametrize(
     ("query", "words"),
     [
+        ("", "This filter has no condition"),
         ("action=cancel&namespace=default", "This filter has no condition"),
         ("action=cancel&namespace=default&status=pending", "This filter has no condition"),
         (

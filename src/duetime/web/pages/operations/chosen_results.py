@@ -53,6 +53,7 @@ class ChosenResults:
             request.caller.note({"moveBy": format_move(move_by_ms)})
         name = request.access.name, once
         acting = self._recent.get(name)
+        request.caller.note({"repeat": acting is not None or None})
         if acting is None:
             # A task of its own: a browser that goes away does not leave half of it undone.
             acting = self._recent[name] = asyncio.ensure_future(

@@ -163,16 +163,15 @@ class NewOperationPage:
         }
         if selection.chosen:
             values["matched"] = Matched(len(selection.chosen), is_minimum=False)
+        elif selection.is_empty:
+            values["problem"] = _NO_CONDITION
         elif selection.namespace is None:
             values["namespaces"] = self._visible(request)
-        else:
+        elif action is not None:
             request.caller.reach(selection.namespace)
-            if selection.is_empty:
-                values["problem"] = _NO_CONDITION
-            elif action is not None:
-                values["problem"] = misfit(action, selection.status)
-                if values["problem"] is None:
-                    values["matched"] = await self._count(selection, action)
+            values["problem"] = misfit(action, selection.status)
+            if values["problem"] is None:
+                values["matched"] = await self._count(selection, action)
         return View(
             template="pages/operations/new.html",
             title="New operation",
