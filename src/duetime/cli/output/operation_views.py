@@ -24,7 +24,9 @@ _COLUMNS = (
     Column("action", Cut.END, least=10, enough=10),
     Column("namespace", Cut.MIDDLE, least=9, enough=9),
     "status",
-    *(Column("changed", extra=1), Column("started", extra=2), Column("created_at", extra=3)),
+    *(Column("changed", extra=1), Column("started", extra=2)),
+    Column("by", Cut.END, least=8, enough=12, extra=3, hidden_if_empty=True),
+    Column("created_at", extra=4),
 )
 
 Show = Callable[[Operation], None]
@@ -45,6 +47,7 @@ def print_operations(operations: Sequence[Operation]) -> None:
                 _status(each),
                 Text(f"{each.changed:,}"),
                 Text(relative_text(each.created_at, now)),
+                Text(printable(each.started_by or "-")),
                 Text(printable(each.created_at)),
             ]
             for each in operations

@@ -103,6 +103,18 @@ def test_endpoints_are_whole(server: ScriptedServer) -> None:
     assert [row.split()[0] for row in rows if row.startswith("http")] == origins
 
 
+def test_a_wide_list_of_operations_says_who_started_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    operations = [operation(startedBy="billing"), operation()]
+    operation_views.print_operations([msgspec.convert(each, Operation) for each in operations])
+    headings, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "by" in headings.split()
+    assert "billing" in first
+    assert "billing" not in second
+
+
 def test_the_number_of_changed_timers_is_shown_beside_a_short_action(lines: Lines) -> None:
     operation_views.print_operations([msgspec.convert(operation(action="cancel"), Operation)])
     assert "1,230" in lines()[1]
