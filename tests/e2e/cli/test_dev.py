@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from duetime.listener import bind_next_free
@@ -67,6 +68,21 @@ async def test_commands_follow_dev_to_another_port(tmp_path: Path) -> None:
             health = await run_command("health", directory=tmp_path, PORT=port)
             assert f"server: {url}\n" in health.output
             assert await dev.end(signal.SIGINT) == 0
+
+
+async def test_the_link_of_dev_signs_in_as_often_as_it_is_clicked(tmp_path: Path) -> None:
+    async with Command("dev", "--port", "0", directory=tmp_path) as dev:
+        link = (await dev.line(containing="Web UI:")).split()[-1]
+        await dev.line(containing="demo timer is due")
+        for _ in range(2):
+            async with httpx.AsyncClient(follow_redirects=True, trust_env=False) as browser:
+                page = await browser.get(link)
+            assert (page.status_code, page.url.path) == (200, "/ui")
+            assert "Overview" in page.text
+        opened = await run_command("open", "--print", directory=tmp_path)
+        assert opened.status == 0, opened.errors
+        assert opened.output.startswith(link.partition("=")[0])
+        assert await dev.end(signal.SIGINT) == 0
 
 
 async def test_examples_find_dev_and_serve(tmp_path: Path) -> None:
