@@ -58,7 +58,7 @@ async def test_sign_in_see_the_overview_and_sign_out(page: Page, server: ServerP
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     assert page.url == f"{server.url}/ui"
     cookies = {each["name"]: each for each in await page.context.cookies(f"{server.url}/ui")}
-    session = cookies["duetime_session"]
+    session = cookies[f"duetime_session_{server.url.rpartition(':')[2]}"]
     assert (session["httpOnly"], session["sameSite"], session["path"]) == (True, "Strict", "/ui")
     await page.get_by_role("button", name="Menu").click()
     await page.get_by_role("button", name="Sign out").click()

@@ -11,14 +11,12 @@ from duetime.web.request import Preferences
 BROWSER = "duetime_browser"
 """A random name for the browser, which the tokens of its forms are made from."""
 
-SESSION = "duetime_session"
-"""The token of a session."""
-
 MESSAGE = "duetime_message"
 """The outcome of an action, for the page after it."""
 
 _CHOICES = {"duetime_theme": ("auto", "light", "dark"), "duetime_times": ("local", "utc")}
 _NAME = re.compile(r"[A-Za-z0-9_-]{43}")
+_PORT = re.compile(rb":([0-9]{1,5})$")
 
 Cookies = dict[str, str]
 SetCookie = tuple[bytes, bytes]
@@ -33,6 +31,14 @@ def cookies_of(scope: Scope) -> Cookies:
                 key, _, text = pair.strip().partition("=")
                 cookies.setdefault(key, text)
     return cookies
+
+
+def session_cookie(scope: Scope) -> str:
+    """The name of the cookie with the token of the session. Browsers send cookies to all ports of a
+    host, and servers on other ports have sessions of their own."""
+    host: bytes = dict(scope["headers"]).get(b"host", b"")
+    port = _PORT.search(host)
+    return "duetime_session" if port is None else f"duetime_session_{port[1].decode()}"
 
 
 def is_secure(scope: Scope) -> bool:

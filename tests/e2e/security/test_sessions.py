@@ -13,7 +13,6 @@ from tests.real_server.server_process import API_KEY, ServerProcess
 
 pytestmark = pytest.mark.e2e
 
-SESSION = "duetime_session"
 CONNECTIONS = 12
 """Connections after which each of two workers has answered one, but for one time in 2,000."""
 
@@ -30,7 +29,11 @@ async def signed_in(url: str, path: str) -> str:
     async with httpx.AsyncClient(base_url=url, trust_env=False) as browser:
         answer = await browser.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/ui"), answer.text
-        return browser.cookies[SESSION]
+        return browser.cookies[cookie_of(url)]
+
+
+def cookie_of(url: str) -> str:
+    return f"duetime_session_{url.rpartition(':')[2]}"
 
 
 async def statuses(url: str, token: str) -> list[int]:
@@ -38,7 +41,7 @@ async def statuses(url: str, token: str) -> list[int]:
     found = []
     for _ in range(CONNECTIONS):
         async with httpx.AsyncClient(base_url=url, trust_env=False) as browser:
-            answer = await browser.get("/ui", headers={"Cookie": f"{SESSION}={token}"})
+            answer = await browser.get("/ui", headers={"Cookie": f"{cookie_of(url)}={token}"})
             found.append(answer.status_code)
     return found
 
@@ -56,7 +59,7 @@ async def test_every_worker_knows_the_session_and_its_end(
             assert await statuses(server.url, token) == [200] * CONNECTIONS
             async with httpx.AsyncClient(base_url=server.url, trust_env=False) as other:
                 again = await other.get(path)
-            assert (again.status_code, SESSION in other.cookies) == (401, False)
+            assert (again.status_code, cookie_of(server.url) in other.cookies) == (401, False)
         assert (await api.delete(f"/api/v1/keys/{made['id']}")).status_code == 204
 
         async def after_the_end() -> list[int]:

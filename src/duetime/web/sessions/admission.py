@@ -9,7 +9,7 @@ from duetime.api.http.operation import Route
 from duetime.domain.errors import Unauthorized
 from duetime.domain.security.access import UNCHECKED
 from duetime.service.security.sessions import HeldSession, Sessions
-from duetime.web.cookies import SESSION, cookies_of
+from duetime.web.cookies import cookies_of, session_cookie
 
 REFUSAL = "sign in first"
 
@@ -37,7 +37,7 @@ class SessionAdmission:
 
     async def session_of(self, scope: Scope, *, needs_store: bool = True) -> HeldSession | None:
         """The session that the cookie names, if it has not ended. Raises `StoreUnavailable`."""
-        token = cookies_of(scope).get(SESSION)
+        token = cookies_of(scope).get(session_cookie(scope))
         if not token:
             return None
         if not needs_store and (held := self._sessions.remembered(token)) is not None:

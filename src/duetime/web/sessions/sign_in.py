@@ -9,7 +9,7 @@ from duetime.domain.errors import TooManyRequests, Unauthorized
 from duetime.domain.security.access import Access, Role
 from duetime.service.security.sessions import SESSION_MS, Sessions
 from duetime.web.app import PREFIX, SIGN_IN, UNDONE_FIELD
-from duetime.web.cookies import SESSION, cookies_of, set_cookie
+from duetime.web.cookies import SetCookie, cookies_of, session_cookie, set_cookie
 from duetime.web.endpoint import WebEndpoint, action
 from duetime.web.rendering.view import Redirect, Result, View
 from duetime.web.request import Request
@@ -63,7 +63,7 @@ class SignInPage:
             return _form(target, code=code)
         if await self._admission.session_of(request.scope) is not None:
             return Redirect(target)
-        if SESSION in cookies_of(request.scope):
+        if _token_in(request) is not None:
             return _form(target, notice=UNDONE if request.query.has(UNDONE_FIELD) else ENDED)
         if _comes_from_elsewhere(request):
             # The browser keeps the cookie back, and sends it when our own page goes there.
@@ -92,8 +92,7 @@ class SignInPage:
 
     async def end(self, request: Request) -> Result:
         await self._forget_session(request)
-        forgotten = set_cookie(request.scope, SESSION, "", seconds=0)
-        return Redirect(SIGN_IN, SIGNED_OUT, (forgotten,))
+        return Redirect(SIGN_IN, SIGNED_OUT, (_cookie(request, "", 0),))
 
     async def _by_code(self, request: Request, code: str, target: str) -> Result:
         access = await self._sessions.redeem(code)
@@ -108,12 +107,12 @@ class SignInPage:
         if target == PREFIX and not access.may(Role.READ):
             # The overview would be refused.
             target = CREATE
-        cookie = set_cookie(request.scope, SESSION, issued.token, seconds=SESSION_MS // 1_000)
+        cookie = _cookie(request, issued.token, SESSION_MS // 1_000)
         return Redirect(target, cookies=(cookie,))
 
     async def _forget_session(self, request: Request) -> None:
-        token = cookies_of(request.scope).get(SESSION)
-        if token:
+        token = _token_in(request)
+        if token is not None:
             await self._sessions.end(token)
 
 
@@ -123,6 +122,14 @@ def local_target(given: str | None) -> str:
         return PREFIX
     path = given.partition("?")[0]
     return PREFIX if "//" in path or "/.." in path else given
+
+
+def _token_in(request: Request) -> str | None:
+    return cookies_of(request.scope).get(session_cookie(request.scope)) or None
+
+
+def _cookie(request: Request, token: str, seconds: int) -> SetCookie:
+    return set_cookie(request.scope, session_cookie(request.scope), token, seconds=seconds)
 
 
 def _form(

@@ -5,11 +5,11 @@ import pytest
 from duetime.ports.security import AuditQuery
 from duetime.service.security.sessions import LINK_MS, SESSION_MS
 from duetime.service.security.wrong_keys import WRONG_KEYS
-from duetime.web.cookies import SESSION
 from tests.unit.api.asgi_client import API_KEY, Reply
 from tests.unit.web.sessions.session_bench import SIGN_IN, SIGN_OUT, Browser, SessionBench
 
 ELSEWHERE = "cross-site"
+SESSION = "duetime_session"
 
 
 @pytest.fixture
@@ -83,6 +83,19 @@ async def test_the_cookie_is_for_this_site_and_no_script(
     assert browser.set_cookies[SESSION] == plain
     reply = await browser.get(await link(bench), **headers)
     assert browser.set_cookies[SESSION] == plain + ("; Secure" if is_secure else "")
+
+
+async def test_servers_on_other_ports_of_a_host_have_cookies_of_their_own(
+    bench: SessionBench, browser: Browser
+) -> None:
+    for host in ("localhost:8080", "[::1]:8081", "timers.example"):
+        await browser.get(await link(bench), host=host)
+    names = {"duetime_session_8080", "duetime_session_8081", SESSION}
+    assert names <= browser.cookies.keys()
+    assert len({browser.cookies[name] for name in names}) == 3
+    for host in ("localhost:8080", "[::1]:8081", "timers.example"):
+        assert (await browser.get("/ui", host=host)).status == 200
+    assert (await browser.get("/ui", host="localhost:8082")).status == 303
 
 
 async def test_every_sign_in_has_another_token_and_ends_the_one_before(
