@@ -4,6 +4,7 @@ import hmac
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from operator import attrgetter
 from secrets import token_urlsafe
 from typing import NamedTuple, TypeVar
 
@@ -182,7 +183,7 @@ class Sessions:
 
     async def _issue(self, kind: type[Grant], access: Access, lifetime_ms: int) -> IssuedToken:
         now = self._clock.now()
-        await self._make_room(access.key_id)
+        await self._make_room(access.key_id, now)
         token = token_urlsafe(_TOKEN_BYTES)
         grant = kind(
             id=_id_of(token),
@@ -195,20 +196,21 @@ class Sessions:
         await self._watch.refresh()
         return IssuedToken(token, grant.expires_at)
 
-    async def _make_room(self, key_id: str | None) -> None:
-        oldest_first = sorted(self._grants.values(), key=lambda grant: grant.created_at)
-        gone = [grant for grant in oldest_first if self._has_ended(grant)]
-        live = [grant for grant in oldest_first if not self._has_ended(grant)]
+    async def _make_room(self, key_id: str | None, now: Instant) -> None:
+        key_ids = {grant.key_id for grant in self._grants.values()}
+        ended_keys = {id for id in key_ids if id is not None and self._ring.held(id) is None}
+        live: list[KeyGrant] = []
+        gone: list[KeyGrant] = []
+        for grant in self._grants.values():
+            has_ended = grant.expires_at <= now or grant.key_id in ended_keys
+            (gone if has_ended else live).append(grant)
+        live.sort(key=attrgetter("created_at"))
         of_key = [grant for grant in live if grant.key_id == key_id]
         too_many = of_key[: max(0, len(of_key) + 1 - MAX_SESSIONS_OF_KEY)]
-        if not too_many and len(oldest_first) - len(gone) >= MAX_SESSIONS:
+        if not too_many and len(live) >= MAX_SESSIONS:
             too_many = live[:1]
         for grant in (*too_many, *gone)[:_MAX_FORGOTTEN]:
             await self._store.remove_credential(grant.id)
-
-    def _has_ended(self, grant: KeyGrant) -> bool:
-        is_of_ended_key = grant.key_id is not None and self._ring.held(grant.key_id) is None
-        return is_of_ended_key or not self.has(grant.id)
 
     def _proof(self, token: str) -> str | None:
         if self._api_key is None:

@@ -21,8 +21,8 @@ CREATE = "/ui/create"
 WRONG_KEY = "This key is not right. It may have been revoked, or have expired."
 NO_KEY = "Type or paste an API key."
 WRONG_LINK = (
-    "This link has been used, or is more than a minute old. Ask for another one, or sign in with "
-    "an API key."
+    "This link has been used, or is more than a minute old. Run duetime open again, or sign in "
+    "with an API key."
 )
 ENDED = "Your session has ended. Sign in to go on."
 UNDONE = "Your session had ended, so nothing was changed. Sign in, and try again."
@@ -97,6 +97,9 @@ class SignInPage:
     async def _by_code(self, request: Request, code: str, target: str) -> Result:
         access = await self._sessions.redeem(code)
         if access is None:
+            if await self._admission.session_of(request.scope) is not None:
+                # The same link was opened twice, or that of a `duetime dev` before the last one.
+                return Redirect(target)
             return _form(target, notice=WRONG_LINK, status=401)
         set_caller(request.scope, Caller(access, address_of(request.scope)))
         return await self._signed_in(request, access, target)

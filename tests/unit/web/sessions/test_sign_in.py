@@ -265,6 +265,7 @@ async def test_a_link_signs_in_once(bench: SessionBench, browser: Browser) -> No
     path = await link(bench)
     assert location(await browser.get(path)) == "/ui"
     assert await browser.is_signed_in()
+    assert location(await browser.get(path)) == "/ui", "who is signed in goes on"
     other = Browser(bench)
     reply = await other.get(path)
     assert reply.status == 401
