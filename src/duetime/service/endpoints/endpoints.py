@@ -56,7 +56,7 @@ class Endpoints:
         return NodeEndpoints(self._reporter.node, await self._in_order(names))
 
     async def look_at_few(self, most: int, find: str = "") -> NodeEndpoints:
-        """The first of these, whose names contain `find`. Of very many endpoints, only some are
+        """The first of these, whose names contain `find`. If there are very many, only some are
         looked at."""
         names = self._reporter.endpoint_names()
         if find:

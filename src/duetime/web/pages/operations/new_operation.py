@@ -16,8 +16,9 @@ from duetime.service.bulk.operations import BulkOperations, NewOperation
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 from duetime.web.endpoint import WebEndpoint, action, page
+from duetime.web.pages.filter_fields import filter_fields
 from duetime.web.pages.operations.chosen_results import ChosenResults
-from duetime.web.pages.operations.selection import Selection, filter_fields, selection_of
+from duetime.web.pages.operations.selection import Selection, selection_of
 from duetime.web.pages.operations.wording import WORDS, action_of, misfit
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Fields, Request

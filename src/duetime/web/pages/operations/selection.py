@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from duetime.domain.bulk import BulkOperation, TimerFilter
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, format_instant
+from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_CHOSEN_TIMERS
-from duetime.web.pages.timers.parameters import filter_in
+from duetime.web.pages.filter_fields import filter_fields, filter_in
 from duetime.web.request import Fields
 
 EVERYTHING = TimerFilter()
@@ -89,22 +89,6 @@ def conditions_of(matching: TimerFilter) -> Iterator[Condition]:
         yield Condition("Last error contains", matching.error_contains)
     if matching.metadata_key is not None:
         yield Condition("Metadata", f"{matching.metadata_key} = {matching.metadata_value}")
-
-
-def filter_fields(matching: TimerFilter) -> Iterator[tuple[str, str]]:
-    """The parameters by which the timers page has the same filter."""
-    first, end = matching.due_from_inclusive, matching.due_until_exclusive
-    member = matching.metadata_key and f"{matching.metadata_key}={matching.metadata_value}"
-    for name, text in (
-        ("due_from", None if first is None else format_instant(first)),
-        ("due_until", None if end is None else format_instant(end)),
-        ("id_prefix", matching.id_prefix),
-        ("endpoint", matching.endpoint),
-        ("error", matching.error_contains),
-        ("metadata", member),
-    ):
-        if text is not None:
-            yield name, text
 
 
 def timers_path(operation: BulkOperation) -> str:

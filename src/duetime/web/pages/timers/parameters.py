@@ -6,16 +6,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.api.http.query import choice, number
-from duetime.api.http.values import STATUSES, parse_instant
+from duetime.api.http.values import STATUSES
 from duetime.domain.bulk import TimerFilter
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, parse_duration_ms, plus_ms
+from duetime.domain.instants import Instant
 from duetime.domain.limits import DEFAULT_PAGE_TIMERS
 from duetime.domain.timer import TimerStatus
 from duetime.service.searching.checking import PAGE_SIZES
 from duetime.service.searching.cursors import parse_cursor
 from duetime.service.searching.search import Cursor, SearchOrder
-from duetime.web.pages.operations.selection import filter_fields
+from duetime.web.pages.filter_fields import filter_fields, filter_in
 from duetime.web.pages.timers.columns import COLUMNS, DEFAULT_COLUMNS
 from duetime.web.request import Fields
 
@@ -85,23 +85,6 @@ def timer_query(fields: Fields, now: Instant) -> TimerQuery:
     return query if cursor is None else replace(query, cursor=parse_cursor(cursor, query.order))
 
 
-def filter_in(fields: Fields, now: Instant) -> TimerFilter:
-    """The filter, but for the namespace and the status. Raises `InvalidInput`."""
-    member = fields.get("metadata")
-    key, equals, value = (member or "").partition("=")
-    if member is not None and not (key and equals):
-        raise InvalidInput("metadata", "must be a key and a value, such as customer=42")
-    return TimerFilter(
-        due_from_inclusive=_instant("due_from", fields, now),
-        due_until_exclusive=_instant("due_until", fields, now),
-        id_prefix=fields.get("id_prefix"),
-        endpoint=fields.get("endpoint"),
-        error_contains=fields.get("error"),
-        metadata_key=None if member is None else key.strip(),
-        metadata_value=None if member is None else value.strip(),
-    )
-
-
 def fields_of_filter(query: TimerQuery) -> list[tuple[str, str]]:
     """The parameters of the filter with instants that no longer depend on now, for an operation on
     everything that matches."""
@@ -109,27 +92,6 @@ def fields_of_filter(query: TimerQuery) -> list[tuple[str, str]]:
     named = (("namespace", query.namespace), ("status", status))
     given = [(name, value) for name, value in named if value is not None]
     return [*given, *filter_fields(query.matching)]
-
-
-def _instant(name: str, fields: Fields, now: Instant) -> Instant | None:
-    """An instant, or one relative to now: `now`, `now+1h`, `now-15m`. A bookmark with these moves
-    along with the time."""
-    text = fields.get(name)
-    if text is None:
-        return None
-    if text.startswith("now"):
-        # An unencoded plus reads as a space in a query.
-        sign, duration = text[3:4].replace(" ", "+"), text[4:].strip()
-        if not sign:
-            return now
-        try:
-            if sign not in "+-":
-                raise ValueError('must be an instant, or relative to now such as "now+1h"')
-            return plus_ms(now, parse_duration_ms(duration) * (1 if sign == "+" else -1))
-        except ValueError as error:
-            raise InvalidInput(name, str(error)) from None
-    date, time = text[:11], text[11:]
-    return parse_instant(name, date + time.replace(" ", "+"))
 
 
 def _columns(given: Sequence[str]) -> Sequence[str]:
