@@ -225,3 +225,21 @@ async def test_the_list_is_a_live_part(bench: TimersBench) -> None:
     page = (await bench.get(status="pending")).content.decode()
     assert '<meta name="live" content="/ui/timers?status=pending">' in page
     assert 'data-live="list"' in page
+
+
+@pytest.mark.parametrize(
+    ("status", "names"),
+    [
+        (None, ["run-now", "move", "redrive", "cancel"]),
+        ("pending", ["run-now", "move", "cancel"]),
+        ("failed", ["redrive"]),
+        ("completed", []),
+    ],
+)
+async def test_only_actions_that_fit_the_status_are_offered(
+    bench: TimersBench, status: str | None, names: list[str]
+) -> None:
+    await bench.add(*orders(1))
+    query = {} if status is None else {"status": status}
+    form = (await bench.get(**query)).content.decode().partition('id="chosen"')[2]
+    assert re.findall(r'name="action" value="([^"]*)"', form.partition("</form>")[0]) == names

@@ -60,6 +60,24 @@ _WINDOWS = (
 )
 
 
+class Action(Struct, frozen=True):
+    """An action on timers of these statuses. `name` is that of the operation."""
+
+    name: str
+    label: str
+    icon: str
+    statuses: tuple[TimerStatus, ...]
+
+
+_PENDING, _EXECUTING = TimerStatus.PENDING, TimerStatus.EXECUTING
+_ACTIONS = (
+    Action("run-now", "Run now", "play", (_PENDING,)),
+    Action("move", "Move", "timers", (_PENDING, _EXECUTING)),
+    Action("redrive", "Redrive", "operations", (TimerStatus.FAILED,)),
+    Action("cancel", "Cancel", "close", (_PENDING, _EXECUTING)),
+)
+
+
 class Chip(Struct, frozen=True):
     """A filter that is on, and the address without it."""
 
@@ -209,13 +227,21 @@ def _list_values(
         "unreadable": found.unreadable,
         "is_indexed": search.is_indexed,
         "better_sort": _better_sort(query, search, fields),
-        "sort_words": SORTS[query.chosen_sort].lower(),
+        "sort_words": SORTS[query.chosen_sort],
+        "actions": _actions(request, query),
         "filter_fields": fields_of_filter(query),
         "exports": [
             (name.upper(), f"/ui/timers/export?{_query(fields, format=name)}")
             for name in ("csv", "json", "ndjson")
         ],
     }
+
+
+def _actions(request: Request, query: TimerQuery) -> Sequence[Action]:
+    """The actions that fit timers of the chosen status."""
+    if not request.may_write:
+        return ()
+    return [each for each in _ACTIONS if query.status is None or query.status in each.statuses]
 
 
 def _chips(fields: Fields) -> Iterator[Chip]:
