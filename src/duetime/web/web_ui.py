@@ -33,6 +33,7 @@ from duetime.web.pages.overview import OverviewPage
 from duetime.web.pages.timer.timer_page import TimerPage
 from duetime.web.pages.timers.export import Exports
 from duetime.web.pages.timers.timers_page import TimersPage
+from duetime.web.rendering.environment import compile_templates
 from duetime.web.rendering.renderer import Renderer
 from duetime.web.rendering.view import View
 from duetime.web.request import Fields, Request
@@ -61,6 +62,7 @@ class WebUi:
     """An ASGI application for everything below `/ui`, and the loop that keeps open pages live."""
 
     def __init__(self, parts: WebParts) -> None:
+        compile_templates()
         self._clock = parts.clock
         self._renderer = Renderer(parts.services.v1.turns)
         self._hub = Hub(parts.clock, self._render_live)
