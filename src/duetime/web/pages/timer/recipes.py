@@ -12,7 +12,6 @@ from duetime.domain.namespace import DEFAULT_NAMESPACE
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.redaction import REDACTED, has_redacted, shown_callback
 from duetime.domain.timer import Timer, TimerStatus
-from duetime.web.forms.json_text import formatted
 
 KEY = "DUETIME_API_KEY"
 """Variable that the command line reads as well."""
@@ -50,7 +49,7 @@ def recipes_for(timer: Timer, base_url: str, now: Instant) -> Recipes:
     asked = _Asked(timer, callback, now)
     path, body = asked.platform() if isinstance(callback, NatsCallback) else asked.v1()
     url = f"{base_url}{path}"
-    text = formatted(json.encode(body))
+    text = _in_lines(body)
     recipes = (
         Recipe("curl", _curl(url, text)),
         Recipe("Command line", " \\\n  ".join(asked.command(base_url))),
@@ -166,6 +165,12 @@ def _given(members: dict[str, object]) -> dict[str, object]:
     return {
         name: value for name, value in members.items() if value is not None and value is not UNSET
     }
+
+
+def _in_lines(members: dict[str, object]) -> str:
+    """An object with a line for each member. A payload stays as it is stored, byte by byte."""
+    pairs = (f'  "{name}": {json.encode(value).decode()}' for name, value in members.items())
+    return "{\n" + ",\n".join(pairs) + "\n}"
 
 
 def _policy_members(policy: RetryPolicy | None) -> dict[str, object] | None:
