@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
 from tests.polling import PATIENCE_SECONDS, poll
@@ -90,5 +91,9 @@ async def test_chosen_timers_are_run_now(server: ServerProcess, page: Page) -> N
     await expect(page.get_by_role("heading", name="Run now: 1 of 2 timers")).to_be_visible()
     gone = page.get_by_role("row").filter(has_text="chosen-1")
     await expect(gone).to_contain_text("Timer not found")
+    for theme in ("light", "dark"):
+        await page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+        found = await Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
     async with server.client() as api:
         await poll(lambda: get_v1(api, "chosen-0"), lambda timer: timer["lastError"] is not None)
