@@ -17,7 +17,7 @@ from duetime.ports.security import AuditQuery
 from duetime.service.reporting.cluster_report import MemberReport
 from duetime.web.pages.endpoints import SHOWN_ENDPOINTS
 from tests.unit.web.endpoints.endpoints_bench import ENDPOINTS, EndpointsBench
-from tests.unit.web.operations.operations_bench import text_of
+from tests.unit.web.page_bench import text_of
 
 PAUSE = f"{ENDPOINTS}/pause"
 RESUME = f"{ENDPOINTS}/resume"
