@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, Page, ViewportSize
+from playwright.async_api import Browser, ConsoleMessage, Page, Response, ViewportSize
 
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.server_process import API_KEY
@@ -26,14 +26,8 @@ class Visit:
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self._check_host(request.url))
-        page.on(
-            "console",
-            lambda message: (
-                self.faults.append(message.text)
-                if message.type == "error" and "status of 404" not in message.text
-                else None
-            ),
-        )
+        page.on("response", self._check_answer)
+        page.on("console", self._check_console)
 
     async def open(self, path: str) -> int:
         """The status of the page, once it is shown."""
@@ -45,6 +39,15 @@ class Visit:
         """Whether the page as a whole has to be scrolled sideways."""
         root = "document.documentElement"
         return bool(await self.page.evaluate(f"{root}.scrollWidth > {root}.clientWidth + 1"))
+
+    def _check_answer(self, answer: Response) -> None:
+        """A page may say that something is wrong; its parts have to be there."""
+        if answer.status >= 400 and answer.request.resource_type != "document":
+            self.faults.append(f"{answer.status} for {answer.url}")
+
+    def _check_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self.faults.append(message.text)
 
     def _check_host(self, url: str) -> None:
         if urlsplit(url).netloc != urlsplit(self.url).netloc:
