@@ -21,3 +21,8 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def thread_seconds() -> float:
+    """The time for which this thread has worked, from an arbitrary origin. Waiting is no work."""
+    return time.thread_time()

@@ -14,7 +14,7 @@ from duetime.bus.bus_router import BusRouter
 from duetime.bus.command_audit import CommandAudit
 from duetime.bus.events import EventDestination
 from duetime.callback_adapters import callback_destination, callback_timeout_ms, http_destination
-from duetime.clock import SystemClock
+from duetime.clock import SystemClock, thread_seconds
 from duetime.delivery.endpoint_names import endpoint_named
 from duetime.delivery.signing import make_signer
 from duetime.descriptors import descriptor_budget, raise_descriptor_limit
@@ -206,6 +206,7 @@ def assemble(
             auditing=app.auditing,
             lifecycle=app.lifecycle,
             clock=clock,
+            worked=thread_seconds,
             health=health,
             endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
             reports=reporting.reports,

@@ -42,13 +42,15 @@ from duetime.web.sessions.sign_in import SignInPage
 
 
 class WebParts(Struct, frozen=True, kw_only=True):
-    """The parts of the service that the pages use. Reports are those of this process."""
+    """The parts of the service that the pages use. Reports are those of this process. `worked`
+    counts the seconds for which the thread of the event loop has worked."""
 
     services: Services
     authentication: Authentication
     auditing: Auditing
     lifecycle: Lifecycle
     clock: Clock
+    worked: Callable[[], float]
     health: Callable[[], EngineHealth]
     endpoints: Callable[[], NodeEndpoints]
     reports: Reports
@@ -65,7 +67,7 @@ class WebUi:
         compile_templates()
         self._clock = parts.clock
         self._renderer = Renderer(parts.services.v1.turns)
-        self._hub = Hub(parts.clock, self._render_live)
+        self._hub = Hub(parts.clock, self._render_live, parts.worked)
         sessions = parts.services.sessions
         admission = SessionAdmission(sessions, parts.authentication, parts.lifecycle)
         endpoints = (

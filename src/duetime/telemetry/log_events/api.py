@@ -26,6 +26,14 @@ API = Area(
             REPORT,
         ),
         LogEvent(
+            "api.live_page_failed",
+            "error",
+            ("page", "exception"),
+            "A fault in Duetime: an open page of the Web UI could not be brought up to date. It "
+            "says so, and is tried again every second.",
+            REPORT,
+        ),
+        LogEvent(
             "api.unavailable",
             "error",
             ("path", "reason"),

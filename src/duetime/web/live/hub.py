@@ -3,23 +3,39 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+import structlog
 from msgspec import json
 
 from duetime.background import BackgroundLoop
 from duetime.domain.errors import DuetimeError, Unavailable
 from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
-from duetime.web.errors import words_of
+from duetime.web.errors import NoSuchPage, words_of
 
 PERIOD_SECONDS = 1.0
 """Time between two renderings of a view."""
 
 WORK_SHARE = 0.03
-"""Share of the time that the renderings of all views may take. With many different views each is
+"""Share of a processor that the renderings of all views may take. With many different views each is
 rendered less often: live pages must never cost what timers need."""
+
+LONGEST_REST_SECONDS = 10.0
+"""Time after which the next view is rendered in any case."""
+
+RENDER_SECONDS = 5.0
+"""Time for which a rendering may wait for the store."""
+
+MAX_VIEWS = 300
+"""Different views that are kept up to date, each with what it last showed."""
+
+_NO_ANSWER = "the database does not answer"
 
 Blocks = Mapping[str, str]
 Render = Callable[[str, Access], Awaitable[Blocks]]
+Worked = Callable[[], float]
+"""The seconds for which the thread of the event loop has worked."""
+
+_log = structlog.get_logger()
 
 
 class Subscription:
@@ -71,11 +87,13 @@ class LiveView:
             self._trouble = None
             self._tell(message_of("blocks", changed))
 
-    def tell_trouble(self, words: str) -> None:
-        """Tell the tabs why their page stays as it is."""
-        if words != self._trouble:
-            self._trouble = words
-            self._tell(message_of("trouble", words))
+    def tell_trouble(self, words: str) -> bool:
+        """Tell the tabs why their page stays as it is. Answers whether it is news."""
+        if words == self._trouble:
+            return False
+        self._trouble = words
+        self._tell(message_of("trouble", words))
+        return True
 
     def welcome(self, tab: Subscription) -> None:
         """A tab that comes to others gets the whole state."""
@@ -99,9 +117,10 @@ class Hub(BackgroundLoop):
 
     name = "live-pages"
 
-    def __init__(self, clock: Clock, render: Render) -> None:
+    def __init__(self, clock: Clock, render: Render, worked: Worked) -> None:
         super().__init__(clock)
         self._render = render
+        self._worked = worked
         self._views: dict[tuple[str, Access], LiveView] = {}
         self._is_closed = False
 
@@ -110,9 +129,12 @@ class Hub(BackgroundLoop):
         return sum(len(view.tabs) for view in self._views.values())
 
     def subscribe(self, target: str, access: Access) -> Subscription:
+        """Raises `Unavailable` if too many different views are open."""
         key = target, access
         view = self._views.get(key)
         if view is None:
+            if len(self._views) >= MAX_VIEWS:
+                raise Unavailable("too many pages are open here: load this one again to update it")
             view = self._views[key] = LiveView(target, access)
         tab = Subscription(view)
         view.welcome(tab)
@@ -143,19 +165,23 @@ class Hub(BackgroundLoop):
         if view.due_seconds > now_seconds:
             await self.wait(view.due_seconds - now_seconds)
             return
+        worked_before = self._worked()
         await self._refresh(view)
-        spent_seconds = self._clock.monotonic() - now_seconds
+        rest_seconds = (self._worked() - worked_before) * (1 / WORK_SHARE - 1)
         view.due_seconds = now_seconds + PERIOD_SECONDS
-        await self._clock.sleep(spent_seconds * (1 / WORK_SHARE - 1))
+        await self._clock.sleep(min(rest_seconds, LONGEST_REST_SECONDS))
 
     async def _refresh(self, view: LiveView) -> None:
         try:
-            blocks = await self._render(view.target, view.access)
-        except Unavailable as error:
-            view.tell_trouble(words_of(error))
-        except DuetimeError as error:
+            async with asyncio.timeout(RENDER_SECONDS):
+                blocks = await self._render(view.target, view.access)
+        except TimeoutError:
+            view.tell_trouble(_NO_ANSWER)
+        except Exception as error:
             # A timer that is gone, for example: the page says so when it is loaded again.
-            view.tell_trouble(error.message)
+            is_fault = not isinstance(error, DuetimeError | NoSuchPage)
+            if view.tell_trouble(words_of(error)) and is_fault:
+                _log.exception("api.live_page_failed", page=view.target)
         else:
             view.show(blocks)
 

@@ -40,9 +40,9 @@ class Stream:
             raise InvalidInput("view", "must be a page of the UI")
         if self._hub.tabs >= MAX_TABS:
             raise Unavailable("too many tabs are open here: this one does not update by itself")
+        tab = self._hub.subscribe(target, request.access)
         # A stream is open for hours, and must not take the place of a request for so long.
         request.caller.leave()
-        tab = self._hub.subscribe(target, request.access)
         return StreamedAnswer(200, self._events(tab, request.caller), _HEADERS)
 
     async def _events(self, tab: Subscription, caller: Caller) -> AsyncGenerator[bytes, None]:

@@ -29,6 +29,7 @@ class SessionBench(ApiBench):
                     auditing=self.app.auditing,
                     lifecycle=self.app.lifecycle,
                     clock=self.clock,
+                    worked=float,
                     health=lambda: self.engine,
                     endpoints=lambda: NodeEndpoints("node-1", self.reporter.statuses),
                     reports=quiet_reports(self),
