@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from urllib.parse import quote
 
 from msgspec import Struct, json
 
@@ -27,22 +26,18 @@ from duetime.service.create_requests import NewTimer
 from duetime.service.namespaces import Namespaces
 from duetime.service.trying.trial_creates import TrialCreates
 from duetime.web.endpoint import WebEndpoint, action, page
-from duetime.web.errors import status_of
-from duetime.web.pages.creating.form import (
-    DEFAULTS,
-    POLICY_FIELDS,
-    WHOLE,
-    TimerForm,
-    fields_of,
-    policy_texts,
-)
+from duetime.web.pages.creating.form import DEFAULTS, WHOLE, TimerForm, fields_of
 from duetime.web.pages.creating.instants import ZONES
-from duetime.web.pages.creating.sentence import sentence_of
+from duetime.web.pages.creating.sentence import policy_in_words, sentence_of
+from duetime.web.pages.timers.columns import chosen_text
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 
 MAX_LISTED_NAMESPACES = 100
 """Namespaces that a form lets the user choose from. Among more the name is typed."""
+
+UNFINISHED = "Fill in the form: this line then says what will happen."
+WRONG = "Not yet: look at what is marked in the form."
 
 QUICK_DELAYS = ("10 s", "1 min", "15 min", "1 h")
 
@@ -62,12 +57,18 @@ class Kind(Struct, frozen=True):
 
 
 class Draft(Struct):
-    """A form that was checked. Without problems, `new` is the timer to create."""
+    """A form that was checked. Without problems, `new` is the timer to create, and the sentence
+    says what will happen."""
 
     form: TimerForm
+    sentence: str
     new: NewTimer | None = None
-    sentence: str | None = None
-    status: int = 400
+    refusal: DuetimeError | None = None
+
+    def refuse(self, error: DuetimeError) -> None:
+        """Show the error beside its field. The first one is that of the whole form."""
+        self.refusal = self.refusal or error
+        self.form.add(_beside_field(error))
 
 
 class CreatePage:
@@ -92,63 +93,70 @@ class CreatePage:
             copied, lacks_secrets = await self._copied(request, source)
             values |= copied
         values |= {name: value for name, value in request.query.pairs if name in DEFAULTS}
-        return self._view(request, values, copied_from=source, lacks_secrets=lacks_secrets)
+        draft = await self._draft(request, TimerForm(values))
+        draft.form.forgive_missing()
+        return self._view(request, draft, copied_from=source, lacks_secrets=lacks_secrets)
 
     async def check(self, request: Request) -> Answer:
-        """For the script of the page: the problems by field, or the sentence."""
-        draft = await self._draft(request)
+        """For the script of the page. Fields that are still empty are no errors yet."""
+        draft = await self._draft(request, TimerForm.sent(request.form))
+        form = draft.form
+        form.forgive_missing()
         content = {
-            "problems": draft.form.problems,
-            "choices": draft.form.choices,
-            "sentence": draft.sentence,
-            "defaults": policy_texts(retry_policy_in(self._namespaces, draft.form.namespace)),
+            "errors": form.problems,
+            "says": {**form.says, "send": draft.sentence},
+            "message": form.problems.get(WHOLE, ""),
         }
         return Answer(200, json.encode(content), JSON_TYPE)
 
     async def create(self, request: Request) -> View | Redirect:
-        draft = await self._draft(request)
+        draft = await self._draft(request, TimerForm.sent(request.form))
         if draft.new is not None:
             try:
                 result = await self._timers.create(draft.new)
             except DuetimeError as error:
-                draft.form.add(_beside_field(error))
-                draft.status = status_of(error)
+                draft.refuse(error)
             else:
                 timer = result.timer
-                when = relative(timer.execute_at, self._clock.now())
+                request.caller.reach_timer(timer.key)
                 if result.existence is Existence.EXISTING:
-                    words = "This timer existed already, with the same content"
+                    words = "This timer existed already, with the same content."
                 else:
-                    words = f"Created. It fires {when}"
+                    when = relative(timer.execute_at, self._clock.now())
+                    words = f"Created. It fires {when}."
                 return Redirect(timer_path(timer.key), words)
-        return self._view(request, draft.form.values, draft=draft)
+        refusal = draft.refusal or draft.form.refusal()
+        return self._view(request, draft, refusal=refusal)
 
-    async def _draft(self, request: Request) -> Draft:
+    async def _draft(self, request: Request, form: TimerForm) -> Draft:
         """Everything is checked as far as possible, so that all problems show at once."""
-        form = TimerForm(request.form)
-        draft = Draft(form)
+        draft = Draft(form, UNFINISHED)
         try:
-            request.caller.reach(form.namespace, form.values["id"].strip() or None)
+            request.caller.reach(form.namespace, form.id)
             await self._namespaces.named(form.namespace)
         except NamespaceNotFound as error:
-            form.add(_beside_field(error))
+            draft.refuse(error)
             return draft
+        policy = retry_policy_in(self._namespaces, form.namespace)
         due = form.read_due()
-        new = form.read(due, retry_policy_in(self._namespaces, form.namespace))
+        new = form.read(due, policy)
         trial = None
         if due is not None:
             try:
                 self._trials.check_instant(due)
             except InvalidInput as error:
-                form.add(error)
+                draft.refuse(error)
         if new is not None:
             try:
                 trial = await self._trials.check(new)
             except (InvalidInput, NamespaceNotFound, TimerConflict) as error:
-                form.add(_beside_field(error))
+                draft.refuse(error)
         if trial is not None and not form.problems:
             draft.new = new
             draft.sentence = sentence_of(trial.timer, self._clock.now(), exists=trial.exists)
+        elif not form.lacks_only_fields:
+            draft.sentence = WRONG
+        form.says["max_retries"] = f"As the namespace has it, {policy_in_words(policy)}."
         return draft
 
     async def _copied(self, request: Request, source: str) -> tuple[Mapping[str, str], bool]:
@@ -164,31 +172,31 @@ class CreatePage:
     def _view(
         self,
         request: Request,
-        values: Mapping[str, str],
+        draft: Draft,
         *,
-        draft: Draft | None = None,
         copied_from: str | None = None,
         lacks_secrets: bool = False,
+        refusal: DuetimeError | None = None,
     ) -> View:
+        form = draft.form
         return View(
             template="pages/create.html",
             title="New timer",
             values={
-                "values": values,
-                "problems": dict.fromkeys((*DEFAULTS, WHOLE), "")
-                | ({} if draft is None else draft.form.problems),
-                "choices": None if draft is None else draft.form.choices,
-                "retries_given": any(values[name] for name in (*POLICY_FIELDS, "timeout")),
+                "values": form.values,
+                "problems": dict.fromkeys((*DEFAULTS, WHOLE), "") | form.problems,
+                "says": dict.fromkeys(DEFAULTS, "") | form.says,
+                "sentence": draft.sentence,
+                "retries_given": form.has_retries,
                 "kinds": self._kinds(),
                 "namespaces": visible_namespaces(self._namespaces, request.access),
-                "defaults": policy_texts(retry_policy_in(self._namespaces, values["namespace"])),
                 "default_timeout": format_duration(self._trials.default_timeout_ms),
                 "zones": ZONES,
                 "quick_delays": QUICK_DELAYS,
                 "copied_from": copied_from,
                 "lacks_secrets": lacks_secrets,
             },
-            status=200 if draft is None else draft.status,
+            refusal=refusal,
         )
 
     def _kinds(self) -> list[Kind]:
@@ -212,7 +220,7 @@ def visible_namespaces(namespaces: Namespaces, access: Access) -> list[str] | No
 
 
 def timer_path(key: TimerKey) -> str:
-    return f"/ui/timers/{quote(key.namespace, safe='')}/{quote(key.id, safe='')}"
+    return f"/ui/timers/{chosen_text(key)}"
 
 
 def _beside_field(error: DuetimeError) -> DuetimeError:

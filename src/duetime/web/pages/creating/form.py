@@ -1,12 +1,10 @@
 """The form for a new timer: from the typed fields to a timer, and from a timer to the fields."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from msgspec import UNSET, Raw
 
-from duetime.api.http.decoding import BodyDecoder
 from duetime.api.http.values import metadata_of, retry_policy_of
 from duetime.api.v1.request_types import RetryPolicyBody
 from duetime.domain.callback import (
@@ -23,13 +21,9 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.redaction import has_redacted, shown_callback
 from duetime.domain.timer import Timer
 from duetime.service.create_requests import NewTimer
-from duetime.web.pages.creating.instants import (
-    LocalTime,
-    TwiceThere,
-    parse_delay,
-    parse_local_time,
-    parse_span_ms,
-)
+from duetime.web.forms.due import read_duration_ms
+from duetime.web.forms.json_text import formatted, read_json
+from duetime.web.pages.creating.instants import LocalTime
 from duetime.web.request import Fields
 
 DEFAULTS: Mapping[str, str] = {
@@ -59,14 +53,12 @@ DEFAULTS: Mapping[str, str] = {
 """The fields of the form, as a new one shows them."""
 
 POLICY_FIELDS = tuple(DEFAULTS)[-5:]
+MISSING = "is missing"
 WHOLE = "form"
 """The place for problems that belong to no field."""
 
 _PLACEHOLDER = Delay(60_000)
 _FIELDS = {"execute_at": "at", "execute_in": "in", "callback.type": "kind"}
-_BYTE = re.compile(r"\(byte (\d+)\)")
-
-_decode_json = BodyDecoder(Raw, {}).decode
 T = TypeVar("T")
 
 
@@ -74,23 +66,48 @@ class TimerForm:
     """The fields of a form that was sent, and what is wrong with them. Every field is read, so that
     all problems are told at once. Fields of kinds that are not chosen do not matter."""
 
-    def __init__(self, fields: Fields) -> None:
-        self.values = {name: _line_ends(fields.text(name)) for name in DEFAULTS}
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
         self.problems: dict[str, str] = {}
-        self.choices: tuple[str, str] | None = None
-        """The words for a local time that comes twice."""
+        self.says: dict[str, str] = {}
+        """Words about fields that are right."""
+
+    @classmethod
+    def sent(cls, fields: Fields) -> "TimerForm":
+        """Browsers send the lines of a text with CR LF."""
+        return cls({name: fields.text(name).replace("\r\n", "\n") for name in DEFAULTS})
 
     @property
     def namespace(self) -> str:
         return self._text("namespace")
+
+    @property
+    def id(self) -> str | None:
+        return self._text("id") or None
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether anything is given that a closed part of the form would hide."""
+        return any(self._text(name) for name in (*POLICY_FIELDS, "timeout"))
+
+    @property
+    def lacks_only_fields(self) -> bool:
+        """Whether nothing is wrong that the user typed."""
+        return all(problem == MISSING for problem in self.problems.values())
+
+    def forgive_missing(self) -> None:
+        """Nobody is told of a field that they have not come to."""
+        self.problems = {name: each for name, each in self.problems.items() if each != MISSING}
+
+    def refusal(self) -> InvalidInput:
+        """The first problem, as the error of the whole form."""
+        return InvalidInput(*next(iter(self.problems.items())))
 
     def add(self, error: DuetimeError) -> None:
         """Put a problem beside its field. The first problem of a field counts."""
         if not isinstance(error, InvalidInput):
             self.problems.setdefault(WHOLE, error.message)
             return
-        if isinstance(error, TwiceThere):
-            self.choices = error.choices
         field = _FIELDS.get(error.field) or error.field.removeprefix("callback.")
         field, _, part = field.removeprefix("retry_policy.").partition(".")
         problem = f"{part} {error.problem}" if part else error.problem
@@ -102,9 +119,28 @@ class TimerForm:
     def read_due(self) -> Instant | Delay | None:
         """None if it is wrong."""
         if self.values["when"] == "at":
-            given = LocalTime(self._text("at"), self._text("zone"), self._text("occurrence"))
-            return self._read(lambda: parse_local_time(given))
-        return self._read(lambda: parse_delay(self._text("in")))
+            return self._read(self._instant)
+        return self._read(self._delay)
+
+    def _delay(self) -> Delay:
+        text = self._text("in").lower().removeprefix("in ")
+        return Delay(_duration_ms("in", text))
+
+    def _instant(self) -> Instant:
+        given = LocalTime(self._text("at"), self._text("zone"))
+        first, second = given.instants()
+        if second is None:
+            return first
+        self.says["occurrence"] = (
+            f"Clocks in {given.zone} are set back, so this time comes twice: at "
+            f"{datetime_of(first):%H:%M} and at {datetime_of(second):%H:%M} UTC."
+        )
+        match self.values["occurrence"]:
+            case "first":
+                return first
+            case "second":
+                return second
+        raise InvalidInput("occurrence", "must be chosen")
 
     def read(self, due: Instant | Delay | None, policy: RetryPolicy) -> NewTimer | None:
         """The timer, so far as its fields can be read; None if its callback lacks its place, or
@@ -116,7 +152,7 @@ class TimerForm:
             return None
         return NewTimer(
             namespace=self.namespace,
-            id=self._text("id") or None,
+            id=self.id,
             execute_at=_PLACEHOLDER if due is None else due,
             callback=callback,
             metadata=None if metadata is None else metadata_of(metadata),
@@ -161,7 +197,7 @@ class TimerForm:
     def _needed(self, name: str) -> str | None:
         text = self._text(name)
         if not text:
-            self.problems[name] = "is missing"
+            self.problems[name] = MISSING
         return text or None
 
     def _read(self, read: Callable[[], T]) -> T | None:
@@ -172,20 +208,9 @@ class TimerForm:
             return None
 
     def _json(self, name: str) -> Raw | None:
-        """The JSON exactly as it was typed; None if the field is empty."""
+        """The JSON with its numbers as they were typed; None if the field is empty."""
         text = self._text(name)
-        if not text:
-            return None
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(name, "must be valid Unicode text") from None
-        try:
-            _decode_json(data, name)
-        except InvalidInput as error:
-            problem = _BYTE.sub(lambda found: _place(data, int(found[1])), error.problem)
-            raise InvalidInput(name, problem) from None
-        return Raw(data)
+        return read_json(name, text) if text else None
 
     def _headers(self) -> dict[str, str] | None:
         headers: dict[str, str] = {}
@@ -203,7 +228,7 @@ class TimerForm:
 
     def _span_ms(self, name: str) -> int | None:
         text = self._text(name)
-        return parse_span_ms(name, text) if text else None
+        return _duration_ms(name, text) if text else None
 
     def _policy(self, policy: RetryPolicy) -> RetryPolicy | None:
         """The policy of the namespace with the given members; None if none is given."""
@@ -215,7 +240,7 @@ class TimerForm:
             if name in ("max_retries", "backoff_multiplier"):
                 members[name] = _number(name, text)
             else:
-                members[name] = format_duration(parse_span_ms(name, text))
+                members[name] = format_duration(_duration_ms(name, text))
         return retry_policy_of(RetryPolicyBody(**members), policy)  # type: ignore[arg-type]
 
 
@@ -239,9 +264,9 @@ def fields_of(timer: Timer, policy: RetryPolicy, now: Instant) -> tuple[dict[str
         at = datetime_of(timer.execute_at)
         fields |= {"when": "at", "at": f"{at:%Y-%m-%dT%H:%M:%S}", "zone": "UTC"}
     if callback.payload is not UNSET:
-        fields["payload"] = bytes(callback.payload).decode(errors="replace")
+        fields["payload"] = formatted(callback.payload)
     if timer.metadata is not None:
-        fields["metadata"] = bytes(timer.metadata).decode(errors="replace")
+        fields["metadata"] = formatted(timer.metadata)
     if callback.timeout_ms is not None:
         fields["timeout"] = format_duration(callback.timeout_ms)
     if timer.retry_policy is not None and timer.retry_policy != policy:
@@ -259,20 +284,16 @@ def fields_of(timer: Timer, policy: RetryPolicy, now: Instant) -> tuple[dict[str
     return fields, has_redacted(callback)
 
 
+def _duration_ms(name: str, text: str) -> int:
+    duration_ms = read_duration_ms(name, text)
+    if duration_ms < 0:
+        raise InvalidInput(name, "must not be negative")
+    return duration_ms
+
+
 def _number(name: str, text: str) -> float:
     try:
         return int(text) if name == "max_retries" else float(text)
     except ValueError:
         kind = "a whole number" if name == "max_retries" else "a number"
         raise InvalidInput(f"retry_policy.{name}", f"must be {kind}") from None
-
-
-def _line_ends(text: str) -> str:
-    """Browsers send the lines of a text with CR LF."""
-    return text.replace("\r\n", "\n")
-
-
-def _place(data: bytes, at: int) -> str:
-    """The line and the column of a byte."""
-    lines = data[:at].decode(errors="replace").split("\n")
-    return f"(line {len(lines)}, column {len(lines[-1]) + 1})"

@@ -65,9 +65,11 @@ def _place(url: str) -> str:
 def _tries(timer: Timer) -> str:
     if isinstance(timer.callback, BusCallback):
         return "it tries until the bus has it"
-    policy = timer.retry_policy
-    if policy is None or policy.max_retries == 0:
-        return "one try, no retries"
+    return "one try" if timer.retry_policy is None else policy_in_words(timer.retry_policy)
+
+
+def policy_in_words(policy: RetryPolicy) -> str:
+    """Such as "up to 4 tries over 3.5 min"."""
     tries, over_ms = _planned(policy)
     return "one try" if tries == 1 else f"up to {tries} tries over {span(over_ms)}"
 
