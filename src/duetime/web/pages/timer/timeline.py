@@ -18,8 +18,8 @@ from duetime.domain.outcome import AttemptOutcome
 from duetime.domain.timer import Attempt, Timer, TimerStatus
 from duetime.service.explaining import Explanation, Period, attempts_of_firing, length_text
 
-WIDTH = 1_000
-LEFT = 92
+WIDTH = 860
+LEFT = 84
 RIGHT = 18
 TOP = 30
 ROW = 34
@@ -30,7 +30,10 @@ SHORTEST = 14
 PROMPT = 20_000
 """Microseconds up to which a wait is nothing to be noted: the timer is on time."""
 
-_CHARACTER = 7.2
+LEAD = 36
+"""Width of the time by which a timer was claimed ahead: it matters little."""
+
+_CHARACTER = 6.9
 """Width of a character."""
 
 _LABEL_GAP = 10
@@ -118,11 +121,15 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 class Axis:
-    """From instants to places. Between two `cuts` time runs evenly."""
+    """From instants to places. Between two `cuts` time runs evenly. The time before `asked_at` is
+    short in any case, if there is a later one."""
 
-    def __init__(self, cuts: Iterable[Instant]) -> None:
+    def __init__(self, cuts: Iterable[Instant], asked_at: Instant | None = None) -> None:
         self.cuts = sorted(set(cuts))
-        widths = stretched([to_at - from_at for from_at, to_at in pairwise(self.cuts)])
+        lengths = [to_at - from_at for from_at, to_at in pairwise(self.cuts)]
+        has_lead = asked_at is not None and self.cuts[0] < asked_at and len(lengths) > 1
+        lead = [float(LEAD)] if has_lead else []
+        widths = lead + stretched(lengths[len(lead) :], WIDTH - LEFT - RIGHT - sum(lead))
         self._places = [float(LEFT)]
         for width in widths:
             self._places.append(self._places[-1] + width)
@@ -200,7 +207,7 @@ class _Drawing:
             cuts.append(claims[0])
         if planned_at is not None and planned_at > self._now:
             cuts += [self._now, planned_at]
-        self._axis = Axis(cuts)
+        self._axis = Axis(cuts, self._asked_at)
         rows = {number: row for row, number in enumerate(numbers)}
         for period in self._periods:
             self._period(rows[_row_of(period)], period)
