@@ -163,3 +163,25 @@ def test_a_call_without_a_recorded_answer_is_no_failure() -> None:
     picture = drawn(timer, at(60_000))
     assert "failed" not in dict(picture.legend)
     assert picture.bars[-1].kind == "completed"
+
+
+def test_the_waits_of_many_attempts_are_drawn_as_one_each() -> None:
+    causes = ("lane", "slots", "breaker", "quota", "store", "claim")
+    waits = tuple(Wait(cause, 1_000_000) for cause in causes)
+    made = tuple(
+        Attempt(
+            number=number,
+            due_at=at(number * 60_000),
+            claimed_at=at(number * 60_000),
+            sent_at=at(number * 60_000 + 6_000),
+            answered_at=at(number * 60_000 + 6_100),
+            error="HTTP 503",
+            waits=waits,
+        )
+        for number in range(1, 21)
+    )
+    timer = pending(status=TimerStatus.FAILED, attempts=made, attempt=20, last_error="HTTP 503")
+    picture = drawn(timer, at(9_000_000))
+    assert kinds(picture, 0) == ["wait", "failed"]
+    assert kinds(picture, 19) == ["retry", "wait", "failed"]
+    assert row_of(picture, 19)[1].words == "6.00 s: Several waits, one after the other."

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import sqrt
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.domain.instants import Instant
 from duetime.domain.lateness.waits import WaitCause
@@ -33,6 +34,9 @@ PROMPT = 20_000
 LEAD = 36
 """Width of the time by which a timer was claimed ahead: it matters little."""
 
+MAX_PERIODS = 60
+"""Periods that are drawn one by one. Of more, the waits of an attempt are drawn as one."""
+
 _CHARACTER = 6.9
 """Width of a character."""
 
@@ -45,6 +49,9 @@ _KINDS = {
     AttemptOutcome.FAILED: "failed",
     AttemptOutcome.INTERRUPTED: "interrupted",
 }
+
+_APART = {WaitCause.ENDPOINT, WaitCause.RETRY_POLICY}
+"""Causes that are not waits before an attempt."""
 
 LEGEND = {
     "elapsed": "waiting for its instant",
@@ -170,7 +177,7 @@ class _Drawing:
         self._timer = timer
         self._now = now
         self._attempts = {each.number: each for each in attempts_of_firing(timer)}
-        self._periods = explanation.periods
+        self._periods = _drawn(explanation.periods)
         self._asked_at = explanation.asked_at
         self._is_over = timer.status.is_finished
         self._planned_at = explanation.next_attempt_at
@@ -272,14 +279,39 @@ class _Drawing:
     def _ticks(self) -> list[Tick]:
         """Labels of as many cuts as have room: the ends and the due instant first."""
         first, last = self._axis.cuts[0], self._axis.cuts[-1]
-        ticks: list[Tick] = []
-        for at in dict.fromkeys((last, self._asked_at, first, *self._axis.cuts)):
+        fixed: list[Tick] = []
+        for at in dict.fromkeys((last, self._asked_at, first)):
             anchor = "start" if at == first else "end" if at == last else "middle"
-            x = round(self._axis.x(at), 1)
-            tick = Tick(x, _offset(at - self._asked_at), anchor)
-            if not any(_overlap(tick, other) for other in ticks):
+            tick = self._tick(at, anchor)
+            if not any(_overlap(tick, other) for other in fixed):
+                fixed.append(tick)
+        ticks, free = list(fixed), 0.0
+        for at in self._axis.cuts:
+            if self._axis.x(at) < free:
+                continue
+            tick = self._tick(at, "middle")
+            if not any(_overlap(tick, other) for other in (*fixed, ticks[-1])):
                 ticks.append(tick)
+                free = tick.extent[1] + _LABEL_GAP
         return sorted(ticks, key=lambda tick: tick.x)
+
+    def _tick(self, at: Instant, anchor: str) -> Tick:
+        return Tick(round(self._axis.x(at), 1), _offset(at - self._asked_at), anchor)
+
+
+def _drawn(periods: Sequence[Period]) -> Sequence[Period]:
+    """The periods, or fewer that cover the same time."""
+    if len(periods) <= MAX_PERIODS:
+        return periods
+    drawn: list[Period] = []
+    for period in periods:
+        last = drawn[-1] if drawn else None
+        if last is None or last.attempt != period.attempt or {last.cause, period.cause} & _APART:
+            drawn.append(period)
+        else:
+            words = "Several waits, one after the other."
+            drawn[-1] = replace(last, to_at=period.to_at, sentence=words)
+    return drawn
 
 
 def _overlap(one: Tick, other: Tick) -> bool:
