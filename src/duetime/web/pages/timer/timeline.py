@@ -35,7 +35,7 @@ LEAD = 36
 """Width of the time by which a timer was claimed ahead: it matters little."""
 
 MAX_PERIODS = 60
-"""Periods that are drawn one by one. Of more, the waits of an attempt are drawn as one."""
+"""Periods that are drawn one by one. If there are more, the waits of an attempt become one."""
 
 _CHARACTER = 6.9
 """Width of a character."""
