@@ -7,6 +7,11 @@ from msgspec import DecodeError, Raw, json
 
 from duetime.api.http.decoding import BodyDecoder
 from duetime.domain.errors import InvalidInput
+from duetime.domain.json_depth import is_deeper_than
+
+LONG_BYTES = 16_384
+DEEP = 10
+"""Levels."""
 
 _decode = BodyDecoder(Raw, {}).decode
 _BYTE = re.compile(r" \(byte (\d+)\)$")
@@ -24,8 +29,11 @@ def read_json(field: str, text: str) -> Raw:
 
 
 def formatted(raw: Raw | bytes) -> str:
-    """The JSON with a line for each member."""
+    """The JSON with a line for each member. Long JSON that is nested deeply stays as it is: its
+    indentation would be many times as long."""
     content = bytes(raw)
+    if len(content) > LONG_BYTES and is_deeper_than(content, DEEP):
+        return content.decode(errors="replace")
     return (_spaced(content, 2) or content).decode(errors="replace")
 
 

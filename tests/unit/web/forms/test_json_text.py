@@ -18,6 +18,11 @@ def test_half_of_a_surrogate_pair_is_shown_as_it_was_written() -> None:
     assert formatted(rb'["\ud800"]') == r'["\ud800"]'
 
 
+def test_long_and_deep_json_is_not_blown_up() -> None:
+    deep = "[" * 60 + ",".join(["1"] * 20_000) + "]" * 60
+    assert formatted(deep.encode()) == deep
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

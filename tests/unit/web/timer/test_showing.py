@@ -78,6 +78,17 @@ async def test_long_contents_are_cut_until_somebody_wants_all(bench: TimerBench)
     assert "This is the beginning" not in in_full
 
 
+async def test_very_long_contents_are_not_shown_in_full(bench: TimerBench) -> None:
+    await bench.request("PUT", "/api/v1/namespaces/large", {"maxPayloadBytes": 600_000})
+    await bench.create_v1(namespace="large", payload="x" * 500_000)
+    path = path_to("one", "large")
+    assert "500,002 bytes in all. Show all" in text_of(await bench.page(path))
+    in_full = await bench.page(f"{path}?all")
+    assert "500,002 bytes in all. The API has all of it." in text_of(in_full)
+    assert len(in_full.content) < 300_000
+    assert "cannot be changed here" in text_of(await bench.page(f"{path}?edit"))
+
+
 async def test_a_timer_that_does_not_exist_can_be_searched_for(bench: TimerBench) -> None:
     reply = await bench.show("a/b c")
     assert reply.status == 404

@@ -14,7 +14,7 @@ from duetime.service.namespaces import Namespaces
 from duetime.service.validation import TimerChecks
 from duetime.web.forms.due import read_due
 from duetime.web.forms.json_text import formatted, read_json
-from duetime.web.pages.timer.facts import MAX_FORMATTED_BYTES, payload_of
+from duetime.web.pages.timer.facts import MAX_SHOWN_BYTES, payload_of
 from duetime.web.request import Fields
 
 _FIELDS = {"execute_in": "execute_at", "callback.payload": "payload"}
@@ -81,7 +81,7 @@ def takes_payload(callback: Callback) -> bool:
     """Events carry the payload of their command, and long payloads are not for a form."""
     payload = payload_of(callback)
     return not isinstance(callback, BusCallback) and (
-        payload is None or len(payload) <= MAX_FORMATTED_BYTES
+        payload is None or len(payload) <= MAX_SHOWN_BYTES
     )
 
 

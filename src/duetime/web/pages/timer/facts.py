@@ -15,8 +15,11 @@ from duetime.web.forms.json_text import formatted
 
 SHOWN_LINES = 30
 SHOWN_CHARACTERS = 4_000
-MAX_FORMATTED_BYTES = 262_144
-"""Longer JSON is shown as it was written: to format it would keep timers waiting."""
+MAX_FORMATTED_BYTES = 65_536
+"""Longer JSON is shown as it was written, unless somebody wants to see or to edit all of it."""
+
+MAX_SHOWN_BYTES = 262_144
+"""Bytes that a page shows in any case: more would keep timers waiting."""
 
 
 class Fact(Struct, frozen=True):
@@ -30,10 +33,12 @@ class Fact(Struct, frozen=True):
 
 
 class Contents(Struct, frozen=True):
-    """JSON to be shown. `hidden` tells how much of it is not, if it was cut."""
+    """JSON to be shown. `hidden` tells how much of it is not, if it was cut, and `has_more` that a
+    page can show more."""
 
     text: str
     hidden: str | None = None
+    has_more: bool = False
 
 
 class AttemptRow(Struct, frozen=True, kw_only=True):
@@ -48,16 +53,17 @@ class AttemptRow(Struct, frozen=True, kw_only=True):
 def contents_of(raw: Raw, *, in_full: bool) -> Contents:
     """The JSON, cut unless it is wanted in full."""
     size = len(raw)
-    if size > MAX_FORMATTED_BYTES:
-        head = bytes(raw) if in_full else bytes(raw)[:SHOWN_CHARACTERS]
-        text = head.decode(errors="replace" if in_full else "ignore")
-        return Contents(text, None if in_full else f"{counted(size, 'byte')} in all")
+    if size > (MAX_SHOWN_BYTES if in_full else MAX_FORMATTED_BYTES):
+        shown = MAX_SHOWN_BYTES if in_full else SHOWN_CHARACTERS
+        text = bytes(raw)[:shown].decode(errors="ignore")
+        return Contents(text, f"{counted(size, 'byte')} in all", not in_full)
     text = formatted(raw)
     lines = text.split("\n")
     if in_full or (len(lines) <= SHOWN_LINES and len(text) <= SHOWN_CHARACTERS):
         return Contents(text)
-    shown = "\n".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
-    return Contents(shown, f"{counted(len(lines), 'line')}, {counted(size, 'byte')} in all")
+    shown_text = "\n".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
+    hidden = f"{counted(len(lines), 'line')}, {counted(size, 'byte')} in all"
+    return Contents(shown_text, hidden, has_more=True)
 
 
 def kind_of(callback: Callback) -> str:
