@@ -123,6 +123,13 @@ def test_retries_follow_each_other_in_rows_and_the_next_one_is_planned() -> None
     assert dict(picture.legend).keys() == {"failed", "retry", "planned"}
 
 
+def test_the_present_is_that_of_the_explanation() -> None:
+    timer = pending(attempts=(failure(1, 0),), attempt=1, failures=1, due_at=at(90_000))
+    picture = picture_of(timer, explanation_of(timer, OURS, at(60_000.4)), at(60_000))
+    retry, planned = row_of(picture, 1)
+    assert retry.x + retry.width == pytest.approx(planned.x, abs=0.2)
+
+
 def test_waits_are_told_by_their_cause() -> None:
     made = Attempt(
         number=1,

@@ -175,7 +175,8 @@ def picture_of(timer: Timer, explanation: Explanation, now: Instant) -> Picture:
 class _Drawing:
     def __init__(self, timer: Timer, explanation: Explanation, now: Instant) -> None:
         self._timer = timer
-        self._now = now
+        # The explanation has its own reading of the clock, a moment later.
+        self._now = explanation.until_at if explanation.periods else now
         self._attempts = {each.number: each for each in attempts_of_firing(timer)}
         self._periods = _drawn(explanation.periods)
         self._asked_at = explanation.asked_at

@@ -68,7 +68,7 @@ class TimerPage:
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
             page("uiTimer", PATH, self.show),
-            action("uiCheckTimer", f"{PATH}/check", self.check, audit=None),
+            action("uiCheckChange", f"{PATH}/check", self.check, audit=None),
             action("uiChangeTimer", f"{PATH}/change", self.change, audit="timer.update"),
             action("uiRunTimer", f"{PATH}/run-now", self.run_now, audit="timer.update"),
             action("uiMoveTimer", f"{PATH}/move", self.move, audit="timer.update"),
