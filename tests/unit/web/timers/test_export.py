@@ -15,7 +15,8 @@ from duetime.ports.searching import FoundTimer, OrderedQuery
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer
 from duetime.web.pages.timers.export import CSV_COLUMNS, MAX_EXPORTS
-from tests.unit.web.timers.timers_bench import TimersBench, rows_of, words_of
+from tests.unit.web.page_bench import text_of
+from tests.unit.web.timers.timers_bench import TimersBench, rows_of
 
 CALLBACK = HttpCallback(
     url="https://user:hidden@api.example.com/due",
@@ -155,4 +156,4 @@ async def test_timers_that_cannot_be_read_are_in_their_place(bench: TimersBench)
     assert [row["not_shown"] for row in rows[:3]] == ["", "unreadable", ""]
     page = await bench.get(sort="execute_at")
     assert rows_of(page) == ["default/t0000", "default/t0001", "default/t0002"]
-    assert "t0001 unreadable" in words_of(page)
+    assert "t0001 unreadable" in text_of(page)

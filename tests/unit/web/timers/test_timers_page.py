@@ -10,7 +10,8 @@ from duetime.domain.timer import Timer
 from duetime.service.searching import searching as searching_module
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer
-from tests.unit.web.timers.timers_bench import TimersBench, link_of, rows_of, words_of
+from tests.unit.web.page_bench import text_of
+from tests.unit.web.timers.timers_bench import TimersBench, link_of, rows_of
 
 
 def orders(count: int, namespace: str = "default") -> list[Timer]:
@@ -32,7 +33,7 @@ async def test_the_newest_timers_come_first(bench: TimersBench) -> None:
     reply = await bench.get()
     assert reply.status == 200
     assert rows_of(reply) == ["default/order-002", "default/order-001", "default/order-000"]
-    assert "3 timers newest first" in words_of(reply)
+    assert "3 timers newest first" in text_of(reply)
     assert link_of(reply, "next") is None
 
 
@@ -74,7 +75,7 @@ async def test_filters_narrow_the_list(
     assert reply.status == 200
     if expected is not None:
         assert len(rows_of(reply)) == expected
-    chips = words_of(reply)
+    chips = text_of(reply)
     for value in query.values():
         assert value in chips
 
@@ -116,7 +117,7 @@ async def test_a_namespace_that_may_not_be_seen_is_not_found(bench: TimersBench)
     assert (await bench.get(namespace="nowhere")).status == 404
     mine = await bench.get(key=key)
     assert rows_of(mine) == ["other/order-001", "other/order-000"]
-    assert "default" not in words_of(mine)
+    assert "default" not in text_of(mine)
 
 
 async def test_several_namespaces_are_merged(bench: TimersBench) -> None:
@@ -130,7 +131,7 @@ async def test_too_many_namespaces_ask_for_one(bench: TimersBench) -> None:
     await bench.add(*(make_timer("t", namespace=f"n{n}") for n in range(25)))
     reply = await bench.get()
     assert reply.status == 200
-    assert "Choose one to see its timers" in words_of(reply)
+    assert "Choose one to see its timers" in text_of(reply)
     assert 'href="/ui/timers?namespace=n7"' in reply.content.decode()
     assert rows_of(await bench.get(namespace="n7")) == ["n7/t"]
 
@@ -146,8 +147,8 @@ async def test_a_read_only_key_sees_no_buttons(bench: TimersBench) -> None:
 
 
 async def test_empty_lists_help(bench: TimersBench) -> None:
-    assert "There are no timers yet. Create the first one" in words_of(await bench.get())
-    none = words_of(await bench.get(id_prefix="x"))
+    assert "There are no timers yet. Create the first one" in text_of(await bench.get())
+    none = text_of(await bench.get(id_prefix="x"))
     assert "No timers match. Clear all filters New timer" in none
 
 
@@ -158,7 +159,7 @@ async def test_a_search_that_stopped_says_how_far_it_got(
     monkeypatch.setattr(searching_module, "SCANNED_AT_ONCE", 10)
     await bench.add(*orders(30))
     reply = await bench.get(metadata="customer=9")
-    words = words_of(reply)
+    words = text_of(reply)
     assert "Looked at 10 timers, up to" in words
     assert "0 match so far. Go on" in words
     assert "does not update by itself" in words
@@ -174,7 +175,7 @@ async def test_an_order_without_an_index_offers_another(bench: TimersBench) -> N
     await bench.add(*orders(30))
     reply = await bench.get(id_prefix="order-00", sort="-created_at")
     assert len(rows_of(reply)) == 10
-    assert "Another order finds them by an index" in words_of(reply)
+    assert "Another order finds them by an index" in text_of(reply)
     assert rows_of(await bench.get(id_prefix="order-00"))[0] == "default/order-000"
 
 

@@ -10,39 +10,23 @@ from starlette.types import Message
 from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer
-from duetime.sealing.callbacks import CallbackSealer
-from duetime.sealing.sealer import Sealer
-from duetime.service.searching.searching import Searching
 from duetime.service.turns import Turns
 from duetime.testing.store_contract.steps import create
-from duetime.web.app import WebApp
 from duetime.web.pages.timers.export import Exports
 from duetime.web.pages.timers.timers_page import TimersPage
-from duetime.web.rendering.renderer import Renderer
-from tests.unit.api.asgi_client import API_KEY, ApiBench, Reply, call
+from tests.unit.api.asgi_client import API_KEY, Reply
+from tests.unit.web.page_bench import PageBench
 
 _ROW = re.compile(r'<tr data-key="([^"]*)"')
-_TAGS = re.compile(r"<[^>]*>")
-_SPACE = re.compile(r"\s+")
 
 
-class TimersBench(ApiBench):
+class TimersBench(PageBench):
     async def open(self) -> "TimersBench":
         await super().open()
         self.client_gone = asyncio.Event()
-        turns = Turns(self.clock)
-        searching = Searching(self.store.searches, CallbackSealer(Sealer(())), self.clock, turns)
+        searching, turns = self.services.searching, Turns(self.clock)
         exports = Exports(searching, turns, DEFAULT_CALLBACK_TIMEOUT_MS)
-        self.page = TimersPage(searching, exports, self.namespaces, turns)
-        self.web = WebApp(
-            self.page.endpoints(),
-            self.app.authentication,
-            self.app.auditing,
-            self.app.lifecycle,
-            self.clock,
-            Renderer(turns),
-            max_body_bytes=10_000,
-        )
+        self.serve(*TimersPage(searching, exports, self.namespaces, turns).endpoints())
         return self
 
     async def add(self, *timers: Timer) -> None:
@@ -52,8 +36,7 @@ class TimersBench(ApiBench):
         await create(self.store, *timers)
 
     async def get(self, path: str = "/ui/timers", key: str = API_KEY, **query: str) -> Reply:
-        target = f"{path}?{urlencode(query)}" if query else path
-        return await call(self.web, "GET", target, headers=[(b"x-api-key", key.encode())])
+        return await self.page(f"{path}?{urlencode(query)}" if query else path, key)
 
     async def export(self, key: str = API_KEY, **query: str) -> tuple[int, bytes]:
         """The status and the content of a streamed answer, until `client_gone`."""
@@ -85,10 +68,6 @@ class TimersBench(ApiBench):
 def rows_of(reply: Reply) -> list[str]:
     """The namespaces and ids of the timers on the page."""
     return [unescape(key) for key in _ROW.findall(reply.content.decode())]
-
-
-def words_of(reply: Reply) -> str:
-    return _SPACE.sub(" ", unescape(_TAGS.sub(" ", reply.content.decode())))
 
 
 def link_of(reply: Reply, rel: str) -> str | None:
