@@ -10,12 +10,11 @@ from duetime.cli.client.answers import Namespace, RetryPolicy, SloStatus
 from duetime.cli.output.columns import Column, Cut
 from duetime.cli.output.layout import print_fields, print_table
 from duetime.cli.terminal import console, printable
+from duetime.domain.lateness.objective import LOW_BUDGET
 
 _NETWORKS = "callback networks"
 _SLO = "slo"
 _BUDGET = "error budget left"
-LOW_BUDGET = 0.25
-"""Share of an error budget below which it stands out."""
 
 _COLUMNS = (
     # The other commands need the whole name.

@@ -16,6 +16,9 @@ HOUR_MS = 3_600_000
 MAX_WINDOW_HOURS = 90 * 24
 MAX_OBJECTIVE_CHARACTERS = 100
 
+LOW_BUDGET = 0.25
+"""Share of an error budget below which people are warned."""
+
 EXAMPLE = "99.9 % within 100ms over 30d"
 _FORM = f'must be an objective such as "{EXAMPLE}"'
 _TEXT = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%\s*within\s+(\S.*?)\s+over\s+(\S.*?)\s*")

@@ -1,6 +1,7 @@
 """Create, list, rotate and revoke the secrets that sign callbacks."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from secrets import token_bytes
 from uuid import uuid4
@@ -127,6 +128,13 @@ class WebhookSecrets:
         `NoSuchNamespace`."""
         await self._check_namespace(namespace, may_be_deleting=True)
         return [self._listed(each) for each in await self._current(namespace)]
+
+    async def counts(self) -> Counter[str]:
+        """The number of secrets that sign now, by namespace. Raises `StoreUnavailable`."""
+        await self._watch.refresh()
+        now = self._clock.now()
+        secrets = (*self._known.configured, *self._known.all_stored())
+        return Counter(each.namespace for each in secrets if is_current(each, now))
 
     async def revoke(self, namespace: str, id: str) -> None:
         """Let the secret sign no more. Raises `NoSuchNamespace`, `SecretNotFound` and

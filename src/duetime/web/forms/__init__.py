@@ -1,1 +1,1 @@
-"""Values that people type into forms: instants, durations, JSON."""
+"""Values that people type into forms: instants, durations, numbers, JSON."""

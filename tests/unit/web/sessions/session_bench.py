@@ -1,6 +1,7 @@
 """A browser without scripts in front of the Web UI, which is called in-process."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ _CSRF = re.compile(r'name="csrf" value="(\w+)"')
 class SessionBench(ApiBench):
     def __init__(self, **changes: Any) -> None:
         super().__init__(**changes)
+        self.reports = quiet_reports(self)
         self.app.add_web(
             WebUi(
                 WebParts(
@@ -32,7 +34,7 @@ class SessionBench(ApiBench):
                     worked=float,
                     health=lambda: self.engine,
                     endpoints=lambda: NodeEndpoints("node-1", self.reporter.statuses),
-                    reports=quiet_reports(self),
+                    reports=self.reports,
                     trials=TrialCreates(
                         self.store,
                         self.clock,
@@ -65,15 +67,22 @@ class Browser:
         return await self._send("HEAD", path, b"", {})
 
     async def post(
-        self, path: str, *, site: str = "same-origin", headers: Any = None, **fields: str
+        self,
+        path: str,
+        *,
+        site: str = "same-origin",
+        headers: Any = None,
+        **fields: str | Sequence[str],
     ) -> Reply:
-        body = urlencode(fields).encode()
+        """A field with several values is given several times."""
+        body = urlencode(fields, doseq=True).encode()
         given = {"sec-fetch-site": site, "content-length": str(len(body)), **(headers or {})}
         return await self._send("POST", path, body, given)
 
-    async def send_form(self, path: str, form_at: str, **fields: str) -> Reply:
+    async def send_form(self, path: str, form_at: str, **fields: str | Sequence[str]) -> Reply:
         """Load the page with the form, and send it."""
-        return await self.post(path, csrf=await self.form_token(form_at), **fields)
+        token = await self.form_token(form_at)
+        return await self.post(path, site="same-origin", headers=None, csrf=token, **fields)
 
     async def form_token(self, path: str) -> str:
         """The token in the forms of a page."""

@@ -5,8 +5,6 @@ import re
 from html import unescape
 from urllib.parse import urlencode
 
-from starlette.types import Message
-
 from duetime.domain.defaults import DEFAULT_CALLBACK_TIMEOUT_MS
 from duetime.domain.namespace import Namespace
 from duetime.domain.timer import Timer
@@ -16,6 +14,7 @@ from duetime.web.pages.timers.export import Exports
 from duetime.web.pages.timers.timers_page import TimersPage
 from tests.unit.api.asgi_client import API_KEY, Reply
 from tests.unit.web.page_bench import PageBench
+from tests.unit.web.streaming import streamed
 
 _ROW = re.compile(r'<tr data-key="([^"]*)"')
 
@@ -40,29 +39,9 @@ class TimersBench(PageBench):
 
     async def export(self, key: str = API_KEY, **query: str) -> tuple[int, bytes]:
         """The status and the content of a streamed answer, until `client_gone`."""
-        messages: list[Message] = []
-
-        async def receive() -> Message:
-            await self.client_gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message) -> None:
-            messages.append(message)
-
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": "/ui/timers/export",
-            "raw_path": b"/ui/timers/export",
-            "query_string": urlencode(query).encode(),
-            "headers": [(b"x-api-key", key.encode())],
-            "scheme": "http",
-            "root_path": "",
-            "client": None,
-        }
-        await self.web(scope, receive, send)
-        start, *bodies = messages
-        return start["status"], b"".join(each["body"] for each in bodies)
+        headers = [(b"x-api-key", key.encode())]
+        target = f"/ui/timers/export?{urlencode(query)}"
+        return await streamed(self.web, target, headers, self.client_gone)
 
 
 def rows_of(reply: Reply) -> list[str]:

@@ -1,6 +1,7 @@
 """The handler of the v1 API for the audit log."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -75,20 +76,32 @@ class AuditLogV1:
         self._log = log
 
     async def page(self, scope: Scope, receive: Receive) -> Answer:
-        query = _parse(scope["query_string"], caller_of(scope).access)
-        # The entry after the page shows whether there is another page.
-        found = await self._log.entries(replace(query, limit=query.limit + 1))
-        shown = found[: query.limit]
-        cursor = None
-        if len(found) > len(shown):
-            last = shown[-1]
-            cursor = pack_cursor(_filters(query), last.at, UUID(last.id).bytes)
-        return ok(AuditLogPage([_answer_of(each) for each in shown], cursor))
+        given = parameters(scope["query_string"], _NAMES)
+        page = await read_page(self._log, audit_query(given, caller_of(scope).access))
+        return ok(AuditLogPage([audit_entry_answer(each) for each in page.entries], page.cursor))
 
 
-def _parse(query_string: bytes, access: Access) -> AuditQuery:
-    """Raises `InvalidInput` that names the parameter."""
-    given = parameters(query_string, _NAMES)
+class ReadPage(NamedTuple):
+    """`cursor` is where the next page begins; None on the last one."""
+
+    entries: Sequence[AuditEntry]
+    cursor: str | None
+
+
+async def read_page(log: AuditLog, query: AuditQuery) -> ReadPage:
+    # The entry after the page shows whether there is another page.
+    found = await log.entries(replace(query, limit=query.limit + 1))
+    shown = found[: query.limit]
+    cursor = None
+    if len(found) > len(shown):
+        last = shown[-1]
+        cursor = pack_cursor(_filters(query), last.at, UUID(last.id).bytes)
+    return ReadPage(shown, cursor)
+
+
+def audit_query(given: Mapping[str, str], access: Access) -> AuditQuery:
+    """The query of parameters as in `AUDIT_LOG_PARAMETERS`. Raises `InvalidInput` that names the
+    parameter."""
     query = AuditQuery(
         actor=given.get("actor"),
         action=given.get("action"),
@@ -125,7 +138,7 @@ def _filters(query: AuditQuery) -> object:
     )
 
 
-def _answer_of(entry: AuditEntry) -> AuditEntryAnswer:
+def audit_entry_answer(entry: AuditEntry) -> AuditEntryAnswer:
     return AuditEntryAnswer(
         id=entry.id,
         at=format_instant(entry.at),

@@ -1,5 +1,6 @@
 """The handlers of the v1 API for keys."""
 
+from collections.abc import Sequence
 from math import ceil
 
 from msgspec import UNSET, UnsetType, json
@@ -46,16 +47,14 @@ class KeysV1:
     async def create(self, scope: Scope, receive: Receive) -> Answer:
         body = _decode_key(await read_body(scope, receive, self._max_body_bytes))
         caller = caller_of(scope)
-        # As JSON, because a namespace may have any name.
-        members = {"roles": body.roles, "namespaces": body.namespaces}
-        caller.note({name: json.encode(each).decode() for name, each in members.items()})
+        caller.note(key_details(body.roles, body.namespaces))
         issued = await self._keys.create(
             NewKey(
                 name=body.name,
                 roles=[Role(role) for role in body.roles],
                 namespaces=body.namespaces,
                 expires_at=_instant_or_none(body.expires_at),
-                rate_limit=_rate_limit(body.rate_limit),
+                rate_limit=rate_limit_of(body.rate_limit),
                 max_concurrent=None if body.max_concurrent is UNSET else body.max_concurrent,
             )
         )
@@ -74,6 +73,12 @@ class KeysV1:
     async def revoke(self, scope: Scope, receive: Receive) -> Answer:
         await self._keys.revoke(_id_in_path(scope))
         return NO_CONTENT
+
+
+def key_details(roles: Sequence[str], namespaces: Sequence[str]) -> dict[str, object]:
+    """The words about a new key for the audit log. As JSON: a namespace may have any name."""
+    members = {"roles": roles, "namespaces": namespaces}
+    return {name: json.encode(each).decode() for name, each in members.items()}
 
 
 def _id_in_path(scope: Scope) -> str:
@@ -131,7 +136,7 @@ def _instant_or_none(text: str | UnsetType | None) -> Instant | None:
     return parse_instant("expires_at", text) if isinstance(text, str) else None
 
 
-def _rate_limit(body: RateLimitBody | UnsetType | None) -> RateLimit | None:
+def rate_limit_of(body: RateLimitBody | UnsetType | None) -> RateLimit | None:
     if not isinstance(body, RateLimitBody):
         return None
     burst = max(1, ceil(body.per_second)) if body.burst is UNSET else body.burst

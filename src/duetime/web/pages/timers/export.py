@@ -1,14 +1,12 @@
 """Exports of everything that matches, as CSV, JSON or NDJSON, made while they are sent."""
 
-import csv
-import io
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 
 from msgspec import UNSET, Struct, json
 from msgspec.structs import replace
 
-from duetime.api.http.answers import Headers, StreamedAnswer
+from duetime.api.http.answers import StreamedAnswer
 from duetime.api.http.caller import Caller
 from duetime.api.v1.answers import timer_answer
 from duetime.domain.errors import InvalidInput, Unavailable
@@ -17,6 +15,7 @@ from duetime.domain.security.redaction import shown_callback
 from duetime.service.searching.search import ListedTimer, Search, Unshown
 from duetime.service.searching.searching import Searching
 from duetime.service.turns import Turns
+from duetime.web.downloads import csv_row, file_headers
 from duetime.web.pages.timers.columns import target_of
 
 MAX_EXPORTS = 4
@@ -29,9 +28,6 @@ CSV_COLUMNS = (
 
 CSV_END = "#end"
 """The first cell of the last row, whose second cell is the number of timers."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Cells that begin like this are formulas for spreadsheets."""
 
 _encode = json.Encoder().encode
 _Encode = Callable[[ListedTimer], bytes]
@@ -70,7 +66,7 @@ class Exports:
                 "text/csv; charset=utf-8",
                 "csv",
                 _csv_text,
-                start=_csv_row(CSV_COLUMNS),
+                start=csv_row(CSV_COLUMNS),
                 end=f"{CSV_END},%d\r\n".encode(),
             ),
             "json": Format(
@@ -98,14 +94,7 @@ class Exports:
             raise InvalidInput("format", f"must be one of {', '.join(self._formats)}")
         if self._running >= MAX_EXPORTS:
             raise Unavailable("too many exports are running here: try again when one has ended")
-        stamp = format_instant(now)[:19].replace(":", "")
-        file = f'attachment; filename="timers-{stamp}.{form.suffix}"'
-        headers: Headers = (
-            (b"content-type", form.media_type.encode()),
-            (b"content-disposition", file.encode()),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-        )
+        headers = file_headers("timers", form.suffix, form.media_type, now)
         return StreamedAnswer(200, self._chunks(form, search, caller), headers)
 
     async def _chunks(
@@ -150,7 +139,7 @@ def _csv_text(listed: ListedTimer) -> bytes:
     timer = listed.timer
     is_lost = listed.unshown is Unshown.UNREADABLE
     payload = shown_callback(timer.callback).payload
-    return _csv_row(
+    return csv_row(
         (
             timer.key.namespace,
             timer.key.id,
@@ -168,9 +157,3 @@ def _csv_text(listed: ListedTimer) -> bytes:
             "" if listed.unshown is None else listed.unshown.value,
         )
     )
-
-
-def _csv_row(cells: Sequence[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
-    return text.getvalue().encode(errors="replace")
