@@ -49,7 +49,7 @@ _MENU = (
     MenuGroup(
         "Access",
         (
-            MenuEntry("Keys", "/ui/keys", "keys", for_admins=True),
+            MenuEntry("Keys", "/ui/keys", "keys", for_admins=True, for_all_namespaces=True),
             MenuEntry("Secrets", "/ui/secrets", "secrets", for_admins=True),
             MenuEntry("Audit log", "/ui/audit", "audit", for_admins=True),
         ),

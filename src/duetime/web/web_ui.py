@@ -22,6 +22,7 @@ from duetime.web.endpoint import WebEndpoint
 from duetime.web.errors import NoSuchPage
 from duetime.web.live.hub import Blocks, Hub
 from duetime.web.live.stream import Stream
+from duetime.web.pages.admin.endpoints import admin_endpoints
 from duetime.web.pages.bus import BusPage
 from duetime.web.pages.cluster import ClusterPage
 from duetime.web.pages.creating.create import CreatePage
@@ -138,4 +139,5 @@ def _pages(parts: WebParts) -> tuple[WebEndpoint, ...]:
         *TimerPage(services).endpoints(),
         *CreatePage(services, parts.trials, parts.clock).endpoints(),
         *ReceiverPage(services, parts.inbox).endpoints(),
+        *admin_endpoints(services, reports),
     )

@@ -1,0 +1,186 @@
+"""The pages of namespaces: the list, each of them, and the form for a new one."""
+
+from bisect import insort
+
+from duetime.api.app import Services
+from duetime.api.http.auditing import given_members
+from duetime.api.v1.namespaces import changed_options
+from duetime.domain.errors import InvalidInput, NoSuchNamespace
+from duetime.domain.namespace import Namespace
+from duetime.domain.security.access import Role
+from duetime.service.reporting.reports import Reports
+from duetime.web.endpoint import WebEndpoint, action, page
+from duetime.web.pages.admin.namespace_form import (
+    body_of,
+    namespace_groups,
+    new_namespace_groups,
+)
+from duetime.web.pages.admin.namespace_words import facts_of, path_of, row_of, shown_objective
+from duetime.web.rendering.view import Redirect, View
+from duetime.web.request import Request
+
+SHOWN = 100
+"""Namespaces on a page of the list."""
+
+MOST_LIVE = 1_000
+"""Namespaces up to which the list is kept up to date: each rendering looks at all of them."""
+
+PATIENCE_SECONDS = 0.3
+"""Time that a page waits for the numbers of its timers."""
+
+NEW = "/ui/new-namespace"
+"""Outside of `/ui/namespaces/`, where each name has its place, also "new"."""
+
+_PUT = "namespace.put"
+_ONE = "/ui/namespaces/{namespace}"
+
+
+class NamespacesPage:
+    def __init__(self, services: Services, reports: Reports) -> None:
+        self._services = services
+        self._namespaces = services.namespaces
+        self._reports = reports
+
+    def endpoints(self) -> tuple[WebEndpoint, ...]:
+        return (
+            page("uiNamespaces", "/ui/namespaces", self.show_all),
+            page("uiNewNamespace", NEW, self.ask, role=Role.ADMIN, for_all_namespaces=True),
+            action(
+                "uiCreateNamespace",
+                NEW,
+                self.create,
+                audit=_PUT,
+                role=Role.ADMIN,
+                for_all_namespaces=True,
+            ),
+            page("uiNamespace", _ONE, self.show),
+            action("uiChangeNamespace", _ONE, self.change, audit=_PUT, role=Role.ADMIN),
+        )
+
+    async def show_all(self, request: Request) -> View:
+        await self._namespaces.refresh()
+        choice = _Choice(request)
+        # A copy: namespaces may be added between two turns.
+        every = list(self._namespaces)
+        await self._services.v1.turns.map(choice.look_at, every)
+        shown = choice.first[:SHOWN]
+        census = self._reports.census.kept
+        objectives = self._services.objectives
+        more = None
+        if len(choice.first) > SHOWN:
+            more = request.query.with_changes(after=shown[-1].name)
+        return View(
+            template="pages/admin/namespaces.html",
+            title="Namespaces",
+            values={
+                "rows": [row_of(each, census, objectives.budget_of(each)) for each in shown],
+                "found": choice.found,
+                "words": choice.words,
+                "is_first": choice.after is None,
+                "more": more,
+                "is_large": choice.visible > SHOWN,
+                "new": NEW,
+            },
+            live=("namespaces",) if len(every) <= MOST_LIVE else (),
+        )
+
+    async def show(self, request: Request) -> View:
+        return await self._view(request, await self._existing(request))
+
+    async def change(self, request: Request) -> View | Redirect:
+        namespace = await self._existing(request)
+        try:
+            await self._put(request, namespace.name)
+        except InvalidInput as error:
+            return await self._view(request, namespace, error)
+        return Redirect(path_of(namespace.name), "The namespace was changed.")
+
+    async def ask(self, request: Request) -> View:
+        return _new_view(request)
+
+    async def create(self, request: Request) -> View | Redirect:
+        name = request.form.text("namespace").strip()
+        request.caller.reach(name)
+        try:
+            if name and await self._namespaces.current(name) is not None:
+                raise InvalidInput("namespace", "exists already")
+            await self._put(request, name)
+        except InvalidInput as error:
+            return _new_view(request, error)
+        return Redirect(path_of(name), "The namespace was created.")
+
+    async def _put(self, request: Request, name: str) -> None:
+        body = body_of(request.form)
+        request.caller.note(given_members(body, "retention"))
+        shards = body.num_shards if isinstance(body.num_shards, int) else None
+        await self._namespaces.put(
+            name, shards, lambda options: changed_options(body, options), request.access
+        )
+
+    async def _existing(self, request: Request) -> Namespace:
+        """Raises `NamespaceNotFound`."""
+        name = request.caller.reach(request.part("namespace"))
+        namespace = await self._namespaces.current(name)
+        if namespace is None:
+            raise NoSuchNamespace(name)
+        return namespace
+
+    async def _view(
+        self, request: Request, namespace: Namespace, error: InvalidInput | None = None
+    ) -> View:
+        name = namespace.name
+        counts = await self._reports.counts.of(frozenset({name}), patience_seconds=PATIENCE_SECONDS)
+        budget = self._services.objectives.budget_of(namespace)
+        return View(
+            template="pages/admin/namespace.html",
+            title=name,
+            values={
+                "namespace": namespace,
+                "path": path_of(name),
+                "facts": facts_of(namespace),
+                "counts": None if counts is None else counts.timers,
+                "objective": shown_objective(namespace.options.slo, budget),
+                "groups": namespace_groups(
+                    namespace, request.form, may_change_limits=request.sees_everything
+                ),
+                "error": error,
+            },
+            live=() if error else ("numbers", "objective"),
+            refusal=error,
+        )
+
+
+class _Choice:
+    """The first namespaces in their order that the caller may see and that match the query."""
+
+    def __init__(self, request: Request) -> None:
+        self._access = request.access
+        self.words = request.query.get("q") or ""
+        self._wanted = self.words.casefold()
+        self.after = request.query.get("after")
+        self.visible = self.found = 0
+        self.first: list[Namespace] = []
+
+    def look_at(self, namespace: Namespace) -> None:
+        name = namespace.name
+        if not self._access.sees(name):
+            return
+        self.visible += 1
+        if self._wanted not in name.casefold():
+            return
+        self.found += 1
+        if self.after is not None and name <= self.after:
+            return
+        if len(self.first) > SHOWN and name > self.first[-1].name:
+            return
+        insort(self.first, namespace, key=lambda each: each.name)
+        del self.first[SHOWN + 1 :]
+
+
+def _new_view(request: Request, error: InvalidInput | None = None) -> View:
+    return View(
+        template="pages/admin/new_namespace.html",
+        title="New namespace",
+        values={"groups": new_namespace_groups(request.form), "error": error, "path": NEW},
+        refusal=error,
+    )
