@@ -44,11 +44,14 @@ PAGES = (
     "/ui/endpoints",
     "/ui/namespaces",
     f"/ui/namespaces/{NAMESPACE}",
-    "/ui/namespaces/new",
+    f"/ui/namespaces/{NAMESPACE}/delete",
+    "/ui/new-namespace",
     "/ui/cluster",
     "/ui/bus",
     "/ui/keys",
+    "/ui/keys/new",
     "/ui/secrets",
+    f"/ui/secrets/{NAMESPACE}",
     "/ui/audit",
 )
 """Every page that a signed-in admin can open."""
