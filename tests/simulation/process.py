@@ -105,6 +105,7 @@ class ProcessDestination:
         history = world.histories[claim.id]
         try:
             now = process.clock.now()
+            world.check_not_paused(self.endpoint_of(claim))
             await world.truth.check_owned(claim)
             sending = history.started(claim, _version(claim), now, process.owner)
             if world.longest_lateness_ms is not None and (

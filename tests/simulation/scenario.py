@@ -28,6 +28,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     deaths: bool = True
     clock_jumps: bool = True
     moods: bool = True
+    pauses: bool = True
     isolation: bool = False
     """One endpoint is always quick, there are slots enough, and it must not be delayed."""
 
@@ -71,6 +72,8 @@ class Scenario:
         actions = {"create": 30, "change": 12, "cancel": 8, "burst": 4}
         if profile.moods:
             actions["change_mood"] = 8
+        if profile.pauses:
+            actions |= {"pause": 4, "resume": 5}
         if profile.store_faults:
             actions |= {"store_gets_worse": 5, "store_heals": 5}
         if profile.deaths:
@@ -93,6 +96,17 @@ class Scenario:
 
     def change_mood(self) -> None:
         self.world.endpoints.change_mood()
+
+    def pause(self) -> None:
+        url = self.world.endpoints.any_url()
+        if url != self.world.endpoints.always_quick:
+            self.world.pause(url)
+            self._process.engine.set_pauses(self.world.paused)
+
+    def resume(self) -> None:
+        if self.world.paused:
+            del self.world.paused[self.random.choice(list(self.world.paused))]
+            self._process.engine.set_pauses(self.world.paused)
 
     def store_gets_worse(self) -> None:
         self.faults.lost_before = self.random.choice([0, 0.1, 0.5, 1])
@@ -143,6 +157,8 @@ class Scenario:
         """Faults stop: from here on everything has to end within a bounded time."""
         self.faults.heal()
         self.world.endpoints.heal()
+        self.world.paused.clear()
+        self._process.engine.set_pauses({})
         await self.clients.wait()
         self.world.note("rest")
         # Then the longest attempt under way, a retry after it, a fallback poll, some deferrals.
@@ -176,6 +192,7 @@ class Scenario:
             concurrency_per_endpoint=100 if isolation else self.random.choice([1, 4, 100]),
         )
         process.assemble(options)
+        process.engine.set_pauses(self.world.paused)
         self.processes[process.name] = process
         return process
 

@@ -6,6 +6,7 @@ from random import Random
 from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.domain.keys import TimerKey
 from duetime.domain.timer import Timer
+from duetime.ports.endpoints import EndpointPause
 from duetime.testing import LoopClock
 from tests.simulation.audited_store import AuditedStore
 from tests.simulation.endpoints import Endpoints
@@ -28,6 +29,8 @@ class World:
         """Longest lateness of first attempts at quick endpoints, where one is promised."""
         self.concurrency: int | None = None
         """How many attempts of the namespace may be under way, where that is limited."""
+        self.paused: dict[str, EndpointPause] = {}
+        self._paused_seconds: dict[str, float] = {}
         self.trace: list[str] = []
         self.broken: list[Broken] = []
         self._uuids = 0
@@ -35,6 +38,19 @@ class World:
     def new_uuid(self) -> str:
         self._uuids += 1
         return f"uuid-{self._uuids:06}"
+
+    def pause(self, endpoint: str) -> None:
+        if endpoint not in self.paused:
+            self._paused_seconds[endpoint] = self.clock.monotonic()
+            self.paused[endpoint] = EndpointPause(
+                endpoint=endpoint, paused_at=self.clock.now(), paused_by="operator"
+            )
+
+    def check_not_paused(self, endpoint: str) -> None:
+        """An attempt that begins now may go to the endpoint. One that had begun at the moment of
+        the pause may be on its way to it."""
+        if endpoint in self.paused and self.clock.monotonic() > self._paused_seconds[endpoint]:
+            raise Broken(f"an attempt was made at {endpoint}, which is paused")
 
     def note(self, what: str) -> None:
         self.trace.append(f"{self.clock.monotonic():.6f} {what}")
