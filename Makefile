@@ -32,7 +32,7 @@ install: $(DEV) ## Install everything for development into .venv
 
 runtime: $(RUNTIME) ## Install only what the service needs into .venv
 
-tools: ## Install actionlint, helm, kubeconform, promtool and prometheus for tests into .tools
+tools: ## Install actionlint, helm, kubeconform, promtool, prometheus and tsc for tests into .tools
 	@.ci/tools
 
 run: $(RUNTIME) ## Start a development server (ARGS="..." is passed on)

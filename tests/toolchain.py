@@ -1,5 +1,5 @@
 """Programs that tests start but Python does not bring: actionlint, helm, kubeconform, compose-spec,
-promtool and prometheus. `make tools` installs them into .tools."""
+promtool, prometheus and tsc. `make tools` installs them into .tools."""
 
 from pathlib import Path
 
