@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, Request, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
@@ -17,7 +17,6 @@ from tests.real_server.v1_requests import TIMERS, v1_body
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 COUNT = 200
-MOST_BYTES = 150_000
 
 expect.set_options(timeout=PATIENCE_SECONDS * 1_000)
 
@@ -90,23 +89,6 @@ async def test_the_table_of_a_chart_stays_open_while_the_page_is_live(
                     .addEventListener("live", () => console.log("updated"), {once: true})"""
             )
         await expect(table).to_be_visible()
-
-
-async def test_the_first_page_is_small_and_asks_nobody_else(
-    own_server: ServerProcess, page: Page
-) -> None:
-    sizes: dict[str, int] = {}
-
-    async def measure(request: Request) -> None:
-        if "/ui/events" not in request.url:
-            sizes[request.url] = (await request.sizes())["responseBodySize"]
-
-    page.on("requestfinished", measure)
-    await page.goto(f"{own_server.url}/ui", wait_until="load")
-    await expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    assert all(url.startswith(own_server.url) for url in sizes)
-    assert len(sizes) >= 5
-    assert sum(sizes.values()) < MOST_BYTES, sizes
 
 
 @pytest.mark.parametrize("width", [360, 390, 1_440])
