@@ -165,7 +165,7 @@ class Session:
             ):
                 results.observed = measure_observed(store, self._receiver, self._scale)
         if UI_TIMERS in self._names:
-            with self._stores.new_store(UI_TIMERS) as store:
+            with self._stores.new_store("ui_timers") as store:
                 self._show_timers(store, results)
         measure_v1(
             self._names, self._scale.v1, self._stores, self._receiver, self._steps, results.v1

@@ -5,7 +5,14 @@ from functools import cache
 from typing import Any, Protocol
 
 from duetime.domain.timer import TimerStatus
-from duetime.ports.searching import CappedCount, FoundTimer, IdPage, IdQuery, OrderedQuery
+from duetime.ports.searching import (
+    CappedCount,
+    FoundTimer,
+    IdPage,
+    IdPlace,
+    IdQuery,
+    OrderedQuery,
+)
 from duetime.ports.store import SortField
 from duetime.stores.postgres.connections import Connections
 from duetime.stores.postgres.lists import ordered_by
@@ -52,19 +59,25 @@ class PostgresSearches:
     async def scan_ids(self, query: IdQuery) -> IdPage:
         if not _is_storable(query.namespace, query.prefix):
             return IdPage([], None)
-        first, end = query.bounds
-        looked = await self._pools().lists.fetch(
-            ids_statement(query.descending),
-            *(query.namespace, *first, *end, max(IDS_LOOKED_AT, query.limit), query.limit),
-        )
-        ((looked_at, ids, last_id, last_namespace),) = looked
+        # Often all ids are of this namespace, and nothing has to be read past.
+        ids, looked_until = await self._look(query, query.limit)
+        if len(ids) < query.limit and looked_until is not None:
+            ids, looked_until = await self._look(query, max(IDS_LOOKED_AT, query.limit))
         # Timers may have moved to another table meanwhile.
         rows = await self._pools().reads.fetch(TIMERS_OF_IDS, query.namespace, ids) if ids else []
         found = sorted(rows, key=_id_of, reverse=query.descending)
+        return IdPage(list(map(_found, found)), looked_until)
+
+    async def _look(self, query: IdQuery, most: int) -> tuple[list[str], IdPlace | None]:
+        """Look at up to `most` ids of all namespaces. Answers those of the namespace, up to the
+        limit, and the place that was reached; None at the end."""
+        first, end = query.bounds
+        values = (query.namespace, *first, *end, most, query.limit)
+        looked = await self._pools().lists.fetch(ids_statement(query.descending), *values)
+        ((looked_at, ids, last_id, last_namespace),) = looked
         if len(ids) == query.limit:
-            return IdPage(list(map(_found, found)), (ids[-1], query.namespace))
-        is_end = looked_at < IDS_LOOKED_AT
-        return IdPage(list(map(_found, found)), None if is_end else (last_id, last_namespace))
+            return ids, (ids[-1], query.namespace)
+        return ids, None if looked_at < most else (last_id, last_namespace)
 
     async def count_in_order(self, query: OrderedQuery, *, most: int) -> CappedCount:
         if not _is_storable(query.namespace):
@@ -133,19 +146,26 @@ def ids_statement(descending: bool) -> str:
 
 @cache
 def count_ids_statement() -> str:
+    """Counts in no order, which saves a merge of thousands of ids."""
     return f"""
-        WITH looked AS MATERIALIZED ({_looked("ASC")})
+        WITH looked AS MATERIALIZED (SELECT * FROM ({_branches("ASC")}) AS branches LIMIT $6)
         SELECT count(*), count(*) FILTER (WHERE namespace = $1) FROM looked
     """
 
 
 def _looked(direction: str) -> str:
-    order = f"ORDER BY id {direction}, namespace {direction} LIMIT $6"
-    branches = " UNION ALL ".join(
-        f"(SELECT id, namespace FROM {table} WHERE {condition} {order})"
+    return f"SELECT * FROM ({_branches(direction)}) AS branches {_id_order(direction)}"
+
+
+def _branches(direction: str) -> str:
+    return " UNION ALL ".join(
+        f"(SELECT id, namespace FROM {table} WHERE {condition} {_id_order(direction)})"
         for table, condition in _TABLES.items()
     )
-    return f"SELECT * FROM ({branches}) AS branches {order}"
+
+
+def _id_order(direction: str) -> str:
+    return f"ORDER BY id {direction}, namespace {direction} LIMIT $6"
 
 
 def _capped(counted: int, most: int) -> CappedCount:

@@ -169,6 +169,19 @@ class SearchingContract:
             assert len(page.found) == is_after
             assert all(each.timer.key.namespace == name for each in page.found)
 
+    async def test_ids_are_found_between_those_of_other_namespaces(self, store: Store) -> None:
+        """A store may look at a part of them at a time."""
+        for name in ("crowd", "few"):
+            await store.add_namespace(Namespace(name, 16))
+        crowd = [make_timer(f"t{n:04}", namespace="crowd") for n in range(5_000)]
+        few = [make_timer(f"t{n:04}", namespace="few") for n in range(0, 5_000, 999)]
+        await create(store, *crowd, *few)
+        for limit, descending in product((2, 50), (False, True)):
+            query = IdQuery(namespace="few", prefix="t", limit=limit, descending=descending)
+            assert await walked_ids(store, query) == (few[::-1] if descending else few)
+        counted = await store.searches.count_ids(IdQuery(namespace="few"), most=1_000)
+        assert counted.is_minimum or counted.timers == len(few)
+
     async def test_extreme_places_are_no_errors(self, store: Store) -> None:
         await create(store, make_timer("t"))
         places = [
