@@ -45,7 +45,7 @@ from duetime.ports.endpoints import (
     idle_endpoint,
 )
 from duetime.ports.leases import LeaseStore
-from duetime.ports.membership import ClusterView, NodeFacts
+from duetime.ports.membership import ClusterView, LostMember, NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import Leases, TimerStore
@@ -239,6 +239,11 @@ class Engine:
         return self._state.view
 
     @property
+    def lost_members(self) -> Sequence[LostMember]:
+        """The last members that this node believed dead."""
+        return self._state.lost
+
+    @property
     def shards(self) -> int:
         """The number of shards in the store."""
         return len(self._state.view.shards) if self._is_clustered else len(self._held)
@@ -375,4 +380,5 @@ class Engine:
             lets_finish=True,
             slots=self.last_slots(),
             held=tuple(self.held()[:MOST_TOLD_GROUPS]),
+            lost=tuple(self._state.lost),
         )

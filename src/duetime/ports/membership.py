@@ -28,6 +28,13 @@ is less than the whole, so a dead node's shards have an owner again within the l
 to STEP_DOWN_SHARE allows for clocks that run at different speeds."""
 
 
+class LostMember(Struct, frozen=True):
+    """A member that another one believed dead, and took off the list."""
+
+    node: str
+    at: Instant
+
+
 class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A member's description of itself, sent with each beat for people and for its peers.
 
@@ -36,7 +43,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     which the store's clock is ahead of the member's. A `stopping` member still exists and still
     owns the shards it has not released, but wants no others. A member that `lets_finish` knows
     unfinished leases; one of an earlier release does not. `slots` are the last ones that are over,
-    and `held` has the largest groups of timers that wait behind open breakers.
+    and `held` has the largest groups of timers that wait behind open breakers. `lost` has the last
+    members that this one took off the list.
     """
 
     host: str = ""
@@ -52,6 +60,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lets_finish: bool = False
     slots: tuple[SlotFigures, ...] = ()
     held: tuple[HeldTimers, ...] = ()
+    lost: tuple[LostMember, ...] = ()
 
 
 class Member(Struct, frozen=True):

@@ -1,17 +1,18 @@
 """The sources of problems: each looks at one part of the process."""
 
 import asyncio
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from duetime.background import BackgroundLoop
 from duetime.bus.bus_router import BusRouter
 from duetime.domain.errors import StoreUnavailable
-from duetime.domain.instants import MICROSECONDS_PER_SECOND, Instant
+from duetime.domain.instants import MICROSECONDS_PER_SECOND
 from duetime.engine import Engine
 from duetime.ports.clock import Clock
 from duetime.ports.endpoints import HeldTimers
-from duetime.ports.membership import Member
 from duetime.ports.store import TimerStore
 from duetime.reports.cluster import report_on_cluster
 from duetime.service.reporting import findings
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 PING_SECONDS = 5.0
 """Time between two questions to the store."""
 
-PING_TIMEOUT_SECONDS = 3.0
+PING_TIMEOUT_SECONDS = 5.0
 
 SILENT_SECONDS = 5.0
-"""Time without a beat after which a member counts as silent, unless leases are longer."""
+SILENT_BEATS = 4
+"""Bounds of the time without a beat after which a member counts as silent."""
 
 MOST_ENDPOINTS = 100
 """Endpoints in trouble that are looked at."""
@@ -47,51 +49,63 @@ class StorePing(BackgroundLoop):
     def __init__(self, store: TimerStore, clock: Clock) -> None:
         super().__init__(clock)
         self._store = store
+        self._asking: asyncio.Task[None] | None = None
         self.is_away = False
         self.answer_seconds: float | None = None
 
     async def step(self) -> None:
         began_seconds = self._clock.monotonic()
-        try:
-            async with asyncio.timeout(PING_TIMEOUT_SECONDS):
-                await self._store.ping()
-        except (StoreUnavailable, TimeoutError):
-            self.is_away, self.answer_seconds = True, None
-        else:
-            self.is_away = False
-            self.answer_seconds = self._clock.monotonic() - began_seconds
+        # A question without an answer stays open: others would only queue behind it.
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._store.ping())
+        await asyncio.wait({self._asking}, timeout=PING_TIMEOUT_SECONDS)
+        self.is_away, self.answer_seconds = True, None
+        if self._asking.done():
+            asked, self._asking = self._asking, None
+            with suppress(StoreUnavailable):
+                asked.result()
+                self.is_away = False
+                self.answer_seconds = self._clock.monotonic() - began_seconds
         await self.wait(PING_SECONDS)
+
+    async def abandon(self) -> None:
+        await super().abandon()
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
 
 
 class MemberLosses:
-    """Members that fell silent, and those that are gone without having said that they stop."""
+    """Members that fell silent, and those that were believed dead, whichever node took them off
+    the list.
+
+    Silence is counted in beats of this node: while the store is away, nobody's beats are seen.
+    """
 
     def __init__(self, engine: Engine, clock: Clock, beat_seconds: float) -> None:
         self._engine = engine
         self._clock = clock
-        self._silent_seconds = max(SILENT_SECONDS, 4 * beat_seconds)
-        self._seen: dict[str, tuple[Member, float]] = {}
-        self._lost: dict[str, Instant] = {}
+        self._beat_seconds = beat_seconds
+        self._silent_beats = max(SILENT_BEATS, math.ceil(SILENT_SECONDS / beat_seconds))
+        self._stood_since: dict[str, tuple[int, int]] = {}
+        """By node: its beat, and the beat of this node at which it was first seen."""
 
     def look(self) -> Iterable[Finding]:
-        now, now_seconds = self._clock.now(), self._clock.monotonic()
-        members = {each.node: each for each in self._engine.view.members}
-        seen, self._seen = self._seen, {}
-        for node, member in members.items():
-            before, since_seconds = seen.get(node, (member, now_seconds))
-            beats = before.beat != member.beat or node == self._engine.node
-            self._seen[node] = member, now_seconds if beats else since_seconds
-            if now_seconds - self._seen[node][1] >= self._silent_seconds:
-                silent_seconds = now_seconds - self._seen[node][1]
-                yield findings.silent_member(node, silent_seconds)
-        for node in seen.keys() - members.keys():
-            # An empty view is one that this node has lost.
-            if members and not seen[node][0].facts.stopping and node != self._engine.node:
-                self._lost[node] = now
-        for node, at in list(self._lost.items()):
-            if now - at > LOST_SHOWN_SECONDS * MICROSECONDS_PER_SECOND:
-                del self._lost[node]
-            else:
+        members = self._engine.view.members
+        own_beat = next((each.beat for each in members if each.node == self._engine.node), 0)
+        stood, self._stood_since = self._stood_since, {}
+        lost = {each.node: each.at for each in self._engine.lost_members}
+        for member in members:
+            lost.update((each.node, each.at) for each in member.facts.lost)
+            beat, since = stood.get(member.node, (member.beat, own_beat))
+            if beat != member.beat or since > own_beat:
+                since = own_beat
+            self._stood_since[member.node] = member.beat, since
+            if own_beat - since >= self._silent_beats and member.node != self._engine.node:
+                yield findings.silent_member(member.node, (own_beat - since) * self._beat_seconds)
+        now = self._clock.now()
+        for node, at in lost.items():
+            if now - at <= LOST_SHOWN_SECONDS * MICROSECONDS_PER_SECOND:
                 yield findings.lost_member(node, at)
 
 

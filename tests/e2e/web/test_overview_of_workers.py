@@ -77,7 +77,7 @@ async def test_a_worker_that_is_killed_is_told_in_words(service: ServerProcess) 
         os.kill(pid, signal.SIGKILL)
         await poll(
             lambda: words(api, "/ui"),
-            lambda page: "ended without stopping, and others took its shards" in page,
+            lambda page: "was lost, and others took its shards" in page,
         )
 
 

@@ -1,12 +1,16 @@
 """The members of a cluster: what joining takes, the latest view, and which members are alive."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from duetime.domain.keys import ShardNumber
-from duetime.ports.membership import ClusterView, Member, MemberStore, NodeFacts
+from duetime.ports.membership import ClusterView, LostMember, Member, MemberStore, NodeFacts
 from duetime.ports.signals import NodeSignals
+
+MOST_LOST = 8
+"""Lost members that are remembered, and told with every beat."""
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -27,6 +31,8 @@ class ClusterState:
     def __init__(self, node: str) -> None:
         self.node = node
         self.view = ClusterView([], [])
+        self.lost: deque[LostMember] = deque(maxlen=MOST_LOST)
+        """The last members that this node took off the list."""
 
 
 def owner_of(shard: ShardNumber, view: ClusterView) -> tuple[str | None, str | None]:

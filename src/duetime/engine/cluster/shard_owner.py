@@ -30,6 +30,7 @@ from duetime.ports.membership import (
     STEP_DOWN_SHARE,
     TAKE_OVER_SHARE,
     ClusterView,
+    LostMember,
     Member,
     NodeFacts,
 )
@@ -248,6 +249,7 @@ class ShardOwner(BackgroundLoop):
             if member.node in dead:
                 if await self._members.forget_member(member.node, seen_beat=member.beat):
                     _log.warning("node.dead", node=member.node, beat=member.beat)
+                    self._state.lost.append(LostMember(member.node, self._clock.now()))
                     if any(lease.node == member.node for lease in view.unfinished):
                         self.beat_soon()
                 else:

@@ -256,7 +256,7 @@ def lost_member(node: str, at: Instant) -> Finding:
         kind="member_lost",
         subject=node,
         severity=Severity.NOTICE,
-        sentence=_always(f"Node {node} ended without stopping, and others took its shards"),
+        sentence=_always(f"Node {node} was lost, and others took its shards"),
         since=at,
         href="/ui/cluster",
         runbook="alerts/member-missing",

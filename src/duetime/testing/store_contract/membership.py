@@ -9,7 +9,7 @@ from duetime.domain.lateness.recent_slots import SlotFigures
 from duetime.domain.timer import Claim, TimerStatus
 from duetime.ports.endpoints import HeldTimers
 from duetime.ports.leases import ShardState
-from duetime.ports.membership import MemberStore, NodeFacts, UnfinishedLease
+from duetime.ports.membership import LostMember, MemberStore, NodeFacts, UnfinishedLease
 from duetime.ports.store import Leases
 from duetime.testing.store_contract.steps import (
     Store,
@@ -38,6 +38,7 @@ FACTS = NodeFacts(
     started_at=at(0),
     slots=(SlotFigures(number=1, attempts=3, completed=2, p50_ms=0.5, p99_ms=7.25),),
     held=(HeldTimers(endpoint="https://a.example", namespace="n", timers=9, since=at(1)),),
+    lost=(LostMember("machine:6", at(2)),),
 )
 
 
