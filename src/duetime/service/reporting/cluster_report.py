@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -48,9 +49,8 @@ def cluster_report(
 ) -> ClusterReport:
     places = {member.node: place for place, member in enumerate(members)}
     owned = Counter(state.owner for state in shards)
-    owners: list[int | None] = [None] * (max((state.shard for state in shards), default=-1) + 1)
-    for state in shards:
-        owners[state.shard] = None if state.owner is None else places.get(state.owner)
+    by_shard = sorted(shards, key=attrgetter("shard"))
+    owners = [places.get(state.owner or "") for state in by_shard]
     return ClusterReport(
         node=node,
         is_shared=is_shared,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from duetime.web.charts.drawing import Drawing, element, plain, share, title
+from duetime.web.charts.drawing import Drawing, plain, share, title
 from duetime.web.charts.frame import ABOVE, Mark, framed, height_of
 from duetime.web.charts.scale import Scale, scale_to, short
 
@@ -36,26 +36,20 @@ def bar_chart(
 
 
 def _bar(bar: Bar, place: int, bars: Sequence[Bar], scale: Scale) -> str:
+    # Written out, as there are many of them.
     room = 1 / len(bars)
     x, width = share((place + _GAP / 2) * room), share(room * (1 - _GAP))
     bottom = height_of(scale, 0)
     top = min(height_of(scale, bar.value), bottom - LEAST_HEIGHT) if bar.value else bottom
-    pieces = [
-        # The whole room of the bar answers the pointer, as low bars are hard to hit.
-        element(
-            "rect",
-            kind="hover",
-            x=share(place * room),
-            width=share(room),
-            y=plain(ABOVE),
-            height=plain(bottom - ABOVE),
-        )
-    ]
+    # The whole room of the bar answers the pointer, as low bars are hard to hit.
+    drawn = (
+        f'<rect class="hover" x="{share(place * room)}" width="{share(room)}"'
+        f' y="{plain(ABOVE)}" height="{plain(bottom - ABOVE)}"/>'
+    )
     if bar.value:
         if bar.is_cut:
-            pieces.append(element("rect", kind="bar", x=x, width=width, y=plain(top), height="3"))
+            drawn += f'<rect class="bar" x="{x}" width="{width}" y="{plain(top)}" height="3"/>'
             top += 3 + _CUT
-        pieces.append(
-            element("rect", kind="bar", x=x, width=width, y=plain(top), height=plain(bottom - top))
-        )
-    return element("g", title(bar.words), *pieces)
+        height = plain(bottom - top)
+        drawn += f'<rect class="bar" x="{x}" width="{width}" y="{plain(top)}" height="{height}"/>'
+    return f"<g>{title(bar.words)}{drawn}</g>"

@@ -64,7 +64,7 @@ def sparkline(values: Sequence[float | None], *, label: str, height: float = 24.
 def _paths(line: Line, scale: Scale, height: float = DRAWN) -> Iterator[str]:
     for first, values in _runs(line.values):
         points = [
-            f"{first + step} {plain(height * (1 - scale.part(value)))}"
+            f"{first + step} {height * (1 - scale.part(value)):.1f}"
             for step, value in enumerate(values)
         ]
         if len(points) == 1:
@@ -94,16 +94,14 @@ def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
             run = []
 
 
+_HOVERED_RECTS = tuple(
+    f'<rect class="hover" x="{share(part / HOVERED)}" width="{share(1 / HOVERED)}"'
+    f' y="{plain(ABOVE)}" height="{plain(DRAWN)}">'
+    for part in range(HOVERED)
+)
+
+
 def _hovered(count: int, words_at: Callable[[int], str]) -> Iterator[str]:
-    width = 1 / HOVERED
-    for part in range(HOVERED):
-        place = min(round((part + 0.5) * width * count), count - 1)
-        yield element(
-            "rect",
-            title(words_at(place)),
-            kind="hover",
-            x=share(part * width),
-            width=share(width),
-            y=plain(ABOVE),
-            height=plain(DRAWN),
-        )
+    for part, rect in enumerate(_HOVERED_RECTS):
+        place = min(round((part + 0.5) * count / HOVERED), count - 1)
+        yield f"{rect}{title(words_at(place))}</rect>"

@@ -7,9 +7,9 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.service.namespaces import Namespaces
-from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon
+from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon, Outlook
 from duetime.service.reporting.reports import Reports
-from duetime.web.charts.due_chart import due_chart
+from duetime.web.charts.due_chart import DueChart, due_chart
 from duetime.web.charts.recent_charts import RecentCharts, recent_charts
 from duetime.web.endpoint import WebEndpoint, page
 from duetime.web.rendering.view import View
@@ -17,6 +17,9 @@ from duetime.web.request import Request
 
 LISTED_NAMESPACES = 300
 """Namespaces that are offered as a list; with more, a name has to be typed."""
+
+KEPT_CHARTS = 30
+"""Charts of timers that fall due that are kept, for different callers."""
 
 SHOWN_ENDPOINTS = 6
 LOOKED_AT_ENDPOINTS = 50
@@ -31,6 +34,7 @@ class OverviewPage:
     def __init__(self, namespaces: Namespaces, reports: Reports) -> None:
         self._namespaces = namespaces
         self._reports = reports
+        self._due: dict[tuple[Horizon, frozenset[str] | None], tuple[Outlook, DueChart]] = {}
         self._recent: tuple[Instant, int, RecentCharts] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
@@ -51,7 +55,7 @@ class OverviewPage:
             "statuses": list(TimerStatus),
             "horizon": horizon,
             "horizons": list(Horizon),
-            "due": None if outlook is None else due_chart(outlook),
+            "due": None if outlook is None else self._due_chart(outlook, seen),
             "chosen": chosen,
             "names": self._names(request),
             "is_first_visit": counts is not None and counts.is_empty and chosen is None,
@@ -79,6 +83,17 @@ class OverviewPage:
             "failing": failing[:SHOWN_ENDPOINTS],
             "more_failing": max(len(failing) - SHOWN_ENDPOINTS, 0),
         }
+
+    def _due_chart(self, outlook: Outlook, seen: frozenset[str] | None) -> DueChart:
+        """Drawn once for all who look, until the timers are counted again."""
+        key = outlook.horizon, seen
+        known, chart = self._due.pop(key, (None, None))
+        if known is not outlook or chart is None:
+            chart = due_chart(outlook)
+        self._due[key] = outlook, chart
+        if len(self._due) > KEPT_CHARTS:
+            del self._due[next(iter(self._due))]
+        return chart
 
     def _recent_charts(self) -> RecentCharts:
         """Drawn once for all who look, until there is a new slot."""
