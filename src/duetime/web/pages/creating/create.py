@@ -29,7 +29,7 @@ from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.pages.creating.form import DEFAULTS, WHOLE, TimerForm, fields_of
 from duetime.web.pages.creating.instants import ZONES
 from duetime.web.pages.creating.sentence import policy_in_words, sentence_of
-from duetime.web.pages.timers.columns import chosen_text
+from duetime.web.pages.timer.timer_page import timer_path
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 
@@ -156,11 +156,12 @@ class CreatePage:
             draft.sentence = sentence_of(trial.timer, self._clock.now(), exists=trial.exists)
         elif not form.lacks_only_fields:
             draft.sentence = WRONG
-        form.says["max_retries"] = f"As the namespace has it, {policy_in_words(policy)}."
+        form.says["max_retries"] = policy_in_words(policy)
         return draft
 
     async def _copied(self, request: Request, source: str) -> tuple[Mapping[str, str], bool]:
         """The fields of the timer at `namespace/id`. Both may have slashes."""
+        request.caller.check_role(Role.READ)
         for at in (at for at, character in enumerate(source) if character == "/"):
             key = TimerKey(source[:at], source[at + 1 :])
             if request.access.sees(key.namespace) and self._namespaces.known(key.namespace):
@@ -217,10 +218,6 @@ def visible_namespaces(namespaces: Namespaces, access: Access) -> list[str] | No
         if len(found) > MAX_LISTED_NAMESPACES:
             return None
     return sorted(each.name for each in found if not each.options.deleting)
-
-
-def timer_path(key: TimerKey) -> str:
-    return f"/ui/timers/{chosen_text(key)}"
 
 
 def _beside_field(error: DuetimeError) -> DuetimeError:

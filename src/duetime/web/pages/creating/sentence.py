@@ -65,13 +65,20 @@ def _place(url: str) -> str:
 def _tries(timer: Timer) -> str:
     if isinstance(timer.callback, BusCallback):
         return "it tries until the bus has it"
-    return "one try" if timer.retry_policy is None else policy_in_words(timer.retry_policy)
+    if timer.retry_policy is None:
+        return "one try"
+    tries, over_ms = _planned(timer.retry_policy)
+    return "one try" if tries == 1 else f"up to {tries} tries over {span(over_ms)}"
 
 
 def policy_in_words(policy: RetryPolicy) -> str:
-    """Such as "up to 4 tries over 3.5 min"."""
-    tries, over_ms = _planned(policy)
-    return "one try" if tries == 1 else f"up to {tries} tries over {span(over_ms)}"
+    """The members of a policy, for those who want to change one of them."""
+    return (
+        f"{policy.max_retries} retries; the first wait is {span(policy.initial_interval_ms)}, each "
+        f"next one {policy.backoff_multiplier:g} times as long, up to "
+        f"{span(policy.max_interval_ms)}; no retry later than {span(policy.max_duration_ms)} after "
+        "the first attempt."
+    )
 
 
 def _planned(policy: RetryPolicy) -> tuple[int, float]:
