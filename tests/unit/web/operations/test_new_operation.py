@@ -191,6 +191,12 @@ async def test_a_wrong_form_starts_nothing(
     assert not await bench.store.operations(running=False, limit=9)
 
 
+async def test_all_failed_timers_of_a_namespace_can_be_redriven(bench: OperationsBench) -> None:
+    asked = await bench.page(f"{NEW}?action=redrive&namespace=default&status=failed")
+    assert "there is nothing to do" in text_of(asked)
+    assert "no condition" not in text_of(asked)
+
+
 async def test_only_so_many_run_at_once(bench: OperationsBench) -> None:
     await bench.create_v1("a-1")
     for _ in range(MAX_RUNNING_OPERATIONS):

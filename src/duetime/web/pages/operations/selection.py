@@ -10,10 +10,12 @@ from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.keys import TimerKey
 from duetime.domain.limits import MAX_CHOSEN_TIMERS
+from duetime.domain.timer import TimerStatus
 from duetime.web.pages.filter_fields import filter_fields, filter_in
 from duetime.web.request import Fields
 
 EVERYTHING = TimerFilter()
+_FAILED = TimerStatus.FAILED.label
 
 
 class Condition(Struct, frozen=True):
@@ -25,8 +27,8 @@ class Condition(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """Chosen timers, or those of a namespace that match a filter. The status is none of the
-    filter's conditions: an action is for timers of one status anyway."""
+    """Chosen timers, or those of a namespace that match a filter. The status pending is no
+    condition: it is understood for most actions. Failed timers are seldom all there are."""
 
     namespace: str | None = None
     status: str | None = None
@@ -35,7 +37,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        return not self.chosen and self.filter == EVERYTHING
+        return not self.chosen and self.filter == EVERYTHING and self.status != _FAILED
 
     @property
     def conditions(self) -> Sequence[Condition]:
