@@ -85,11 +85,15 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("click", async (event) => {
   const target = /** @type {Element} */ (event.target);
   const copy = target.closest("[data-copy]"), shows = target.closest("[data-shows]");
-  if (copy) {
-    await navigator.clipboard.writeText(copy.parentElement?.querySelector("code")?.textContent ?? "");
+  const code = copy?.parentElement?.querySelector("code");
+  if (copy && code) {
+    // Browsers lend the clipboard to pages on localhost and over TLS only.
+    const words = navigator.clipboard ? "Copied" : "Press Ctrl+C";
+    if (navigator.clipboard) await navigator.clipboard.writeText(code.textContent ?? "");
+    else getSelection()?.selectAllChildren(code);
     const label = copy.querySelector("span");
-    if (label) label.textContent = "Copied";
-    say("Copied");
+    if (label) label.textContent = words;
+    say(words);
   }
   const dialog = shows && document.getElementById(/** @type {HTMLElement} */ (shows).dataset.shows ?? "");
   if (dialog instanceof HTMLDialogElement) dialog.showModal();
