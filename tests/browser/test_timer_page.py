@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.polling import PATIENCE_SECONDS
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
-from tests.real_server.server_process import API_KEY, ServerProcess
+from tests.real_server.server_process import ServerProcess
 from tests.real_server.v1_requests import TIMERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -24,23 +24,6 @@ async def receiver() -> AsyncIterator[CallbackReceiver]:
     async with CallbackReceiver() as receiver:
         receiver.reaction = Answer(body=b'{"ok": true}')
         yield receiver
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    context = await browser.new_context(extra_http_headers={"x-api-key": API_KEY})
-    page = await context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on(
-        "console",
-        lambda message: (
-            problems.append(message.text) if "Content Security" in message.text else None
-        ),
-    )
-    yield page
-    await context.close()
-    assert not problems
 
 
 async def create(server: ServerProcess, receiver: CallbackReceiver, id: str, **more: object) -> str:
