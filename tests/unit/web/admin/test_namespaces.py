@@ -25,8 +25,10 @@ SLO = "99.9 % within 100ms over 30d"
 
 async def test_the_list_has_the_options_in_words(bench: AdminBench, admin: Browser) -> None:
     await bench.put("billing", numShards=64, retention="90d", maxPending=5_000, slo=SLO)
+    await bench.put("billing", retryPolicy={"maxRetries": 1})
     page = await admin.get(LIST)
     words = words_of(page)
+    assert "billing 1 retry, after 30 s, within 1 d" in words
     assert "billing" in words
     assert "5,000" in words
     assert "90 d" in words

@@ -38,6 +38,8 @@ class NamespaceRow(Struct, frozen=True, kw_only=True):
     pending: int | None
     failed: int | None
     objective: ShownObjective | None
+    retries: str | None
+    """The retry policy in words, unless it is the default one."""
 
 
 def path_of(name: str) -> str:
@@ -48,13 +50,14 @@ def path_of(name: str) -> str:
 def row_of(
     namespace: Namespace, counts: NamespaceCounts | None, budget: ErrorBudget | None
 ) -> NamespaceRow:
-    name = namespace.name
+    name, policy = namespace.name, namespace.options.retry_policy
     return NamespaceRow(
         namespace=namespace,
         path=path_of(name),
         pending=None if counts is None else _count(counts.pending, name),
         failed=None if counts is None else _count(counts.failed, name),
         objective=shown_objective(namespace.options.slo, budget),
+        retries=None if policy == RetryPolicy() else retry_words(policy),
     )
 
 
@@ -79,13 +82,16 @@ def shown_objective(
         state, kind = "at risk", "warn"
     in_time = _percent_below(1 - budget.late / budget.attempts)
     left = max(0.0, budget.left)
+    rest = (
+        f"{left * 100:.0f} % of the error budget is left" if left else "the error budget is spent"
+    )
     return ShownObjective(
         text=objective.text,
         state=state,
         kind=kind,
         details=(
             f"{in_time} % of {counted(budget.attempts, 'attempt')} in time, "
-            f"{number(budget.late)} late: {left:.0%} of the error budget left"
+            f"{number(budget.late)} late: {rest}"
         ),
         left=left,
     )

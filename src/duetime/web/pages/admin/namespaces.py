@@ -7,6 +7,7 @@ from duetime.api.http.auditing import given_members
 from duetime.api.v1.namespaces import changed_options
 from duetime.domain.errors import InvalidInput, NoSuchNamespace
 from duetime.domain.namespace import Namespace
+from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.access import Role
 from duetime.service.reporting.reports import Reports
 from duetime.web.endpoint import WebEndpoint, action, page
@@ -15,7 +16,13 @@ from duetime.web.pages.admin.namespace_form import (
     namespace_groups,
     new_namespace_groups,
 )
-from duetime.web.pages.admin.namespace_words import facts_of, path_of, row_of, shown_objective
+from duetime.web.pages.admin.namespace_words import (
+    facts_of,
+    path_of,
+    retry_words,
+    row_of,
+    shown_objective,
+)
 from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 
@@ -62,7 +69,8 @@ class NamespacesPage:
         choice = _Choice(request)
         # A copy: namespaces may be added between two turns.
         every = list(self._namespaces)
-        await self._services.v1.turns.map(choice.look_at, every)
+        turns = self._services.v1.turns
+        await turns.map(choice.look_at, every)
         shown = choice.first[:SHOWN]
         census = self._reports.census.kept
         objectives = self._services.objectives
@@ -73,12 +81,15 @@ class NamespacesPage:
             template="pages/admin/namespaces.html",
             title="Namespaces",
             values={
-                "rows": [row_of(each, census, objectives.budget_of(each)) for each in shown],
+                "rows": await turns.map(
+                    lambda each: row_of(each, census, objectives.budget_of(each)), shown
+                ),
                 "found": choice.found,
                 "words": choice.words,
                 "is_first": choice.after is None,
                 "more": more,
                 "is_large": choice.visible > SHOWN,
+                "default_retries": retry_words(RetryPolicy()),
                 "new": NEW,
             },
             live=("namespaces",) if len(every) <= MOST_LIVE else (),
