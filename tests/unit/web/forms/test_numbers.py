@@ -18,7 +18,7 @@ def test_whole_numbers_may_be_grouped(text: str, number: int) -> None:
     "text", ["", "-1", "+1", "1.5", "1,00", "1,0000", ",1", "1e3", "٣", "9" * 20, "1 x"]
 )
 def test_other_texts_are_no_whole_numbers(text: str) -> None:
-    with pytest.raises(InvalidInput, match="^limit must be a whole number$"):
+    with pytest.raises(InvalidInput, match=r"^limit must be a whole number$"):
         read_whole_number("limit", text)
 
 
@@ -29,5 +29,5 @@ def test_numbers_may_have_decimals(text: str, number: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1e9", "nan", "inf", ".5", "1.", "1,5", "9" * 16])
 def test_other_texts_are_no_numbers(text: str) -> None:
-    with pytest.raises(InvalidInput, match="^rate must be a number"):
+    with pytest.raises(InvalidInput, match=r"^rate must be a number"):
         read_number("rate", text)
