@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.polling import PATIENCE_SECONDS, poll
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.server_process import API_KEY, ServerProcess
-from tests.real_server.v1_requests import TIMERS, get_v1, wait_for_v1
+from tests.real_server.v1_requests import TIMERS, wait_for_v1
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -52,7 +52,7 @@ async def test_a_due_timer_waits_for_a_paused_endpoint_and_fires_when_it_is_resu
         assert (await api.post(TIMERS, json=body)).status_code == 200
         # Nobody loads the page again: the event stream brings the number.
         await expect(row.get_by_role("cell").nth(2)).to_have_text("1")
-        assert (await get_v1(api, "waits"))["status"] == "pending"
+        await wait_for_v1(api, "waits", "pending")
         assert receiver.requests == []
 
         await row.get_by_role("button", name="Resume").click()

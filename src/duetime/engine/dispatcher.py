@@ -107,9 +107,10 @@ class Dispatcher:
             # Found only now, by a search for lost claims. Nobody would wait for their attempts.
             self._hand_back_unsent(claims, now)
             return
-        due = []
+        due, paused = [], self._lanes.paused
         for claim in claims:
-            if claim.due_at <= now:
+            # A claim for a paused endpoint goes back at once, so that it can be canceled.
+            if claim.due_at <= now or (paused and self.endpoint_of(claim) in paused):
                 due.append(claim)
             else:
                 self._sequence += 1

@@ -12,7 +12,7 @@ from tests.real_server.command import Cli
 from tests.real_server.databases import on_every_database
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import in_ms, now
-from tests.real_server.v1_requests import create_v1, get_v1, wait_for_v1
+from tests.real_server.v1_requests import create_v1, wait_for_v1
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, on_every_database]
 
@@ -52,8 +52,8 @@ async def test_a_due_timer_waits_for_the_resume_and_says_why(
     assert seen["paused"]["reason"] == "a deploy"
     await pass_by(plus_ms(due_at, 1_000))
     assert receiver.requests == []
-    waiting = await get_v1(api, "t")
-    assert (waiting["status"], waiting["attempts"]) == ("pending", [])
+    waiting = await wait_for_v1(api, "t", "pending")
+    assert waiting["attempts"] == []
     explained = (await api.get("/api/v1/explain/default/t")).json()
     assert f"{receiver.url} is paused since" in explained["verdict"]
     assert "paused" in (await cli("endpoints")).output
