@@ -81,7 +81,7 @@ onKey("n", () => follow(".pager [rel=next]"));
 onKey("p", () => follow(".pager [rel=prev]"));
 onKey("e", () => {
   const link = /** @type {HTMLAnchorElement | null} */ (current());
-  if (link) location.assign(`${link.href}#edit`);
+  if (link) location.assign(`${link.href}?edit`);
 });
 onKey("x", () => {
   const box = current()?.closest("tr")?.querySelector("input[name=timer]");
