@@ -27,16 +27,18 @@ _PREPARE = """() => {
   };
 }"""
 
-# Judges the place of the focus: an empty string if it is good, "end" at the end of the page.
+# Judges the place of the focus: an empty string if it is good, "outside" beyond the last element, and
+# "again" where the walk has been before.
 _JUDGE = """(maxTabs) => {
   const walk = globalThis.walk, element = document.activeElement;
   const name = element?.outerHTML.slice(0, 140);
-  if (!element || element === document.body || element === document.documentElement) return "end";
+  if (!element || element === document.body || element === document.documentElement)
+    return "outside";
   if (element === walk.last) {
     walk.tabs += 1;
     return walk.tabs > maxTabs ? `Tab does not leave ${name}` : "";
   }
-  if (walk.visited.has(element)) return "end";
+  if (walk.visited.has(element)) return "again";
   walk.visited.add(element);
   walk.last = element;
   walk.tabs = 0;
@@ -66,15 +68,17 @@ _MISSED = """() => [...globalThis.walk.expected]
 
 
 async def walk(page: Page) -> list[str]:
-    """Press Tab from the top of the page to its end; what was wrong on the way."""
+    """Press Tab once around the page, wherever it starts; what was wrong on the way."""
     await page.evaluate(_PREPARE)
     faults: list[str] = []
+    times_outside = 0
     for _ in range(MAX_STOPS):
         await page.keyboard.press("Tab")
         judged: str = await page.evaluate(_JUDGE, MAX_TABS_IN_A_FIELD)
-        if judged == "end":
+        times_outside += judged == "outside"
+        if judged == "again" or times_outside == 2:
             break
-        if judged:
+        if judged and judged != "outside":
             faults.append(judged)
         if "does not leave" in judged:
             break

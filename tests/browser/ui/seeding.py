@@ -1,11 +1,11 @@
 """A server with something on every page: timers of all statuses, keys, secrets and operations."""
 
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
 
-from tests.real_server.callback_receiver import Answer, CallbackReceiver
+from tests.real_server.callback_receiver import Answer
 from tests.real_server.server_process import ServerProcess
 from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import create_v1, wait_for_v1
@@ -57,7 +57,15 @@ PAGES = (
 """Every page that a signed-in admin can open."""
 
 
-async def seed(server: ServerProcess, receiver: CallbackReceiver) -> None:
+class Receiver(Protocol):
+    """Answers callbacks to `url` by script."""
+
+    url: str
+
+    def script(self, target: str, reaction: Answer, /) -> None: ...
+
+
+async def seed(server: ServerProcess, receiver: Receiver) -> None:
     """Leave timers, a namespace, a key, a secret and an operation on the server."""
     async with server.client() as api:
         options = {
