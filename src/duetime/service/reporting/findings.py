@@ -111,7 +111,7 @@ def overdue_timers(overdue: Mapping[str, int], *, are_all: bool) -> Iterable[Fin
             f"{timers(count, is_all=are_all)} should have fired more than a minute ago"
         ),
         concerns={name: count for name, count in overdue.items() if count},
-        href="/ui/timers?status=pending&sort=execute_at",
+        href="/ui/timers?status=pending&due_until=now-1m&sort=execute_at",
         advice="No node has claimed them yet: the service is down, overloaded or cut off.",
         runbook="alerts/overdue-growing",
     )
@@ -328,7 +328,7 @@ def _last_error(status: EndpointStatus | None) -> str:
 
 
 def _endpoint_page(endpoint: str) -> str:
-    return f"/ui/endpoints?endpoint={quote(endpoint, safe='')}"
+    return f"/ui/endpoints?find={quote(endpoint, safe='')}"
 
 
 def _size(count: int) -> str:

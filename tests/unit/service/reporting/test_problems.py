@@ -105,7 +105,7 @@ async def test_timers_behind_an_open_breaker() -> None:
     (problem,) = said(*found)
     assert problem.sentence == "2,310 timers for api.example.com wait behind an open breaker"
     assert problem.since == START_AT
-    assert problem.href == "/ui/endpoints?endpoint=https%3A%2F%2Fapi.example.com"
+    assert problem.href == "/ui/endpoints?find=https%3A%2F%2Fapi.example.com"
     assert "HTTP 500" in problem.detail
 
 
