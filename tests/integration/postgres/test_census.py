@@ -13,7 +13,7 @@ from duetime.domain.timer import TimerStatus
 from duetime.ports.inspection import LiveCounts, NamespaceCounts
 from duetime.stores.postgres import PostgresInspector, PostgresOptions, PostgresStore, schema
 from duetime.stores.postgres.connections import ANY_PLAN, LISTS_BY_INDEX, Connection, connected
-from duetime.stores.postgres.inspection import census
+from duetime.stores.postgres.inspection import census, due_counts
 from duetime.telemetry.measured_store import StoreCalls
 from duetime.telemetry.metrics.catalogue.store import ERRORS
 from duetime.telemetry.metrics.recording import Counter, LabelValues
@@ -337,10 +337,13 @@ async def test_counting_that_takes_too_long_is_no_error_of_the_store(
     await create(store, make_timer("late", execute_at=at(-9)))
     calls = StoreCalls(LoopClock(), LabelValues(10))
     measured = calls.measured(store)
-    monkeypatch.setattr(census, "LIMIT_TIME", "SET LOCAL statement_timeout = '20ms'")
+    for counting in (census, due_counts):
+        monkeypatch.setattr(counting, "LIMIT_TIME", "SET LOCAL statement_timeout = '20ms'")
     for table in ("executing_timers", "pending_timers"):
         async with held(options, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE") as lock:
             assert await measured.count_live(at(0), most=9) is None
+            if table == "pending_timers":
+                assert await measured.count_due([at(0), at(1)], most=9) is None
             await lock.roll_back()
 
     live = await measured.count_live(at(0), most=9)

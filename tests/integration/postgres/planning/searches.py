@@ -1,4 +1,4 @@
-"""The statements of searches, with values."""
+"""The statements of searches and of counts by span, with values."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -7,6 +7,7 @@ from typing import Any
 from duetime.domain.timer import TimerStatus
 from duetime.ports.searching import OrderedQuery
 from duetime.ports.store import SortField
+from duetime.stores.postgres.inspection.due_counts import DUE, PUT_OFF, TO_EXECUTE
 from duetime.stores.postgres.searching.searches import (
     count_ids_statement,
     count_statement,
@@ -37,3 +38,11 @@ SEARCHES_OF_IDS: Statements = {
     "ids": (ids_statement(False), (*_IDS, 50)),
     "ids backwards": (ids_statement(True), (*_IDS, 50)),
 }
+
+_SPANS = ([at(0), at(1)], [at(1), at(2)], 100)
+COUNTS_OF_DUE: Statements = {
+    "count of timers due": (DUE, _SPANS),
+    "count of timers to execute": (TO_EXECUTE, (*_SPANS, ["default"])),
+    "count of timers put off": (PUT_OFF, (*_SPANS, ["default"])),
+}
+"""By spans; at most 100 timers of each are counted."""

@@ -68,7 +68,7 @@ from tests.integration.postgres.planning.plans import (
     scans_of_timers,
     unordered,
 )
-from tests.integration.postgres.planning.searches import SEARCHES, SEARCHES_OF_IDS
+from tests.integration.postgres.planning.searches import COUNTS_OF_DUE, SEARCHES, SEARCHES_OF_IDS
 from tests.integration.postgres.planning.table_states import (
     ALL,
     FULL,
@@ -164,6 +164,7 @@ COUNTS |= {
     )
     for label, statuses in SCANNED.items()
 }
+COUNTS |= COUNTS_OF_DUE
 SCANS |= SEARCHES
 LISTS = PAGES | SCANS | COUNTS | SEARCHES_OF_IDS
 
@@ -283,6 +284,17 @@ async def test_a_count_of_unfinished_timers_reads_what_it_counts(
     plan = await run_explained(planner, count_unfinished_statement(), "default", LIMIT)
     executing = await database.fetchval("SELECT count(*) FROM executing_timers")
     assert rows_read(plan) <= LIMIT + 1 + executing
+
+
+@pytest.mark.parametrize("name", ["count of timers due", "count of timers to execute"])
+@in_states(*FULL)
+async def test_a_count_of_timers_due_reads_what_it_counts(
+    store: PostgresStore, database: Connection, list_planner: Connection, name: str
+) -> None:
+    statement, values = COUNTS[name]
+    plan = await run_explained(list_planner, statement, *values)
+    spans, shards = 2, 16
+    assert rows_read(plan) <= spans * (LIMIT + shards)
 
 
 @in_states(*ALL)
