@@ -249,6 +249,7 @@ FOREIGN_REQUESTS: dict[str, Callable[[Subject], Iterator[Request]]] = {
     "revokeSecretV1": _secrets("DELETE"),
     "listAuditLogV1": _audit_log,
     "listEndpointsV1": _same(Request("GET", "/api/v1/endpoints")),
+    "listProblemsV1": _same(Request("GET", "/api/v1/problems")),
     "pauseEndpointV1": _same(
         Request("POST", "/api/v1/endpoints/pause", {"endpoint": "https://theirs.example"})
     ),

@@ -193,6 +193,7 @@ def assemble(
         ),
         audited_creates=Sampling(share) if share else None,
         tracer=spans,
+        problems=reporting.reports.problems,
         rules=ApiRules(
             max_body_bytes=settings.max_body_bytes,
             max_bodies_bytes=settings.max_bodies_bytes,

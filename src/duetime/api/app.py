@@ -29,6 +29,7 @@ from duetime.api.v1.endpoints.endpoints import EndpointsV1
 from duetime.api.v1.errors import code_of
 from duetime.api.v1.explaining.explaining import ExplainingV1
 from duetime.api.v1.namespaces import NamespacesV1
+from duetime.api.v1.problems import ProblemsV1
 from duetime.api.v1.router import PREFIX, RouterV1
 from duetime.api.v1.routes.table import V1
 from duetime.api.v1.security.audit_log import AuditLogV1
@@ -45,6 +46,7 @@ from duetime.service.explaining import Explaining
 from duetime.service.namespaces import Namespaces
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
+from duetime.service.reporting.problems import ProblemWatch
 from duetime.service.restoring import Restoring
 from duetime.service.searching.searching import Searching
 from duetime.service.security.audit_log import AuditLog, Sampling
@@ -101,11 +103,12 @@ def create_app(
     metrics: Metrics,
     audited_creates: Sampling | None = None,
     tracer: RequestTracer | None = None,
+    problems: ProblemWatch | None = None,
 ) -> "App":
     """The application, ready to be served. Without an `api_key` every request is accepted, and the
     keys of the ring do not matter. `asyncapi` is the document that describes the bus. Without
-    `audited_creates` the audit log has no creates, and without a `tracer` requests have no
-    spans."""
+    `audited_creates` the audit log has no creates, without a `tracer` requests have no spans, and
+    without `problems` there are none."""
     lifecycle = Lifecycle()
     authentication = Authentication(api_key, key_ring, lifecycle)
     max_body_bytes = rules.max_body_bytes
@@ -132,7 +135,11 @@ def create_app(
     explaining = ExplainingV1(services.explaining)
     seen = EndpointsV1(services.endpoints, max_body_bytes=max_body_bytes)
     links = UiLinksV1(services.sessions)
-    handlers = (timers, explaining, operations, namespaces, secrets, seen, keys, audit_log, links)
+    wrong = ProblemsV1(problems or ProblemWatch(clock, ()))
+    handlers = (
+        *(timers, explaining, operations, namespaces, secrets),
+        *(seen, wrong, keys, audit_log, links),
+    )
     auditing = Auditing(services.audit_log, audited_creates, clock, code_of)
     v1 = RouterV1(bind(V1, *handlers), authentication, auditing, clock, lifecycle)
     probes = Probes(store, clock, health, lifecycle, rules.ping_timeout_seconds)

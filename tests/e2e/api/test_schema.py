@@ -27,7 +27,7 @@ EXAMPLES = scaled(10)
 PARTS = {
     "platform": r"^/(timers|healthz|livez|readyz|metrics|\.well-known)",
     "timers v1": r"^/api/v1/(timers|explain)",
-    "namespaces v1": r"^/api/v1/(namespaces|endpoints)",
+    "namespaces v1": r"^/api/v1/(namespaces|endpoints|problems)",
     "operations v1": r"^/api/v1/operations",
     "keys v1": r"^/api/v1/(keys|audit-log|ui-links)",
 }

@@ -35,6 +35,7 @@ from duetime.service.endpoints.endpoints import Endpoints
 from duetime.service.explaining import Explaining
 from duetime.service.redriving import Redriving
 from duetime.service.reporting.objectives import Objectives
+from duetime.service.reporting.problems import Finding, ProblemWatch
 from duetime.service.searching.searching import Searching
 from duetime.service.security.audit_log import AuditLog, Sampling
 from duetime.service.security.credential_watch import CredentialWatch
@@ -274,8 +275,11 @@ class ApiBench(ServiceBench):
                 endpoint_named,
             ),
         )
+        self.findings: list[Finding] = []
+        self.problems = ProblemWatch(self.clock, [lambda: self.findings])
         self.app = create_app(
             services=self.services,
+            problems=self.problems,
             store=self.store,
             clock=self.clock,
             health=lambda: self.engine,

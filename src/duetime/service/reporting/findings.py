@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from duetime.domain.instants import Instant
 from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
@@ -24,6 +24,8 @@ MOST_FAILED_QUIETLY = 10
 
 SHOWN_ERROR_CHARACTERS = 160
 
+_USUAL_PORTS = {"https": ":443", "http": ":80"}
+
 
 def number(count: int) -> str:
     return f"{count:,}"
@@ -37,8 +39,9 @@ def timers(count: int, *, is_all: bool = True) -> str:
 
 
 def name_of(endpoint: str) -> str:
-    """An endpoint as people say it: the host of a URL, with the port if there is one."""
-    return urlsplit(endpoint).netloc or endpoint
+    """An endpoint as people say it: the host of a URL, with the port unless it is the usual one."""
+    scheme, _, place = endpoint.partition("://")
+    return (place or endpoint).removesuffix(_USUAL_PORTS.get(scheme, ""))
 
 
 def behind_breakers(

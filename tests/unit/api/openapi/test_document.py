@@ -64,6 +64,7 @@ ANSWERS = {
     (f"{SECRETS}/{{secretId}}", "delete"): KEYED | {"204", "400", "404", "409"},
     ("/.well-known/jwks.json", "get"): {"200", "400", "503"},
     ("/api/v1/endpoints", "get"): KEYED | {"200", "400"},
+    ("/api/v1/problems", "get"): KEYED | {"200", "400"},
     ("/api/v1/endpoints/pause", "post"): KEYED | {"200", "400", "409", "413"},
     ("/api/v1/endpoints/resume", "post"): KEYED | {"204", "400", "404", "413"},
     ("/api/v1/audit-log", "get"): KEYED | {"200", "400"},

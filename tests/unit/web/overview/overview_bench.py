@@ -6,7 +6,6 @@ from html import unescape
 from msgspec.structs import replace
 
 from duetime.service.reporting.bus_report import BusReport
-from duetime.service.reporting.problems import Finding, ProblemWatch
 from duetime.service.turns import Turns
 from duetime.web.app import WebApp
 from duetime.web.pages.bus import BusPage
@@ -22,9 +21,7 @@ _TAGS = re.compile(r"<[^>]*>")
 class OverviewBench(ApiBench):
     def __init__(self) -> None:
         super().__init__()
-        self.findings: list[Finding] = []
         self.bus: BusReport | None = None
-        self.problems = ProblemWatch(self.clock, [lambda: self.findings])
         self.reports = replace(quiet_reports(self), problems=self.problems, bus=lambda: self.bus)
         pages = (
             *OverviewPage(self.namespaces, self.reports).endpoints(),

@@ -232,6 +232,20 @@ ENDPOINTS = {
         }
     ],
 }
+PROBLEMS = {
+    "problems": [
+        {
+            "kind": "breaker_open",
+            "subject": "https://api.example.com:443",
+            "severity": "warning",
+            "sentence": "2,310 timers for api.example.com wait behind an open breaker",
+            "since": "2030-01-01T14:02:00Z",
+            "advice": "",
+            "detail": "Last error: connection refused",
+            "runbook": "alerts/breaker-open",
+        }
+    ]
+}
 PAUSE = {"endpoint": "https://app.example.com", "reason": "deploy of app 4.2"}
 PAUSED = {
     "endpoint": "https://app.example.com:443",
