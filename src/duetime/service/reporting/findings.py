@@ -244,23 +244,24 @@ def of_shards(report: ClusterReport) -> Iterable[Finding]:
 
 
 def silent_member(node: str, seconds: float) -> Finding:
-    return Finding(
-        kind="member_silent",
-        subject=node,
-        severity=Severity.WARNING,
-        sentence=_always(f"Node {node} has not been heard of for {seconds:.0f} seconds"),
-        href="/ui/cluster",
-        runbook="alerts/member-missing",
-    )
+    words = f"Node {node} has not been heard of for {seconds:.0f} seconds"
+    return _of_member("member_silent", node, Severity.WARNING, words)
 
 
 def lost_member(node: str, at: Instant) -> Finding:
+    words = f"Node {node} was lost, and others took its shards"
+    return _of_member("member_lost", node, Severity.NOTICE, words, at)
+
+
+def _of_member(
+    kind: str, node: str, severity: Severity, words: str, since: Instant | None = None
+) -> Finding:
     return Finding(
-        kind="member_lost",
+        kind=kind,
         subject=node,
-        severity=Severity.NOTICE,
-        sentence=_always(f"Node {node} was lost, and others took its shards"),
-        since=at,
+        severity=severity,
+        sentence=_always(words),
+        since=since,
         href="/ui/cluster",
         runbook="alerts/member-missing",
     )
