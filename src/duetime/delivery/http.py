@@ -17,7 +17,6 @@ from duetime.delivery.http_client import (
     DeliveryFailure,
     HttpAnswer,
     HttpClient,
-    HttpTarget,
     InvalidUrl,
     LacksResource,
     RefusedAddress,
@@ -109,7 +108,7 @@ class HttpDestination:
             target = _target_of(callback.url)
         except InvalidUrl as error:
             raise InvalidInput("callback.url", str(error)) from None
-        if self._is_built_in(target):
+        if target.host == RECEIVER_HOST and self._inbox is not None:
             try:
                 ReceiverAddress.parse(callback.url)
             except ValueError as error:
@@ -124,7 +123,7 @@ class HttpDestination:
     def endpoint_of(self, claim: Claim) -> str:
         assert isinstance(claim.callback, HttpCallback)
         target = _target_of(claim.callback.url)
-        if self._is_built_in(target):
+        if target.host == RECEIVER_HOST and self._inbox is not None:
             # One who watches failures must not open the breaker of all receivers.
             return f"{target.origin}/{ReceiverAddress.parse(claim.callback.url).token}"
         return target.origin
@@ -158,7 +157,7 @@ class HttpDestination:
             raise LocalShortage(MEMORY) from None
         timeout_seconds = (callback.timeout_ms or self._default_timeout_ms) / 1_000
         try:
-            if self._is_built_in(target):
+            if target.host == RECEIVER_HOST and self._inbox is not None:
                 answer = await self._receive(claim, callback, header_lines, body, timeout_seconds)
             else:
                 answer = await self._client.post(
@@ -195,9 +194,6 @@ class HttpDestination:
             if answer.body:
                 return _with_answer(outcome, answer, self._kept_answer_bytes)
         return outcome
-
-    def _is_built_in(self, target: HttpTarget) -> bool:
-        return target.host == RECEIVER_HOST and self._inbox is not None
 
     async def _receive(
         self,
