@@ -217,6 +217,9 @@ async def test_roles_and_namespaces_are_respected(api: httpx.AsyncClient, web: W
         for path in ("/ui/create", "/ui/create/check"):
             answer = await reader.send(path, form(url=URL), page="/ui/receiver/token-of-mine")
             assert answer.status_code == 403
+    async with key_for(api, "write", namespace="team-b") as blind:
+        assert (await blind.check(url=URL, namespace="team-b"))["errors"] == {}
+        assert (await blind.get("/ui/create?from=team-b/t")).status_code == 403
     async with key_for(api, "write", "read", namespace="team-a") as writer:
         page = (await writer.get("/ui/create")).text
         assert "team-a" in page

@@ -119,7 +119,7 @@ async def test_bad_addresses_and_answers_are_refused(
 
 async def test_callbacks_of_other_processes_are_told_from_the_store(tmp_path: Path) -> None:
     """After a restart another process serves the page, as with several workers."""
-    async with ServerProcess(tmp_path, CALLBACK_NETWORKS="public") as server:
+    async with ServerProcess(tmp_path, CALLBACK_NETWORKS="*.example.com:443") as server:
         async with server.client() as api:
             await create(api, "before")
             await wait_for_v1(api, "before", "completed")
