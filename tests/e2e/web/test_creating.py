@@ -81,6 +81,10 @@ async def test_a_timer_is_created_as_it_was_typed(api: httpx.AsyncClient, web: W
     assert timer["retryPolicy"]["maxRetries"] == 7
     assert timer["metadata"] == {"team": "x"}
 
+    # Creates by people are recorded, whatever is set for those of programs.
+    entry = (await api.get("/api/v1/audit-log?action=timer.create")).json()["entries"][0]
+    assert (entry["actor"], entry["target"], entry["result"]) == ("API_KEY", "a/b c", "ok")
+
     # A second press of the button changes nothing, and other content is told.
     assert (await web.create(**fields)).status_code == 303
     assert "exists already" in (await web.check(**fields))["says"]["send"]

@@ -15,6 +15,7 @@ from duetime.domain.errors import (
     NamespaceNotFound,
     TimerConflict,
     TooManyTimers,
+    Unavailable,
 )
 from duetime.domain.instants import format_duration
 from duetime.domain.keys import TimerKey
@@ -149,7 +150,7 @@ class CreatePage:
         if new is not None:
             try:
                 trial = await self._trials.check(new)
-            except (InvalidInput, NamespaceNotFound, TimerConflict) as error:
+            except (InvalidInput, NamespaceNotFound, TimerConflict, Unavailable) as error:
                 draft.refuse(error)
         if trial is not None and not form.problems:
             draft.new = new

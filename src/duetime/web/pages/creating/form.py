@@ -21,6 +21,7 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.redaction import has_redacted, shown_callback
 from duetime.domain.timer import Timer
 from duetime.service.create_requests import NewTimer
+from duetime.web.errors import words_of
 from duetime.web.forms.due import read_duration_ms
 from duetime.web.forms.json_text import formatted, read_json
 from duetime.web.pages.creating.instants import LocalTime
@@ -106,7 +107,7 @@ class TimerForm:
     def add(self, error: DuetimeError) -> None:
         """Put a problem beside its field. The first problem of a field counts."""
         if not isinstance(error, InvalidInput):
-            self.problems.setdefault(WHOLE, error.message)
+            self.problems.setdefault(WHOLE, words_of(error))
             return
         field = _FIELDS.get(error.field) or error.field.removeprefix("callback.")
         field, _, part = field.removeprefix("retry_policy.").partition(".")

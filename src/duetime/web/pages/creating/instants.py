@@ -30,12 +30,10 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})", re.ASCII)
 
 
 class LocalTime(NamedTuple):
-    """The fields of an absolute instant. `occurrence` is `first` or `second` of a local time that
-    comes twice, if the user chose one."""
+    """A date and a time, in the zone of that name."""
 
     text: str
     zone: str
-    occurrence: str = ""
 
     def instants(self) -> tuple[Instant, Instant | None]:
         """The instant, and the second one if the time comes twice. Raises `InvalidInput`, also for
