@@ -6,7 +6,7 @@ MAX_STOPS = 1_000
 MAX_TABS_IN_A_FIELD = 12
 """Tabs that one field may take: a date with a time has several parts."""
 
-# Counts the elements that Tab ought to reach. Of radio buttons with one name it is one.
+# Counts the elements that Tab ought to reach. It reaches one of the radio buttons with one name.
 _PREPARE = """() => {
   const radios = new Set();
   const isReachable = (element) => {
