@@ -27,8 +27,8 @@ _PREPARE = """() => {
   };
 }"""
 
-# Judges the place of the focus: an empty string if it is good, "outside" beyond the last element, and
-# "again" where the walk has been before.
+# Judges the place of the focus: an empty string if it is good, "outside" beyond the last element,
+# and "again" where the walk has been before.
 _JUDGE = """(maxTabs) => {
   const walk = globalThis.walk, element = document.activeElement;
   const name = element?.outerHTML.slice(0, 140);
