@@ -24,7 +24,6 @@ from duetime.engine_settings import engine_options
 from duetime.listener import OwnAddresses
 from duetime.ports.bulk import BulkStore
 from duetime.ports.destination import Destination
-from duetime.ports.endpoints import NodeEndpoints
 from duetime.ports.store import TimerStore
 from duetime.reports.health import health_of, report_of
 from duetime.reports.loop_lag import LoopLag
@@ -208,8 +207,6 @@ def assemble(
             lifecycle=app.lifecycle,
             clock=clock,
             worked=thread_seconds,
-            health=health,
-            endpoints=lambda: NodeEndpoints(engine.node, engine.endpoints()),
             reports=reporting.reports,
             trials=timers.trials(settings),
             inbox=inbox,

@@ -10,10 +10,8 @@ from duetime.api.http.auditing import Auditing
 from duetime.api.http.auth import Authentication
 from duetime.api.http.caller import Caller
 from duetime.api.http.lifecycle import Lifecycle
-from duetime.api.platform.health import EngineHealth
 from duetime.domain.security.access import Access
 from duetime.ports.clock import Clock
-from duetime.ports.endpoints import NodeEndpoints
 from duetime.service.reporting.reports import Reports
 from duetime.service.trying.inbox import Inbox
 from duetime.service.trying.trial_creates import TrialCreates
@@ -52,8 +50,6 @@ class WebParts(Struct, frozen=True, kw_only=True):
     lifecycle: Lifecycle
     clock: Clock
     worked: Callable[[], float]
-    health: Callable[[], EngineHealth]
-    endpoints: Callable[[], NodeEndpoints]
     reports: Reports
     trials: TrialCreates
     inbox: Inbox

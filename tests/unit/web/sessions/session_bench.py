@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from duetime.ports.endpoints import NodeEndpoints
 from duetime.service.trying.inbox import Inbox
 from duetime.service.trying.trial_creates import TrialCreates
 from duetime.web.web_ui import WebParts, WebUi
@@ -32,8 +31,6 @@ class SessionBench(ApiBench):
                     lifecycle=self.app.lifecycle,
                     clock=self.clock,
                     worked=float,
-                    health=lambda: self.engine,
-                    endpoints=lambda: NodeEndpoints("node-1", self.reporter.statuses),
                     reports=self.reports,
                     trials=TrialCreates(
                         self.store,
