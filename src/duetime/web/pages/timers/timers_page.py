@@ -1,5 +1,6 @@
 """`/ui/timers`: timers that match a filter, page by page."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -114,8 +115,9 @@ class TimersPage:
         try:
             query = timer_query(request.query, request.now)
             search = await self._search(query, request, names)
-            found = await self._searching.page(search)
-            count = await self._searching.count(search)
+            found, count = await asyncio.gather(
+                self._searching.page(search), self._searching.count(search)
+            )
         except InvalidInput as error:
             is_first_visit = error.field == "namespace" and not request.query.has("namespace")
             values |= {"error": error, "needs_namespace": is_first_visit}
