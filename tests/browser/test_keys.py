@@ -27,11 +27,13 @@ async def test_a_key_is_created_used_and_revoked(
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"{server.url}/ui/keys")
     await page.get_by_role("link", name="New key").click()
+    name = page.get_by_label("Name", exact=True)
+    await expect(name).to_be_focused()
     await page.keyboard.type("api_key")
     await page.keyboard.press("Enter")
-    name = page.get_by_label("Name", exact=True)
     await expect(page.get_by_text("Must not be API_KEY")).to_be_visible()
     await expect(name).to_have_value("api_key")
+    await expect(name).to_be_focused()
     await suits_everybody(page)
     await name.fill("the lead")
     await page.get_by_role("checkbox", name="admin").check()
@@ -65,3 +67,16 @@ async def test_a_key_is_created_used_and_revoked(
     await other.get_by_role("link", name="Audit log").click()
     await expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
     await other.context.close()
+
+
+async def test_a_key_is_selected_where_the_browser_copies_nothing(
+    server: ServerProcess, page: Page
+) -> None:
+    """Browsers have no clipboard for pages without TLS."""
+    await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    await page.goto(f"{server.url}/ui/keys/new")
+    await page.get_by_label("Name", exact=True).fill("over plain HTTP")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Copy the key").click()
+    await expect(page.get_by_role("button", name="Press Ctrl+C")).to_be_visible()
+    assert _KEY.fullmatch(await page.evaluate("getSelection().toString()"))

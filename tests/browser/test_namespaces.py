@@ -18,7 +18,7 @@ async def test_a_namespace_is_created_changed_and_deleted(
 ) -> None:
     await page.goto(f"{server.url}/ui/namespaces")
     await page.get_by_role("link", name="New namespace").click()
-    await page.keyboard.type("orders")
+    await page.get_by_label("Name", exact=True).fill("orders")
     await page.get_by_label("Lateness objective").fill("fast")
     await page.get_by_role("button", name="Create the namespace").click()
     await expect(page.get_by_text("Must be an objective such as")).to_be_visible()
