@@ -19,6 +19,7 @@ from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
 from bench.measurements.store_audit import StoreAudit
+from bench.measurements.ui import UiFigures
 from bench.measurements.ui_timers import UiTimersFigures
 from bench.measurements.v1.session import V1Figures
 from bench.scale import Scale, StoreName
@@ -79,6 +80,7 @@ class Results(msgspec.Struct, kw_only=True):
     secured: SecuredFigures | None = None
     scrape: ScrapeFigures | None = None
     observed: ObservedFigures | None = None
+    ui: UiFigures | None = None
     ui_timers: UiTimersFigures | None = None
     clients: list[ClientFigures] = []
     postgres: PostgresFacts | None = None
@@ -110,6 +112,7 @@ class Results(msgspec.Struct, kw_only=True):
             *(self.copy.faults if self.copy else []),
             *(self.secured.faults if self.secured else []),
             *(self.observed.faults if self.observed else []),
+            *(self.ui.faults if self.ui else []),
             *(fault for each in self.held for fault in each.faults),
             *(self.store_audit.faults if self.store_audit else []),
             *self.v1.faults,

@@ -28,6 +28,7 @@ from bench.measurements.scrape import NAMESPACES as SCRAPED_NAMESPACES
 from bench.measurements.scrape import measure_scrape
 from bench.measurements.secured import measure_secured, secure
 from bench.measurements.store_audit import audit_store
+from bench.measurements.ui import measure_ui
 from bench.measurements.ui_timers import measure_ui_timers
 from bench.measurements.v1.pages import NAMESPACES, measure_pages
 from bench.measurements.v1.session import V1_MEASURES, measure_v1
@@ -48,6 +49,7 @@ HELD_SNAPSHOT = "held-snapshot"
 SECURED = "secured"
 SCRAPE = "scrape"
 OBSERVED = "observed"
+UI = "ui"
 UI_TIMERS = "ui-timers"
 COPY = "copy"
 NAMES = {
@@ -59,6 +61,7 @@ NAMES = {
         SECURED,
         SCRAPE,
         OBSERVED,
+        UI,
         UI_TIMERS,
         "clients",
         *V1_MEASURES,
@@ -72,6 +75,7 @@ NAMES = {
         SECURED,
         SCRAPE,
         OBSERVED,
+        UI,
         UI_TIMERS,
         "loaded",
         *ON_THE_LARGEST,
@@ -164,6 +168,13 @@ class Session:
                 self._steps.step("metrics and traces, beside none"),
             ):
                 results.observed = measure_observed(store, self._receiver, self._scale)
+        if UI in self._names:
+            with (
+                self._stores.new_store("ui") as store,
+                Server(store) as server,
+                self._steps.step("the first page of the Web UI, and open tabs"),
+            ):
+                results.ui = measure_ui(server, self._receiver, self._scale.v1)
         if UI_TIMERS in self._names:
             with self._stores.new_store("ui_timers") as store:
                 self._show_timers(store, results)

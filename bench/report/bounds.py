@@ -32,6 +32,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     batches_memory_mb: float | None = None
     import_growth_mb: float = 20.0
     page_p99_ms: float = 20.0
+    ui_page_ms: float = 100.0
+    ui_tabs_cpu: float = 0.05
+    """Share of a core that open tabs add."""
+    ui_tabs_p99_ms: float = 1.0
+    """Growth of the 99th percentile by open tabs."""
     ui_timers_p99_ms: float = 50.0
     hanging_p99_ms: float = 1_000.0
     crowd_p99_ms: float = 50.0

@@ -1,6 +1,7 @@
 """The table of figures beside their bare limits and bounds."""
 
 import math
+from statistics import median
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -12,6 +13,7 @@ from bench.measurements.footprint import FootprintFigures
 from bench.measurements.observed import ObservedFigures
 from bench.measurements.scrape import ScrapeFigures
 from bench.measurements.secured import SecuredFigures
+from bench.measurements.ui import UiFigures
 from bench.measurements.ui_timers import UiTimersFigures
 from bench.report.bounds import BOUNDS, Bounds
 from bench.report.bus_rows import bus_rows
@@ -75,6 +77,8 @@ def rows_of(results: Results) -> list[Row]:
         rows += scrape_rows(results.scrape)
     if results.observed is not None:
         rows += observed_rows(results.observed)
+    if results.ui is not None:
+        rows += ui_rows(results.ui, bounds)
     if results.ui_timers is not None:
         rows += ui_timers_rows(results.ui_timers, bounds)
     if results.lists:
@@ -97,6 +101,7 @@ def rows_of(results: Results) -> list[Row]:
         results.secured,
         results.scrape,
         results.observed,
+        results.ui,
         results.ui_timers,
         results.held,
     )
@@ -150,6 +155,37 @@ def scrape_rows(figures: ScrapeFigures) -> list[Row]:
         below("  median, compressed", figures.compressed_ms, MOST_MS_PER_SCRAPE, "ms", 1),
         Row("  longest", f"{figures.longest_ms:.1f} ms"),
         Row("  server CPU", f"{figures.cpu_ms:.1f} ms"),
+    ]
+
+
+def ui_rows(figures: UiFigures, bounds: Bounds) -> list[Row]:
+    warm = figures.warm
+    page, cpu, p99 = bounds.ui_page_ms, bounds.ui_tabs_cpu, bounds.ui_tabs_p99_ms
+    grows, later = figures.cpu_grows_by, figures.p99_grows_by_ms
+    return [
+        below("first page of the UI, cold", figures.cold_ms, page, "ms", 1),
+        Row(
+            "  warm, p50 / p99 / max",
+            percentiles_text(warm),
+            bound=f"p99 < {page:g} ms",
+            verdict=judge(warm.p99_ms < page),
+        ),
+        Row(f"{figures.tabs} open tabs", f"{figures.updates_per_second:.0f} updates/s"),
+        Row(
+            "  server CPU without and with them",
+            f"{figures.cpu_alone:.1%}, {figures.cpu_beside:.1%} of a core",
+            bound=f"+ {cpu:.0%}",
+            verdict=judge(grows < cpu),
+        ),
+        Row(
+            "  lateness p99 without and with them",
+            ", ".join(
+                f"{median(each.p99_ms for each in rounds):.2f} ms"
+                for rounds in (figures.alone, figures.beside)
+            ),
+            bound=f"+ {p99:g} ms",
+            verdict=judge(later < p99),
+        ),
     ]
 
 
