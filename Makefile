@@ -18,11 +18,11 @@ DEV := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header --quiet
 # mypy refuses paths that do not exist.
-TYPED := $(wildcard src tests bench requirements/audit.py docs/site/stage.py .github/release_notes.py)
+TYPED := $(wildcard src tests bench requirements/audit.py docs/site .github/release_notes.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install runtime tools run test test-quick campaign lint format check docs docs-serve dist \
+.PHONY: help install runtime tools run test test-quick campaign lint format check docs docs-serve screenshots dist \
 	bench bench-postgres lock clean
 
 help: ## List the targets
@@ -68,6 +68,9 @@ docs: $(DEV) ## Build the documentation's site into build/site; broken links fai
 
 docs-serve: docs ## Show the site at http://127.0.0.1:8000 (make docs shows what you changed)
 	$(BIN)/zensical serve --config-file build/zensical.toml --dev-addr 127.0.0.1:8000
+
+screenshots: $(DEV) ## Take the pictures of the Web UI in docs/images/ui (needs Chromium)
+	$(BIN)/python -m docs.site.screenshots $(ARGS)
 
 dist: $(DEV) ## Build the wheel and the source distribution into dist
 	rm -rf dist
