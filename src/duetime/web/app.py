@@ -16,6 +16,7 @@ from duetime.api.http.caller import Caller
 from duetime.api.http.host import base_url_of
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import PathTable, Route, asked_for, note_operation
+from duetime.api.metrics.negotiation import accepts_gzip
 from duetime.domain.errors import Unauthorized
 from duetime.domain.security.access import UNCHECKED
 from duetime.ports.clock import Clock
@@ -92,7 +93,7 @@ class WebApp:
 
     async def _answer(self, scope: Scope, receive: Receive) -> AnyAnswer:
         if scope["path"].startswith(STATIC):
-            file = static_answer(scope["path"])
+            file = static_answer(scope["path"], is_gzip=accepts_gzip(scope["headers"]))
             if file is not None:
                 return file
         cookies = cookies_of(scope)

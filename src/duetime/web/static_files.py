@@ -1,5 +1,6 @@
 """Styles, scripts and the icon. Their address has a hash of them all, so browsers keep them."""
 
+import gzip
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -22,6 +23,11 @@ def _files() -> dict[str, bytes]:
 
 
 @cache
+def _compressed(name: str) -> bytes:
+    return gzip.compress(_files()[name], mtime=0)
+
+
+@cache
 def _folder() -> str:
     digest = sha256()
     for name, content in sorted(_files().items()):
@@ -35,9 +41,9 @@ def static_path(name: str) -> str:
     return f"{PREFIX}{_folder()}/{name}"
 
 
-def static_answer(path: str) -> Answer | None:
-    """The file at the path; None if there is none. A path of an earlier release finds today's file,
-    which is not kept."""
+def static_answer(path: str, *, is_gzip: bool) -> Answer | None:
+    """The file at the path, compressed if `is_gzip`; None if there is none. A path of an earlier
+    release finds today's file, which is not kept."""
     folder, _, name = path.removeprefix(PREFIX).partition("/")
     content = _files().get(name)
     if content is None:
@@ -48,5 +54,8 @@ def static_answer(path: str) -> Answer | None:
         (b"content-type", _MEDIA[name[name.rindex(".") :]]),
         (b"x-content-type-options", b"nosniff"),
         (b"cache-control", keeping),
+        (b"vary", b"accept-encoding"),
     )
+    if is_gzip:
+        return Answer(200, _compressed(name), (*headers, (b"content-encoding", b"gzip")))
     return Answer(200, content, headers)
