@@ -36,11 +36,14 @@ class Shot(NamedTuple):
     size: ViewportSize = DESKTOP
 
 
+TALL = ViewportSize(width=DESKTOP["width"], height=1_120)
+"""The height that shows the charts of the overview."""
+
 SIGN_IN = "sign-in"
 TIMERS = "/ui/timers?namespace=sales&due_from=now"
 SHOTS = (
-    Shot("overview", "/ui"),
-    Shot("overview-dark", "/ui", "dark"),
+    Shot("overview", "/ui", size=TALL),
+    Shot("overview-dark", "/ui", "dark", size=TALL),
     Shot("overview-phone", "/ui", size=PHONE),
     Shot("timers", TIMERS),
     Shot("timers-dark", TIMERS, "dark"),
@@ -66,8 +69,8 @@ SHOTS = (
 async def take(visit: Visit, shot: Shot) -> None:
     page = visit.page
     await page.set_viewport_size(shot.size)
-    url = f"{visit.url}/ui/"
-    await page.context.add_cookies([{"name": "duetime_theme", "value": shot.theme, "url": url}])
+    theme = shot.theme
+    await page.context.add_cookies([{"name": "duetime_theme", "value": theme, "url": visit.url}])
     assert await visit.open(shot.path) == 200, shot
     if await page.locator("meta[name=live]").count():
         await expect(page.locator("[data-live-state][data-state=on]")).to_be_visible()
@@ -137,7 +140,7 @@ def _chosen(names: list[str]) -> Iterator[Shot]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the Web UI.")
-    parser.add_argument("--seconds", type=int, default=180, help="length of the load (180)")
+    parser.add_argument("--seconds", type=int, default=200, help="length of the load (200)")
     parser.add_argument("names", nargs="*", help="only these pictures, such as overview timers")
     given = parser.parse_args()
     asyncio.run(take_all(given.seconds, given.names))

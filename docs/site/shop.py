@@ -69,7 +69,7 @@ def _load(seconds: int) -> list[dict[str, Any]]:
     for second in range(seconds):
         count = round(34 + 16 * math.sin(second / 17) + chance.uniform(-5, 5))
         for number in range(count):
-            host = chance.choices([*HOSTS, FAILING, "partner.example.net"], [60, 25, 8, 4, 3])[0]
+            host = chance.choices([*HOSTS, FAILING, "partner.example.net"], [62, 26, 9, 2, 1])[0]
             due_at = start + second * MICROSECONDS_PER_SECOND + chance.randrange(1_000_000)
             timers.append(_timer(chance, f"{second:03d}{number:02d}", host, Instant(due_at)))
     return timers
