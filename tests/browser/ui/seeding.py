@@ -27,7 +27,8 @@ ABSENT = (page_of("no-such-timer"), "/ui/nothing-here")
 PAGES = (
     *ABSENT,
     "/ui",
-    "/ui?horizon=week",
+    "/ui?due=day",
+    "/ui?due=week",
     "/ui/timers",
     f"/ui/timers?namespace={NAMESPACE}&status=failed&sort=-created_at",
     "/ui/timers?id_prefix=nothing-begins-so",
