@@ -47,6 +47,13 @@ UNDONE_FIELD = "undone"
 """Tells the page for the sign-in that a form was sent in vain."""
 
 MESSAGE_SECONDS = 20
+
+MAX_BYTES_OF_STRANGERS = 8_192
+"""Size of a form from somebody who has not shown a key yet."""
+
+QUICK_BYTES = 8_192
+"""Size of a form that is read within a millisecond."""
+
 MAX_MESSAGE_CHARACTERS = 500
 
 
@@ -84,12 +91,13 @@ class WebApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await answer_request(self._answer, _last_resort, scope, receive, send)
 
-    def find(self, target: str) -> tuple[WebEndpoint, Scope] | None:
-        """The page at a target, with a scope that has the parameters of its path."""
+    def find_live(self, target: str) -> tuple[WebEndpoint, Scope] | None:
+        """The page at a target, if it may be live, with a scope that has the parameters of its
+        path."""
         path, _, query = target.partition("?")
         scope: Scope = {"method": "GET", "query_string": query.encode("latin-1", "replace")}
         endpoint = self._paths.methods_of(path.encode(), scope, "GET").get("GET")
-        return None if endpoint is None else (endpoint, scope)
+        return None if endpoint is None or not endpoint.may_be_live else (endpoint, scope)
 
     async def _answer(self, scope: Scope, receive: Receive) -> AnyAnswer:
         if scope["path"].startswith(STATIC):
@@ -142,8 +150,8 @@ class WebApp:
             self._lifecycle.check_started()
         request = visit.request = self._request(visit, caller, Fields())
         if route.method == "POST":
-            body = await read_body(scope, receive, self._max_body_bytes)
-            form = Fields.read(body, "form")
+            most_bytes = self._max_body_bytes if route.needs_key else MAX_BYTES_OF_STRANGERS
+            form = await _form_in(await read_body(scope, receive, most_bytes))
             check_token(visit.browser, visit.header(CSRF_HEADER) or form.get(CSRF_FIELD))
             request = visit.request = self._request(visit, caller, form)
         result = await endpoint.handle(request)
@@ -244,6 +252,13 @@ def _message_in(cookies: Cookies) -> str | None:
     with suppress(ValueError):
         return urlsafe_b64decode(given).decode()[:MAX_MESSAGE_CHARACTERS]
     return None
+
+
+async def _form_in(body: bytes) -> Fields:
+    """The fields of a form. A large one is read beside the event loop, which it would hold up."""
+    if len(body) <= QUICK_BYTES:
+        return Fields.read(body, "form")
+    return await asyncio.to_thread(Fields.read, body, "form")
 
 
 async def _while_there(

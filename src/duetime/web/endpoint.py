@@ -12,10 +12,12 @@ Handle = Callable[[Request], Awaitable[Result]]
 
 
 class WebEndpoint(NamedTuple):
-    """A page or an action, with its handler."""
+    """A page or an action, with its handler. Only the views of pages that may be live are rendered
+    again while they are open."""
 
     operation: Route
     handle: Handle
+    may_be_live: bool = False
 
 
 def page(
@@ -26,6 +28,7 @@ def page(
     role: Role = Role.READ,
     for_all_namespaces: bool = False,
     needs_key: bool = True,
+    may_be_live: bool = False,
 ) -> WebEndpoint:
     """A page, or anything else that is only read."""
     route = Route(
@@ -37,7 +40,7 @@ def page(
         needs_key=needs_key,
         parameters=_parameters_of(path),
     )
-    return WebEndpoint(route, handle)
+    return WebEndpoint(route, handle, may_be_live)
 
 
 def action(

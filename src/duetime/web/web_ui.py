@@ -70,7 +70,7 @@ class WebUi:
         endpoints = (
             *SignInPage(sessions, parts.authentication, admission).endpoints(),
             *_pages(parts),
-            *Stream(self._hub, parts.clock).endpoints(),
+            *Stream(self._hub, parts.clock, self._is_live).endpoints(),
         )
         self.operations = tuple(each.operation for each in endpoints)
         self._app = WebApp(
@@ -96,9 +96,12 @@ class WebUi:
     async def stop(self) -> None:
         await self._hub.abandon()
 
+    def _is_live(self, target: str) -> bool:
+        return self._app.find_live(target) is not None
+
     async def _render_live(self, target: str, access: Access) -> Blocks:
         """The live blocks of a page, as callers with this access see it."""
-        found = self._app.find(target)
+        found = self._app.find_live(target)
         if found is None:
             raise NoSuchPage
         endpoint, scope = found

@@ -25,8 +25,13 @@ LONGEST_REST_SECONDS = 10.0
 RENDER_SECONDS = 5.0
 """Time for which a rendering may wait for the store."""
 
+MAX_TABS = 1_000
 MAX_VIEWS = 300
 """Different views that are kept up to date, each with what it last showed."""
+
+MAX_TABS_OF_ONE = 400
+MAX_VIEWS_OF_ONE = 150
+"""Tabs and views of callers with the same access, so that nobody takes the room of all others."""
 
 _NO_ANSWER = "the database does not answer"
 
@@ -129,12 +134,17 @@ class Hub(BackgroundLoop):
         return sum(len(view.tabs) for view in self._views.values())
 
     def subscribe(self, target: str, access: Access) -> Subscription:
-        """Raises `Unavailable` if too many different views are open."""
+        """Raises `Unavailable` if too many tabs or different views are open."""
         key = target, access
         view = self._views.get(key)
+        own = [each for each in self._views.values() if each.access == access]
+        own_tabs = sum(len(each.tabs) for each in own)
+        has_room = self.tabs < MAX_TABS and own_tabs < MAX_TABS_OF_ONE
         if view is None:
-            if len(self._views) >= MAX_VIEWS:
-                raise Unavailable("too many pages are open here: load this one again to update it")
+            has_room &= len(self._views) < MAX_VIEWS and len(own) < MAX_VIEWS_OF_ONE
+        if not has_room:
+            raise Unavailable("too many pages are open here: load this one again to update it")
+        if view is None:
             view = self._views[key] = LiveView(target, access)
         tab = Subscription(view)
         view.welcome(tab)
@@ -181,7 +191,7 @@ class Hub(BackgroundLoop):
             # A timer that is gone, for example: the page says so when it is loaded again.
             is_fault = not isinstance(error, DuetimeError | NoSuchPage)
             if view.tell_trouble(words_of(error)) and is_fault:
-                _log.exception("api.live_page_failed", page=view.target)
+                _log.exception("api.live_page_failed", page=view.target.partition("?")[0])
         else:
             view.show(blocks)
 

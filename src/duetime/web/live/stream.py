@@ -1,10 +1,10 @@
 """The event stream of a tab."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from duetime.api.http.answers import Headers, StreamedAnswer
 from duetime.api.http.caller import Caller
-from duetime.domain.errors import InvalidInput, Unauthorized, Unavailable
+from duetime.domain.errors import InvalidInput, Unauthorized
 from duetime.domain.instants import format_instant
 from duetime.ports.clock import Clock
 from duetime.web.endpoint import WebEndpoint, page
@@ -13,8 +13,6 @@ from duetime.web.request import Request
 
 BEAT_SECONDS = 15.0
 """Time after which a stream without news says that it lives, and notices a tab that is gone."""
-
-MAX_TABS = 1_000
 
 _HEADERS: Headers = (
     (b"content-type", b"text/event-stream"),
@@ -27,19 +25,18 @@ _HEADERS: Headers = (
 class Stream:
     """`/ui/events?view=...` sends the changed blocks of one page, however many there are."""
 
-    def __init__(self, hub: Hub, clock: Clock) -> None:
+    def __init__(self, hub: Hub, clock: Clock, is_live: Callable[[str], bool]) -> None:
         self._hub = hub
         self._clock = clock
+        self._is_live = is_live
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (page("uiEvents", "/ui/events", self.open),)
 
     async def open(self, request: Request) -> StreamedAnswer:
         target = request.query.needed("view")
-        if not target.startswith("/ui"):
-            raise InvalidInput("view", "must be a page of the UI")
-        if self._hub.tabs >= MAX_TABS:
-            raise Unavailable("too many tabs are open here: this one does not update by itself")
+        if not self._is_live(target):
+            raise InvalidInput("view", "must be a page that is live")
         tab = self._hub.subscribe(target, request.access)
         # A stream is open for hours, and must not take the place of a request for so long.
         request.caller.leave()

@@ -11,7 +11,7 @@ class BusPage:
         self._reports = reports
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
-        return (page("uiBus", "/ui/bus", self.show, for_all_namespaces=True),)
+        return (page("uiBus", "/ui/bus", self.show, for_all_namespaces=True, may_be_live=True),)
 
     async def show(self, request: Request) -> View:
         report = self._reports.bus()

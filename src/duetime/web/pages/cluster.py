@@ -21,7 +21,9 @@ class ClusterPage:
         self._last: tuple[tuple[object, ...], Drawing, dict[int | None, str]] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
-        return (page("uiCluster", "/ui/cluster", self.show, for_all_namespaces=True),)
+        return (
+            page("uiCluster", "/ui/cluster", self.show, for_all_namespaces=True, may_be_live=True),
+        )
 
     async def show(self, request: Request) -> View:
         report = self._report()

@@ -69,7 +69,7 @@ class EndpointsPage:
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
-            page("uiEndpoints", PATH, self.show, for_all_namespaces=True),
+            page("uiEndpoints", PATH, self.show, for_all_namespaces=True, may_be_live=True),
             action(
                 "uiPauseEndpoint",
                 f"{PATH}/pause",

@@ -38,7 +38,7 @@ class OverviewPage:
         self._recent: tuple[Instant, int, RecentCharts] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
-        return (page("uiOverview", "/ui", self.show),)
+        return (page("uiOverview", "/ui", self.show, may_be_live=True),)
 
     async def show(self, request: Request) -> View:
         horizon, chosen = _horizon_of(request), await self._chosen(request)

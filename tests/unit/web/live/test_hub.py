@@ -191,6 +191,24 @@ async def test_too_many_different_pages_are_refused(monkeypatch: pytest.MonkeyPa
 
 
 @on_virtual_time
+async def test_one_caller_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "MAX_VIEWS_OF_ONE", 2)
+    monkeypatch.setattr(hub_module, "MAX_TABS_OF_ONE", 3)
+    greedy = Access(name="shop", namespaces=frozenset({"shop"}))
+    pages = LivePages()
+    pages.hub.subscribe(PAGE, greedy)
+    pages.hub.subscribe(OTHER, greedy)
+    with pytest.raises(Unavailable, match="too many pages"):
+        pages.hub.subscribe("/ui/bus", greedy)
+    last = pages.hub.subscribe(OTHER, greedy)
+    with pytest.raises(Unavailable, match="too many pages"):
+        pages.hub.subscribe(OTHER, greedy)
+    pages.hub.subscribe("/ui/bus", EVERYTHING)
+    pages.hub.unsubscribe(last)
+    pages.hub.subscribe(OTHER, greedy)
+
+
+@on_virtual_time
 async def test_a_stop_ends_all_streams() -> None:
     pages = LivePages()
     tab = pages.hub.subscribe(PAGE, EVERYTHING)

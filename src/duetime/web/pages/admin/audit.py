@@ -66,7 +66,7 @@ class AuditPage:
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
-            page("uiAudit", PATH, self.show, role=Role.ADMIN),
+            page("uiAudit", PATH, self.show, role=Role.ADMIN, may_be_live=True),
             page("uiExportAudit", f"{PATH}/export", self.export, role=Role.ADMIN),
         )
 

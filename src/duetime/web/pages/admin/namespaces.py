@@ -50,7 +50,7 @@ class NamespacesPage:
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
-            page("uiNamespaces", "/ui/namespaces", self.show_all),
+            page("uiNamespaces", "/ui/namespaces", self.show_all, may_be_live=True),
             page("uiNewNamespace", NEW, self.ask, role=Role.ADMIN, for_all_namespaces=True),
             action(
                 "uiCreateNamespace",
@@ -60,7 +60,7 @@ class NamespacesPage:
                 role=Role.ADMIN,
                 for_all_namespaces=True,
             ),
-            page("uiNamespace", _ONE, self.show),
+            page("uiNamespace", _ONE, self.show, may_be_live=True),
             action("uiChangeNamespace", _ONE, self.change, audit=_PUT, role=Role.ADMIN),
         )
 

@@ -95,7 +95,7 @@ class ReceiverPage:
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
             page("uiReceiver", "/ui/receiver", self.lead),
-            page("uiReceiverOf", "/ui/receiver/{token}", self.show),
+            page("uiReceiverOf", "/ui/receiver/{token}", self.show, may_be_live=True),
             page("uiReceivedBody", "/ui/receiver/{token}/bodies/{number}", self.show_body),
             action(
                 "uiSendToReceiver", "/ui/receiver/{token}/send", self.send, audit="timer.create"

@@ -51,8 +51,8 @@ class OperationsPage:
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         one = "/ui/operations/{operation_id}"
         return (
-            page("uiOperations", "/ui/operations", self.newest),
-            page("uiOperation", one, self.show),
+            page("uiOperations", "/ui/operations", self.newest, may_be_live=True),
+            page("uiOperation", one, self.show, may_be_live=True),
             action("uiAbortOperation", f"{one}/abort", self.abort, audit="operation.abort"),
         )
 

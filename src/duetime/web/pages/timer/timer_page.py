@@ -67,7 +67,7 @@ class TimerPage:
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
-            page("uiTimer", PATH, self.show),
+            page("uiTimer", PATH, self.show, may_be_live=True),
             action("uiCheckChange", f"{PATH}/check", self.check, audit=None),
             action("uiChangeTimer", f"{PATH}/change", self.change, audit="timer.update"),
             action("uiRunTimer", f"{PATH}/run-now", self.run_now, audit="timer.update"),

@@ -101,7 +101,7 @@ class TimersPage:
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
-            page("uiTimers", "/ui/timers", self.show),
+            page("uiTimers", "/ui/timers", self.show, may_be_live=True),
             page("uiExportTimers", "/ui/timers/export", self.export),
         )
 
