@@ -62,6 +62,15 @@ async def test_rows_are_walked_chosen_and_opened_by_keyboard(
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile(r"/ui/timers/default/walk-\d$"))
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog").get_by_text("Edit the timer")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("e")
+    await expect(page.get_by_label("Due", exact=True)).to_be_visible()
+    await page.goto(f"{server.url}/ui/timers?id_prefix=walk-")
+    await page.keyboard.press("j")
+    await page.keyboard.press("e")
+    await expect(page.get_by_label("Due", exact=True)).to_be_visible()
 
 
 async def test_a_choice_and_the_focus_stay_while_the_list_changes(

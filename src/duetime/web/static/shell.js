@@ -126,4 +126,5 @@ onKey("/", () => document.getElementById("jump")?.focus());
 onKey("?", () => /** @type {HTMLDialogElement | null} */ (document.getElementById("help"))?.showModal());
 onKey("g o", () => location.assign("/ui"));
 onKey("g t", () => location.assign("/ui/timers"));
+onKey("e", () => /** @type {HTMLElement | null} */ (document.querySelector("a[data-edit]"))?.click());
 onKey("c", () => /** @type {HTMLElement | null} */ (document.querySelector("a[href='/ui/create']"))?.click());
