@@ -20,7 +20,7 @@ MAX_CONTENT_BYTES = 65_536
 """Longer payloads are not for the clipboard."""
 
 AGAIN = "-again"
-"""Ending of the id of a copy: that of a finished timer is taken."""
+"""Ending of the id of a copy: that of the timer is taken."""
 
 LATER = "1m"
 
@@ -38,8 +38,8 @@ class Recipes(Struct, frozen=True):
 
 
 def recipes_for(timer: Timer, base_url: str, now: Instant) -> Recipes:
-    """A pending timer is created as it is. A finished one is created again under another id, a
-    minute from now."""
+    """A pending timer is created once more for its instant, a finished one for a minute from now,
+    each under another id."""
     callback = shown_callback(timer.callback)
     if isinstance(callback, BusCallback):
         return Recipes((), ("It came over the bus: send its ScheduleTimer command again.",))
@@ -64,14 +64,14 @@ class _Asked:
     def __init__(self, timer: Timer, callback: HttpCallback | NatsCallback, now: Instant) -> None:
         self._timer = timer
         self._callback = callback
-        self._as_it_is = timer.status is TimerStatus.PENDING and timer.execute_at > now
-        self._id = timer.key.id if self._as_it_is else timer.key.id[: 255 - len(AGAIN)] + AGAIN
+        self._is_ahead = timer.status is TimerStatus.PENDING and timer.execute_at > now
+        self._id = timer.key.id[: 255 - len(AGAIN)] + AGAIN
 
     def v1(self) -> tuple[str, dict[str, object]]:
         """A path and a body of the v1 API. Raw members are written as they are stored."""
         timer, callback = self._timer, self._callback
         assert isinstance(callback, HttpCallback)
-        when = "executeAt" if self._as_it_is else "executeIn"
+        when = "executeAt" if self._is_ahead else "executeIn"
         body: dict[str, object] = {
             "namespace": timer.key.namespace,
             "id": self._id,
@@ -99,7 +99,7 @@ class _Asked:
             "payload": callback.payload,
         }
         body: dict[str, object] = {
-            "execute_at" if self._as_it_is else "execute_in": self._due_text(),
+            "execute_at" if self._is_ahead else "execute_in": self._due_text(),
             "callback": _given(target),
             "retry_policy": _platform_policy(self._timer.retry_policy),
             "metadata": self._timer.metadata,
@@ -126,12 +126,12 @@ class _Asked:
                 if callback.timeout_ms is not None:
                     yield f"--callback-timeout={format_duration(callback.timeout_ms)}"
             yield f"--url={callback.url}"
-        yield f"{'--at' if self._as_it_is else '--in'}={self._due_text()}"
+        yield f"{'--at' if self._is_ahead else '--in'}={self._due_text()}"
         for name, value in (callback.headers or {}).items():
             yield f"--header={name}={value}"
         if callback.payload is not UNSET:
             yield f"--payload={bytes(callback.payload).decode()}"
-        elif self._as_it_is:
+        elif self._is_ahead:
             yield "--no-payload"
         if timer.metadata is not None:
             yield f"--metadata={bytes(timer.metadata).decode()}"
@@ -139,8 +139,10 @@ class _Asked:
 
     def notes(self) -> Iterator[str]:
         yield f"The API key is taken from the environment: {KEY}."
-        if not self._as_it_is:
+        if not self._is_ahead:
             yield "The instant has passed, so the copy is due a minute after it is created."
+        if isinstance(self._callback, HttpCallback):
+            yield f"The copy is called {self._id}. Another one needs another id."
         if has_redacted(self._callback):
             yield f"Put the secret in place of {REDACTED}: it is not shown here."
         callback = self._callback
@@ -154,7 +156,7 @@ class _Asked:
             )
 
     def _due_text(self) -> str:
-        return format_instant(self._timer.execute_at) if self._as_it_is else LATER
+        return format_instant(self._timer.execute_at) if self._is_ahead else LATER
 
     def _timeout(self) -> str | None:
         timeout_ms = self._callback.timeout_ms
