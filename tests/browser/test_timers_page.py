@@ -97,6 +97,28 @@ async def test_a_choice_and_the_focus_stay_while_the_list_changes(
         await expect(page.get_by_text(id).first).to_be_attached()
 
 
+@pytest.mark.parametrize("name", ["Export", "Everything that matches"])
+async def test_panels_close_by_escape_and_by_a_click_elsewhere(
+    server: ServerProcess, page: Page, name: str
+) -> None:
+    await create(server, "panel-1")
+    await page.goto(f"{server.url}/ui/timers?id_prefix=panel-")
+    summary = page.locator("summary").filter(has_text=name)
+    panel = page.locator("details.drop").filter(has=summary).locator(".panel")
+    await summary.click()
+    await expect(panel).to_be_visible()
+    await panel.locator(".hint").click()
+    await expect(panel).to_be_visible()
+    await panel.locator("a, button").first.focus()
+    await page.keyboard.press("Escape")
+    await expect(panel).to_be_hidden()
+    await expect(summary).to_be_focused()
+    await summary.click()
+    await expect(panel).to_be_visible()
+    await page.get_by_role("heading", name="Timers").click()
+    await expect(panel).to_be_hidden()
+
+
 async def test_filters_are_in_the_address_and_come_off_by_their_chips(
     server: ServerProcess, page: Page
 ) -> None:

@@ -100,6 +100,20 @@ document.addEventListener("click", async (event) => {
   const closes = target.closest("[data-closes]");
   if (closes) closes.closest("dialog")?.close();
 });
+/** @type {HTMLElement | null} */ (document.querySelector("[data-opened]"))?.showPopover();
+
+// Panels below a button close by Escape and by a click elsewhere.
+/** @param {(drop: HTMLDetailsElement) => boolean} isToClose */
+function closeDrops(isToClose) {
+  for (const element of document.querySelectorAll("details.drop[open]")) {
+    const drop = /** @type {HTMLDetailsElement} */ (element);
+    if (!isToClose(drop)) continue;
+    if (drop.contains(document.activeElement)) drop.querySelector("summary")?.focus();
+    drop.open = false;
+  }
+}
+document.addEventListener("click", (event) => closeDrops((drop) => !drop.contains(/** @type {Node} */ (event.target))));
+document.addEventListener("keydown", (event) => event.key === "Escape" && closeDrops(() => true));
 
 /** @type {Map<string, (event: KeyboardEvent) => void>} */
 const keys = new Map();
