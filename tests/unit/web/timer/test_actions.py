@@ -46,7 +46,7 @@ async def test_a_timer_is_moved(bench: TimerBench, typed: str, next_at: str) -> 
     [
         ("", "move_by is missing"),
         ("soon", "move_by must be a duration"),
-        ("900000 days", "move_by"),
+        ("900000 days", "move_by is too long"),
         ("0s", "move_by must not be zero"),
     ],
 )
@@ -57,15 +57,33 @@ async def test_a_wrong_move_is_told_on_the_page(
     reply = await bench.act("move", move_by=typed)
     assert reply.status == 400
     assert f"Nothing was changed: {problem}" in text_of(reply)
-    assert b'<meta name="live" content="/ui/timers/default/one">' in reply.content
+    html = reply.content.decode()
+    assert '<meta name="live" content="/ui/timers/default/one">' in html
+    form = html.partition("popover data-opened")[2].partition("</form>")[0]
+    assert f'value="{typed}"' in form
+    assert 'aria-invalid="true"' in form
+    assert problem.removeprefix("move_by ") in form.partition('id="move-by-error"')[2]
     ((action, target, result, _),) = await audited(bench)
     assert (action, target, result) == ("timer.update", "one", "INVALID_INPUT")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_the_address_of_an_action_leads_to_its_timer(bench: TimerBench, action: str) -> None:
+    assert (await bench.page(f"{path_to('one')}/{action}")).status == 404
+    await bench.create_v1()
+    assert location(await bench.page(f"{path_to('one')}/{action}")) == path_to("one")
+    await bench.create_v1(f"one/{action}")
+    assert (await bench.page(f"{path_to('one')}/{action}")).status == 200
 
 
 async def test_a_timer_is_canceled_and_says_so(bench: TimerBench) -> None:
     await bench.create_v1()
     assert location(await bench.act("cancel")) == path_to("one")
-    assert "Canceled at 2030-01-01 00:00:00 UTC : it does not fire." in text_of(await bench.show())
+    text = text_of(await bench.show())
+    assert "Canceled at 2030-01-01 00:00:00 UTC : it does not fire." in text
+    assert "canceled due 2030-01-01 00:00:10 UTC" in text
+    bench.clock.advance(10)
+    assert "canceled was due 2030-01-01 00:00:10 UTC" in text_of(await bench.show())
     assert await audited(bench) == [("timer.cancel", "one", "ok", None)]
 
 

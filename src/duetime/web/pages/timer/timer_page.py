@@ -41,6 +41,7 @@ from duetime.web.rendering.view import Redirect, Result, View
 from duetime.web.request import Request
 
 PATH = "/ui/timers/{namespace}/{timer_id}"
+_ACTIONS = ("check", "change", "run-now", "move", "cancel", "redrive", "delete")
 LIVE = ("state", "explanation", "contents", "facts")
 
 _NO_LONGER = {
@@ -77,7 +78,7 @@ class TimerPage:
             action("uiDeleteTimer", f"{PATH}/delete", self.delete, audit="timer.delete"),
         )
 
-    async def show(self, request: Request) -> View:
+    async def show(self, request: Request) -> Result:
         key = self._key(request)
         try:
             return await self._view(request, key)
@@ -85,7 +86,22 @@ class TimerPage:
             if not request.csrf:
                 # The page is open: it tells the reason, and keeps what was last known.
                 raise
-            return _missing(key, error)
+            acted_on = await self._acted_on(key)
+            return _missing(key, error) if acted_on is None else Redirect(timer_path(acted_on))
+
+    async def _acted_on(self, key: TimerKey) -> TimerKey | None:
+        """The timer of an action's address: the browser shows that address after a refusal."""
+        id, _, last = key.id.rpartition("/")
+        if not id or last not in _ACTIONS:
+            return None
+        acted_on = TimerKey(key.namespace, id)
+        try:
+            await self._timers.get(acted_on)
+        except (TimerNotFound, NamespaceNotFound):
+            return None
+        except (TimerSealed, TimerUnreadable):
+            pass
+        return acted_on
 
     async def check(self, request: Request) -> Answer:
         """The errors of the form that changes the timer, by field, for a script."""
@@ -181,6 +197,9 @@ class TimerPage:
                 **self._values(request, timer, is_sealed=sealed is not None),
                 "form": form,
                 "problem": None if refusal is None else _sentence(refusal),
+                "wrong_move": refusal.problem
+                if isinstance(refusal, InvalidInput) and refusal.field == "move_by"
+                else None,
                 "sealed": sealed,
                 "recipes": recipes_for(timer, request.base_url, request.now)
                 if sealed is None and request.csrf
