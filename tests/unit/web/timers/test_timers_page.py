@@ -37,6 +37,38 @@ async def test_the_newest_timers_come_first(bench: TimersBench) -> None:
     assert link_of(reply, "next") is None
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("id_prefix=order-001", "/ui/timers/default/order-001"),
+        ("id_prefix=order-00", "/ui/timers?id_prefix=order-00"),
+        ("id_prefix=order-000", "/ui/timers?id_prefix=order-000"),
+        ("id_prefix=order-000&namespace=other", "/ui/timers/other/order-000"),
+        ("id_prefix=a%2Fb", "/ui/timers/other/a%2Fb"),
+        ("id_prefix=nobody", "/ui/timers?id_prefix=nobody"),
+        ("id_prefix=", "/ui/timers"),
+        ("", "/ui/timers"),
+        ("id_prefix=a%00b", "/ui/timers?id_prefix=a%00b"),
+    ],
+)
+async def test_a_timer_is_found_by_its_id(bench: TimersBench, query: str, expected: str) -> None:
+    await bench.add(
+        *orders(30), *orders(1, "other"), make_timer("a/b", namespace="other"),
+        make_timer("a/bc", namespace="other"),
+    )  # fmt: skip
+    reply = await bench.get(f"/ui/timers/find?{query}")
+    assert (reply.status, reply.headers["location"]) == (303, expected)
+
+
+async def test_a_timer_that_may_not_be_seen_is_not_found(bench: TimersBench) -> None:
+    await bench.add(*orders(1), *orders(2, "other"))
+    key = await bench.issue_key("read", namespaces=["other"])
+    reply = await bench.get("/ui/timers/find", key, id_prefix="order-000")
+    assert reply.headers["location"] == "/ui/timers/other/order-000"
+    foreign = await bench.get("/ui/timers/find", key, id_prefix="order-000", namespace="default")
+    assert foreign.status == 404
+
+
 async def test_pages_lead_to_each_other(bench: TimersBench) -> None:
     await bench.add(*orders(45))
     first = await bench.get(limit="20", sort="id")
@@ -197,6 +229,9 @@ async def test_everything_that_matches_is_handed_over_with_fixed_instants(
     page = (await bench.get(due_from="now", namespace="default")).content.decode()
     assert '<input type="hidden" name="due_from" value="20' in page
     assert '<input type="hidden" name="namespace" value="default">' in page
+    assert "Run timers now Move timers Redrive timers Cancel timers" in " ".join(
+        re.findall(r"</svg>([^<]*timers[^<]*)</button>", page)
+    )
     # Without a filter there is nothing to hand over.
     assert "Everything that matches</summary>" in page
     assert "Everything that matches</summary>" not in (await bench.get()).content.decode()

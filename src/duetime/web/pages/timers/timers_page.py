@@ -28,7 +28,7 @@ from duetime.web.pages.timers.parameters import (
     fields_of_filter,
     timer_query,
 )
-from duetime.web.rendering.view import View
+from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Fields, Request
 
 MAX_NAMES = 200
@@ -62,20 +62,23 @@ _WINDOWS = (
 
 
 class Action(Struct, frozen=True):
-    """An action on timers of these statuses. `name` is that of the operation."""
+    """An action on timers of these statuses. `name` is that of the operation, `on_all` the label
+    for everything that matches."""
 
     name: str
     label: str
+    on_all: str
     icon: str
     statuses: tuple[TimerStatus, ...]
+    kind: str = ""
 
 
 _PENDING, _EXECUTING = TimerStatus.PENDING, TimerStatus.EXECUTING
 _ACTIONS = (
-    Action("run-now", "Run now", "play", (_PENDING,)),
-    Action("move", "Move", "timers", (_PENDING, _EXECUTING)),
-    Action("redrive", "Redrive", "operations", (TimerStatus.FAILED,)),
-    Action("cancel", "Cancel", "close", (_PENDING, _EXECUTING)),
+    Action("run-now", "Run now", "Run timers now", "play", (_PENDING,)),
+    Action("move", "Move", "Move timers", "timers", (_PENDING, _EXECUTING)),
+    Action("redrive", "Redrive", "Redrive timers", "redrive", (TimerStatus.FAILED,)),
+    Action("cancel", "Cancel", "Cancel timers", "close", (_PENDING, _EXECUTING), "danger"),
 )
 
 
@@ -103,6 +106,7 @@ class TimersPage:
         return (
             page("uiTimers", "/ui/timers", self.show, may_be_live=True),
             page("uiExportTimers", "/ui/timers/export", self.export),
+            page("uiFindTimer", "/ui/timers/find", self.find),
         )
 
     async def show(self, request: Request) -> View:
@@ -136,6 +140,20 @@ class TimersPage:
             # A search that looks at thousands of timers is not repeated every second.
             live=("list",) if search.is_indexed else (),
         )
+
+    async def find(self, request: Request) -> Redirect:
+        """Lead to the timer with this id, or to the list of those whose ids begin with it."""
+        query = timer_query(request.query, request.now)
+        id = query.matching.id_prefix
+        try:
+            search = await self._search(query, request, self._visible(request))
+            # In the order of ids, one that is no longer than the prefix comes first.
+            found = None if id is None else await self._searching.page(search)
+        except InvalidInput:
+            found = None
+        named = [] if found is None else [row_of(each) for each in found.listed]
+        exact = [row.path for row in named if row.id == id]
+        return Redirect(exact[0] if len(exact) == 1 else _address(request.query))
 
     async def export(self, request: Request) -> StreamedAnswer:
         query = timer_query(request.query, request.now)
