@@ -75,6 +75,13 @@ def test_everything_lies_within_the_picture(timer: Timer, report: FiringReport, 
         bars = row_of(picture, row)
         for one, other in pairwise(bars):
             assert one.x + one.width <= other.x + 0.2
+    for bar in picture.bars:
+        half = len(bar.label) * 3
+        if bar.label:
+            assert bar.x <= bar.label_x - half
+            assert bar.label_x + half <= bar.x + bar.width
+            ours = [mark.x for mark in picture.marks if mark.y == bar.y]
+            assert all(abs(x - bar.label_x) > half + 4 for x in ours)
     ends = [tick.extent for tick in picture.ticks]
     for (_, end), (begin, _) in pairwise(ends):
         assert end < begin

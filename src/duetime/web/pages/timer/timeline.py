@@ -40,6 +40,9 @@ MAX_PERIODS = 60
 _CHARACTER = 6.9
 """Width of a character."""
 
+_MARK = 5
+"""Half of the width of a mark."""
+
 _LABEL_GAP = 10
 """Distance between two labels of the axis."""
 
@@ -67,7 +70,8 @@ LEGEND = {
 
 
 class Bar(Struct, frozen=True):
-    """A part of the time, in the row of its attempt. The label is empty if there is no room."""
+    """A part of the time, in the row of its attempt. The label is around `label_x`, and empty if
+    there is no room."""
 
     x: float
     y: float
@@ -75,6 +79,7 @@ class Bar(Struct, frozen=True):
     kind: str
     words: str
     label: str
+    label_x: float = 0
 
 
 class Mark(Struct, frozen=True):
@@ -251,9 +256,23 @@ class _Drawing:
             return
         x, end = self._axis.x(from_at), self._axis.x(to_at)
         length = length_text(to_at - from_at)
-        label = length if len(length) * _CHARACTER < end - x - 6 else ""
         told = f"{length}: {words}"
-        self._bars.append(Bar(round(x, 1), TOP + ROW * row, round(end - x, 1), kind, told, label))
+        self._bars.append(Bar(round(x, 1), TOP + ROW * row, round(end - x, 1), kind, told, length))
+
+    def _labelled(self, bar: Bar) -> Bar:
+        """The bar with its label where no mark lies on it, in the middle of the most room."""
+        end = bar.x + bar.width
+        edges = [bar.x]
+        for mark in sorted(self._marks, key=lambda mark: mark.x):
+            if mark.y == bar.y and bar.x - _MARK < mark.x < end + _MARK:
+                edges += [mark.x - _MARK, mark.x + _MARK]
+        edges.append(end)
+        begin, end = max(
+            zip(edges[::2], edges[1::2], strict=True), key=lambda free: free[1] - free[0]
+        )
+        if len(bar.label) * _CHARACTER >= end - begin - 6:
+            return replace(bar, label="")
+        return replace(bar, label_x=round((begin + end) / 2, 1))
 
     def _mark(self, row: int, at: Instant, kind: str) -> None:
         words = f"{kind} {_offset(at - self._asked_at)}"
@@ -270,7 +289,7 @@ class _Drawing:
             height=TOP + ROW * len(labels) + BOTTOM,
             title=f"Timeline: {', '.join(labels)}",
             rows=[Row(TOP + ROW * row, label) for row, label in enumerate(labels)],
-            bars=self._bars,
+            bars=[self._labelled(bar) for bar in self._bars],
             marks=self._marks,
             lines=lines,
             ticks=self._ticks(),
