@@ -2,7 +2,7 @@
 
 from duetime.service.explaining.explaining import Explaining, Report
 from duetime.service.explaining.explanation import AttemptExplanation, Explanation, Period
-from duetime.service.explaining.sentences import length_text
+from duetime.service.explaining.sentences import advice_of, length_text
 from duetime.service.explaining.timeline import attempts_of_firing
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Explanation",
     "Period",
     "Report",
+    "advice_of",
     "attempts_of_firing",
     "length_text",
 ]

@@ -61,7 +61,7 @@ async def test_a_failed_timer_says_why_and_shows_its_attempts(bench: TimerBench)
     await bench.fail("one", error="HTTP 503: <b>away</b>")
     text = text_of(await bench.show())
     assert "Failed after 1 attempt: HTTP 503: <b>away</b>. It has no retries." in text
-    assert "Mend the receiver, then fire the timer once more: duetime redrive one" in text
+    assert "It has no retries. Mend the receiver, then redrive the timer." in text
     assert "Attempts No. Outcome Due Claimed Sent Late Answered Took 1 failed" in text
     assert "Redrive" in text
     assert "Run now" not in text

@@ -27,6 +27,7 @@ from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.errors import status_of, words_of
 from duetime.web.forms.due import read_duration_ms
 from duetime.web.forms.json_text import formatted
+from duetime.web.pages.timer.advice import advice_parts, waits_for_resume
 from duetime.web.pages.timer.editing import EditForm, Editing, check_version, said_about
 from duetime.web.pages.timer.facts import (
     attempt_rows,
@@ -51,7 +52,6 @@ _NO_LONGER = {
     TimerStatus.CANCELED: "it was canceled meanwhile",
     TimerStatus.PENDING: "it is pending",
 }
-_CODE = re.compile(r"`([^`]+)`")
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)")
 
 
@@ -228,7 +228,8 @@ class TimerPage:
             "may_delete": not isinstance(timer.callback, BusCallback),
             "explanation": explanation,
             "verdict": _with_instants(explanation.verdict),
-            "advice": [] if explanation.advice is None else _CODE.split(explanation.advice),
+            "advice": advice_parts(explanation, timer, sees_everything=request.sees_everything),
+            "waits_for_resume": waits_for_resume(explanation, timer),
             "picture": picture_of(timer, explanation, request.now),
             "attempts": attempt_rows(timer, explanation),
             "facts": list(facts_of(timer, explanation, default_timeout_ms)),
