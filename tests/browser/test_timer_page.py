@@ -84,6 +84,7 @@ async def test_a_timer_is_moved_and_canceled_by_keyboard_alone(
     await amount.fill("1 day")
     await amount.press("Enter")
     await expect(page.get_by_text("Moved.")).to_be_visible()
+    await expect(page.get_by_text("Moved.")).to_have_count(0)
     await expect(page.locator(".verdict")).to_have_text(re.compile(r"it fires in (24h|25h|1d)"))
     await page.get_by_role("button", name="Cancel timer").focus()
     await page.keyboard.press("Enter")

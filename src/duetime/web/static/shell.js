@@ -115,6 +115,10 @@ function closeDrops(isToClose) {
 document.addEventListener("click", (event) => closeDrops((drop) => !drop.contains(/** @type {Node} */ (event.target))));
 document.addEventListener("keydown", (event) => event.key === "Escape" && closeDrops(() => true));
 
+// The page goes on; the outcome of the action before is news for some seconds only.
+const message = document.querySelector(".message");
+if (message) setTimeout(() => message.remove(), 6_000 + 60 * (message.textContent ?? "").length);
+
 /** @type {Map<string, (event: KeyboardEvent) => void>} */
 const keys = new Map();
 let before = "";
