@@ -97,6 +97,29 @@ async def test_a_choice_and_the_focus_stay_while_the_list_changes(
         await expect(page.get_by_text(id).first).to_be_attached()
 
 
+async def test_a_range_of_rows_and_everything_that_matches_are_chosen(
+    server: ServerProcess, page: Page
+) -> None:
+    await create(server, *(f"range-{n:02}" for n in range(25)))
+    await page.goto(f"{server.url}/ui/timers?id_prefix=range-&limit=20")
+    chosen, everything = page.locator("[data-chosen]"), page.locator("[data-everything]")
+    await page.get_by_label("Choose range-05").click()
+    await page.get_by_label("Choose range-02").click(modifiers=["Shift"])
+    await expect(chosen).to_have_text("4 chosen")
+    await expect(page.get_by_label("Choose range-03")).to_be_checked()
+    await page.get_by_label("Choose range-04").click(modifiers=["Shift"])
+    await expect(chosen).to_have_text("1 chosen")
+    await expect(page.get_by_label("Choose range-05")).to_be_checked()
+    await expect(everything).to_be_hidden()
+    await page.get_by_label("Choose all timers on this page").check()
+    await expect(chosen).to_have_text("20 chosen")
+    await expect(everything).to_have_text("All 25 that match")
+    await everything.click()
+    await expect(page.get_by_role("button", name="Run timers now")).to_be_focused()
+    await page.get_by_role("button", name="Cancel timers").click()
+    await expect(page).to_have_url(re.compile(r"/ui/operations/new\?.*id_prefix=range-"))
+
+
 @pytest.mark.parametrize("name", ["Export", "Everything that matches"])
 async def test_panels_close_by_escape_and_by_a_click_elsewhere(
     server: ServerProcess, page: Page, name: str

@@ -25,7 +25,10 @@ function show() {
   const count = form.querySelector("[data-chosen]");
   if (count && count.textContent !== words) count.textContent = words;
   for (const button of form.querySelectorAll("button[name=action]")) button.toggleAttribute("disabled", !chosen.size);
-  /** @type {HTMLElement | null} */ (form.querySelector("[data-clear]"))?.toggleAttribute("hidden", !chosen.size);
+  form.querySelector("[data-clear]")?.toggleAttribute("hidden", !chosen.size);
+  const everything = form.querySelector("[data-everything]"), isMore = list?.querySelector(".pager [rel]");
+  everything?.toggleAttribute("hidden", !isMore || on === 0 || on < here.length);
+  if (everything) everything.textContent = `All ${list?.querySelector(".summary b")?.textContent ?? ""} that match`;
 }
 
 /** @param {string[]} keys @param {boolean} isOn */
@@ -39,6 +42,15 @@ function choose(keys, isOn) {
   say(`${chosen.size} chosen`);
 }
 
+/** The box that was clicked last: a click with Shift goes on from there. */
+let last = "";
+list?.addEventListener("click", (event) => {
+  const box = /** @type {HTMLInputElement} */ (event.target);
+  if (box.name !== "timer") return;
+  const keys = boxes().map((each) => each.value), from = keys.indexOf(last), to = keys.indexOf(box.value);
+  if (/** @type {MouseEvent} */ (event).shiftKey && from >= 0) choose(keys.slice(Math.min(from, to), Math.max(from, to) + 1), box.checked);
+  last = box.value;
+});
 list?.addEventListener("change", (event) => {
   const box = /** @type {HTMLInputElement} */ (event.target);
   if (box.name === "timer") choose([box.value], box.checked);
@@ -46,6 +58,11 @@ list?.addEventListener("change", (event) => {
 });
 list?.addEventListener("live", show);
 form?.querySelector("[data-clear]")?.addEventListener("click", () => choose([...chosen], false));
+form?.querySelector("[data-everything]")?.addEventListener("click", (event) => {
+  event.stopPropagation();
+  follow(".bar .drop:not([open]) > summary");
+  /** @type {HTMLElement | null} */ (document.querySelector(".bar .panel button"))?.focus();
+});
 form?.addEventListener("formdata", (event) => {
   event.formData.delete("timer");
   for (const key of chosen) event.formData.append("timer", key);
