@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.polling import PATIENCE_SECONDS
-from tests.real_server.server_process import ServerProcess
+from tests.real_server.server_process import API_KEY, ServerProcess
 from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import TIMERS, v1_body
 
@@ -158,3 +158,24 @@ async def test_filters_are_in_the_address_and_come_off_by_their_chips(
     await page.set_viewport_size({"width": 360, "height": 740})
     width = await page.evaluate("document.documentElement.scrollWidth")
     assert width <= 360
+
+
+async def test_a_time_without_a_zone_is_of_the_zone_of_the_browser(
+    server: ServerProcess, browser: Browser
+) -> None:
+    headers = {"x-api-key": API_KEY}
+    context = await browser.new_context(extra_http_headers=headers, timezone_id="Asia/Tokyo")
+    try:
+        page = await context.new_page()
+        await page.goto(f"{server.url}/ui/timers")
+        await page.get_by_label("Due from", exact=True).fill("2999-11-17 19:00")
+        await page.get_by_role("button", name="Apply").click()
+        await expect(page).to_have_url(re.compile("zone=Asia%2FTokyo"))
+        await expect(page.get_by_text("No timers match.")).to_be_visible()
+        everything = page.locator("details form input[name=due_from]")
+        await expect(everything).to_have_value("2999-11-17T10:00:00Z")
+        await page.get_by_label("Due from", exact=True).fill("now-1h")
+        await page.get_by_role("button", name="Apply").click()
+        await expect(page).to_have_url(re.compile("due_from=now-1h$"))
+    finally:
+        await context.close()

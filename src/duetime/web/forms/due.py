@@ -5,9 +5,21 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Delay, Instant, instant_of, parse_instant
+from duetime.domain.instants import (
+    MICROSECONDS_PER_MS,
+    Delay,
+    Instant,
+    instant_of,
+    parse_instant,
+    plus_ms,
+)
+from duetime.domain.limits import MAX_DELAY_MICROSECONDS
 
-EXAMPLES = "such as “in 15 min”, 2030-01-31T12:00:00Z or 2030-01-31 12:00 Europe/Berlin"
+EXAMPLES = (
+    "such as “in 15 min”, “24 h ago”, now-1h, 2030-01-31, 2030-01-31 12:00, 2030-01-31T12:00:00Z "
+    "or 2030-01-31 12:00 Europe/Berlin"
+)
+DURATION_EXAMPLES = "such as “15 min” or “1 h 30 min”"
 
 _UNIT_MS = {
     ("ms", "millisecond", "milliseconds"): 1,
@@ -20,20 +32,38 @@ _UNIT_MS = {
 _MS = {word: ms for words, ms in _UNIT_MS.items() for word in words}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*(?:,|and\b)?\s*", re.ASCII)
 _WITH_ZONE = re.compile(r"(\S+(?:[T ]\S+)?)\s+([A-Za-z][A-Za-z0-9_+/-]*)")
+_FROM_NOW = re.compile(r"now(?:\s*([+ -])\s*(.+))?")
+_AGO = re.compile(r"()(.+?)\s*ago")
+_LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:\d\d)$", re.ASCII)
 _MAX_CHARACTERS = 80
 
 
-def read_due(field: str, text: str) -> Instant | Delay:
-    """An instant with its zone, or a duration from now on. Raises `InvalidInput`."""
+def read_due(field: str, text: str, now: Instant, zone: str | None = None) -> Instant | Delay:
+    """An instant, or a duration from now on. Raises `InvalidInput`. `zone` is that of a time that
+    names none; without it, such a time is in UTC."""
     text = text.strip()
     if len(text) <= _MAX_CHARACTERS:
         delay_ms = _duration_ms(text.lower().removeprefix("in "))
         if delay_ms is not None:
             return Delay(delay_ms)
-        instant = _instant(field, text)
+        instant = _relative(field, text.lower(), now)
+        if instant is None:
+            instant = _absolute(field, text, zone)
         if instant is not None:
             return instant
-    raise InvalidInput(field, f"must be an instant with a zone, or a duration, {EXAMPLES}")
+    raise InvalidInput(field, f"must be an instant, {EXAMPLES}")
+
+
+def read_instant(
+    field: str, text: str, now: Instant, zone: str | None = None, *, is_past: bool = False
+) -> Instant:
+    """The same as an instant. A duration alone counts from now on, or back from now if
+    `is_past`."""
+    due = read_due(field, text, now, zone)
+    if not isinstance(due, Delay):
+        return due
+    is_before = is_past and not text.strip().lower().startswith("in ")
+    return _away(field, now, -due.ms if is_before else due.ms)
 
 
 def read_duration_ms(field: str, text: str) -> int:
@@ -42,8 +72,16 @@ def read_duration_ms(field: str, text: str) -> int:
     digits = text.lstrip("+-").strip()
     duration_ms = _duration_ms(digits) if len(text) <= _MAX_CHARACTERS else None
     if duration_ms is None:
-        raise InvalidInput(field, "must be a duration, such as “15 min” or “1 h 30 min”")
+        raise InvalidInput(field, f"must be a duration, {DURATION_EXAMPLES}")
     return -duration_ms if text.startswith("-") else duration_ms
+
+
+def read_span_ms(field: str, text: str) -> int:
+    """A duration that is not below zero. Raises `InvalidInput`."""
+    duration_ms = read_duration_ms(field, text)
+    if duration_ms < 0:
+        raise InvalidInput(field, "must not be negative")
+    return duration_ms
 
 
 def _duration_ms(text: str) -> int | None:
@@ -58,7 +96,27 @@ def _duration_ms(text: str) -> int | None:
     return round(total_ms) if position else None
 
 
-def _instant(field: str, text: str) -> Instant | None:
+def _relative(field: str, text: str, now: Instant) -> Instant | None:
+    """The instant of `now`, `now+1h`, `now-15m` or `24 h ago`; None for anything else. An unencoded
+    plus in an address reads as a space."""
+    found = _FROM_NOW.fullmatch(text) or _AGO.fullmatch(text)
+    if found is None:
+        return None
+    sign, duration = found[1], found[2]
+    duration_ms = 0 if duration is None else _duration_ms(duration)
+    if duration_ms is None:
+        return None
+    return _away(field, now, duration_ms if sign in ("+", " ") else -duration_ms)
+
+
+def _away(field: str, now: Instant, ms: int) -> Instant:
+    if abs(ms) * MICROSECONDS_PER_MS > MAX_DELAY_MICROSECONDS:
+        raise InvalidInput(field, "is too long ago" if ms < 0 else "is too far away")
+    return plus_ms(now, ms)
+
+
+def _absolute(field: str, text: str, default_zone: str | None) -> Instant | None:
+    text = _LOST_PLUS.sub(r"\1+\2", text)
     try:
         return parse_instant(text)
     except ValueError:
@@ -70,10 +128,7 @@ def _instant(field: str, text: str) -> Instant | None:
         return None
     if moment.tzinfo is not None:
         return None
-    if named is None:
-        problem = "must have a zone: add Z for UTC, an offset such as +02:00, or a name"
-        raise InvalidInput(field, problem)
-    zone = _zone(field, named[2])
+    zone = _zone(field, named[2] if named else default_zone or "UTC")
     placed = moment.replace(tzinfo=zone)
     try:
         exists = placed.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == moment

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from duetime.api.http.values import parse_instant
 from duetime.domain.bulk import TimerFilter
 from duetime.domain.errors import InvalidInput
-from duetime.domain.instants import Instant, format_instant, parse_duration_ms, plus_ms
+from duetime.domain.instants import Instant, format_instant
+from duetime.web.forms.due import read_instant
 from duetime.web.request import Fields
 
 
@@ -43,21 +43,6 @@ def filter_fields(matching: TimerFilter) -> Iterator[tuple[str, str]]:
 
 
 def _instant(name: str, fields: Fields, now: Instant) -> Instant | None:
-    """An instant, or one relative to now: `now`, `now+1h`, `now-15m`. A bookmark with these moves
-    along with the time."""
+    """An instant, or one relative to now: a bookmark with such ones moves along with the time."""
     text = fields.get(name)
-    if text is None:
-        return None
-    if text.startswith("now"):
-        # An unencoded plus reads as a space in a query.
-        sign, duration = text[3:4].replace(" ", "+"), text[4:].strip()
-        if not sign:
-            return now
-        try:
-            if sign not in "+-":
-                raise ValueError('must be an instant, or relative to now such as "now+1h"')
-            return plus_ms(now, parse_duration_ms(duration) * (1 if sign == "+" else -1))
-        except ValueError as error:
-            raise InvalidInput(name, str(error)) from None
-    date, time = text[:11], text[11:]
-    return parse_instant(name, date + time.replace(" ", "+"))
+    return None if text is None else read_instant(name, text, now, fields.get("zone"))

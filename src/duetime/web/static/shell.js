@@ -51,6 +51,16 @@ export function showTimes(top = document) {
   }
 }
 
+/** The zone in which this page shows times. */
+export const zone = () => (root.dataset.times === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone);
+
+// A time without a zone is one of the zone that the page shows.
+document.addEventListener("formdata", (event) => {
+  const { formData: data, target } = event, typed = [...data.values()].map(String);
+  if (!(/** @type {Element} */ (target).matches("[data-zone]"))) return;
+  if (typed.some((text) => /^\s*\d{4}-/.test(text))) data.set("zone", zone());
+});
+
 for (const button of document.querySelectorAll("[data-switch]")) {
   button.addEventListener("click", () => {
     const { switch: name = "", choices = "" } = /** @type {HTMLElement} */ (button).dataset;

@@ -56,6 +56,7 @@ async def test_entries_are_newest_first_with_links(bench: AdminBench, admin: Bro
         ("actor=nobody", []),
         ("from=1+min", ["timer.cancel", "namespace.put"]),
         ("from=30+s+ago", ["timer.cancel"]),
+        ("from=now-30s", ["timer.cancel"]),
         ("until=1+min+ago", ["namespace.put", "session.create"]),
         ("from=2030-01-01T00%3A02%3A30Z&until=2031-01-01T00%3A00%3A00Z", ["timer.cancel"]),
         ("namespace=+billing+&actor=", ["timer.cancel", "namespace.put"]),
@@ -88,7 +89,7 @@ async def test_pages_go_on_where_the_last_ended(bench: AdminBench, admin: Browse
 @pytest.mark.parametrize(
     ("query", "field", "problem"),
     [
-        ("from=yesterday", "from", "Must be an instant with a zone, or a duration"),
+        ("from=yesterday", "from", "Must be an instant, such as"),
         ("until=999999999999+weeks", "until", "Is too long ago."),
         ("cursor=x", None, "Cursor must be the nextCursor of an earlier page."),
         ("actor=a&actor=b", "actor", "Is given more than once."),

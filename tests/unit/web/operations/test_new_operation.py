@@ -41,7 +41,7 @@ async def test_it_says_what_will_happen_to_how_many(bench: OperationsBench) -> N
     ("action", "fields", "ended"),
     [
         ("cancel", [], ("canceled", "2030-01-01T00:00:10Z")),
-        ("move", [("move_by", " 1h ")], ("pending", "2030-01-01T01:00:10Z")),
+        ("move", [("move_by", " 1 h 30 min ")], ("pending", "2030-01-01T01:30:10Z")),
         ("run-now", [], ("pending", "2030-01-01T00:00:00Z")),
     ],
 )
@@ -168,11 +168,11 @@ async def test_a_question_without_an_answer_says_why(
         ({"id_prefix": ""}, "Filter has no condition"),
         ({"status": "failed"}, "Status does not fit the action"),
         ({"action": "delete-namespace"}, "Action must be cancel, redrive, move or run-now"),
-        ({"action": "move"}, "Is needed: a duration such as 1h or -15m."),
-        ({"action": "move", "move_by": "soon"}, "Must be a duration such as"),
+        ({"action": "move"}, "Is needed: a duration such as “15 min” or “1 h 30 min”."),
+        ({"action": "move", "move_by": "soon"}, "Must be a duration, such as"),
         ({"action": "move", "move_by": "0s"}, "Must not be zero."),
         ({"endpoint": "https://example.com/path"}, "Filter.endpoint must be a host or an origin"),
-        ({"due_from": "soon"}, "Due_from must be a date and time"),
+        ({"due_from": "soon"}, "Due_from must be an instant, such as"),
         ({"metadata": "customer"}, "Metadata must be a key and a value, such as customer=42"),
         ({"namespace": "no such"}, "Namespace 'no such' does not exist"),
         ({"counted": "many"}, "must be the number"),

@@ -198,7 +198,7 @@ class TestEdit:
         reply = await self.edit(bench, execute_at="yesterday", payload='{"a": }')
         html = reply.content.decode()
         assert reply.status == 400
-        assert "must be an instant with a zone" in text_of(reply)
+        assert "must be an instant, such as" in text_of(reply)
         assert "is not valid JSON: invalid character (line 1, column 7)" in text_of(reply)
         assert 'value="yesterday"' in html
         assert "{&#34;a&#34;: }</textarea>" in html

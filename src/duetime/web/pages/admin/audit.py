@@ -17,14 +17,13 @@ from duetime.api.v1.security.audit_log import (
     read_page,
 )
 from duetime.domain.errors import InvalidInput, Unavailable
-from duetime.domain.instants import Delay, Instant, format_instant, plus_ms
-from duetime.domain.limits import MAX_DELAY_MICROSECONDS
+from duetime.domain.instants import Instant, format_instant
 from duetime.domain.security.access import Role
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.security import AuditQuery
 from duetime.web.downloads import csv_row, file_headers
 from duetime.web.endpoint import WebEndpoint, page
-from duetime.web.forms.due import read_due
+from duetime.web.forms.due import read_instant
 from duetime.web.pages.admin.namespace_words import path_of as namespace_path
 from duetime.web.pages.admin.secrets import path_of as secrets_path
 from duetime.web.rendering.view import View
@@ -143,18 +142,10 @@ def _parameters(query: Fields, now: Instant) -> Mapping[str, str]:
     given = {name: query.get(name) for name in (*_FILTERS, "cursor")}
     for name in _INSTANTS:
         text = query.get(name)
-        given[name] = None if text is None else format_instant(_instant(name, text, now))
+        if text is not None:
+            at = read_instant(name, text, now, query.get("zone"), is_past=True)
+            given[name] = format_instant(at)
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _instant(name: str, text: str, now: Instant) -> Instant:
-    """An instant, or one that is a span of time before now."""
-    asked = read_due(name, text.removesuffix("ago"))
-    if not isinstance(asked, Delay):
-        return asked
-    if asked.ms * 1_000 > MAX_DELAY_MICROSECONDS:
-        raise InvalidInput(name, "is too long ago")
-    return plus_ms(now, -asked.ms)
 
 
 def _is_cheap(query: AuditQuery) -> bool:

@@ -124,12 +124,15 @@ class KeysPage:
 def _new_key(form: Fields, now: Instant) -> NewKey:
     """Raises `InvalidInput`. The service checks the values."""
     expires, concurrent = form.get("expires_at"), form.get("max_concurrent")
+    expires_at = None
+    if expires is not None:
+        expires_at = due_instant(read_due("expires_at", expires, now, form.get("zone")), now)
     names = [line for line in form.text("namespaces").splitlines() if line.strip()]
     return NewKey(
         name=form.text("name").strip(),
         roles=[role for role in Role if role.value in form.all("roles")],
         namespaces=[ALL_NAMESPACES] if form.get("everywhere") == "yes" else names,
-        expires_at=None if expires is None else due_instant(read_due("expires_at", expires), now),
+        expires_at=expires_at,
         rate_limit=_rate_limit(form),
         max_concurrent=(
             None if concurrent is None else read_whole_number("max_concurrent", concurrent)

@@ -10,6 +10,7 @@ from duetime.domain.instants import format_duration
 from duetime.domain.lateness.objective import EXAMPLE
 from duetime.domain.namespace import DEFAULT_SHARDS, LIMITS, Namespace, NamespaceOptions
 from duetime.domain.retry import RetryPolicy
+from duetime.web.forms.due import read_span_ms
 from duetime.web.forms.numbers import read_number, read_whole_number
 from duetime.web.request import Fields
 
@@ -87,7 +88,7 @@ _GROUPS = (
             FormField(
                 name="retention",
                 label="Finished timers are kept for",
-                hint="Such as 7d; 0s is for ever. Empty: as long as the service keeps them.",
+                hint="Such as “7 days”; “0 s” is for ever. Empty: as the service keeps them.",
             ),
             FormField(
                 name="slo",
@@ -164,7 +165,7 @@ def body_of(form: Fields) -> NamespaceBody:
     return NamespaceBody(
         num_shards=changed.whole_number("num_shards"),
         retry_policy=_retry_policy(changed),
-        retention=changed.text("retention"),
+        retention=changed.duration("retention"),
         concurrency=changed.whole_number("concurrency"),
         max_payload_bytes=changed.whole_number("max_payload_bytes"),
         max_pending=changed.whole_number("max_pending"),
@@ -180,17 +181,17 @@ def _retry_policy(changed: "_Changed") -> RetryPolicyBody | UnsetType:
             changed.whole_number(f"{_RETRIES}max_retries"), _DEFAULTS.max_retries
         ),
         initial_interval=_or_default(
-            changed.text(f"{_RETRIES}initial_interval"),
+            changed.duration(f"{_RETRIES}initial_interval"),
             format_duration(_DEFAULTS.initial_interval_ms),
         ),
         backoff_multiplier=_or_default(
             changed.number(f"{_RETRIES}backoff_multiplier"), _DEFAULTS.backoff_multiplier
         ),
         max_interval=_or_default(
-            changed.text(f"{_RETRIES}max_interval"), format_duration(_DEFAULTS.max_interval_ms)
+            changed.duration(f"{_RETRIES}max_interval"), format_duration(_DEFAULTS.max_interval_ms)
         ),
         max_retry_attempts_duration=_or_default(
-            changed.text(f"{_RETRIES}max_retry_attempts_duration"),
+            changed.duration(f"{_RETRIES}max_retry_attempts_duration"),
             format_duration(_DEFAULTS.max_duration_ms),
         ),
     )
@@ -213,6 +214,11 @@ class _Changed:
     def whole_number(self, name: str) -> int | UnsetType | None:
         text = self.text(name)
         return read_whole_number(name, text) if isinstance(text, str) else text
+
+    def duration(self, name: str) -> str | UnsetType | None:
+        """As the API writes it."""
+        text = self.text(name)
+        return format_duration(read_span_ms(name, text)) if isinstance(text, str) else text
 
     def number(self, name: str) -> float | UnsetType | None:
         text = self.text(name)

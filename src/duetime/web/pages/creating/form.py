@@ -22,7 +22,7 @@ from duetime.domain.security.redaction import has_redacted, shown_callback
 from duetime.domain.timer import Timer
 from duetime.service.create_requests import NewTimer
 from duetime.web.errors import words_of
-from duetime.web.forms.due import read_duration_ms
+from duetime.web.forms.due import read_span_ms
 from duetime.web.forms.json_text import formatted, read_json
 from duetime.web.pages.creating.instants import LocalTime
 from duetime.web.request import Fields
@@ -125,7 +125,7 @@ class TimerForm:
 
     def _delay(self) -> Delay:
         text = self._text("in").lower().removeprefix("in ")
-        return Delay(_duration_ms("in", text))
+        return Delay(read_span_ms("in", text))
 
     def _instant(self) -> Instant:
         given = LocalTime(self._text("at"), self._text("zone"))
@@ -229,7 +229,7 @@ class TimerForm:
 
     def _span_ms(self, name: str) -> int | None:
         text = self._text(name)
-        return _duration_ms(name, text) if text else None
+        return read_span_ms(name, text) if text else None
 
     def _policy(self, policy: RetryPolicy) -> RetryPolicy | None:
         """The policy of the namespace with the given members; None if none is given."""
@@ -241,7 +241,7 @@ class TimerForm:
             if name in ("max_retries", "backoff_multiplier"):
                 members[name] = _number(name, text)
             else:
-                members[name] = format_duration(_duration_ms(name, text))
+                members[name] = format_duration(read_span_ms(name, text))
         return retry_policy_of(RetryPolicyBody(**members), policy)  # type: ignore[arg-type]
 
 
@@ -283,13 +283,6 @@ def fields_of(timer: Timer, policy: RetryPolicy, now: Instant) -> tuple[dict[str
     headers = callback.headers or {}
     fields["headers"] = "\n".join(f"{name}: {value}" for name, value in headers.items())
     return fields, has_redacted(callback)
-
-
-def _duration_ms(name: str, text: str) -> int:
-    duration_ms = read_duration_ms(name, text)
-    if duration_ms < 0:
-        raise InvalidInput(name, "must not be negative")
-    return duration_ms
 
 
 def _number(name: str, text: str) -> float:

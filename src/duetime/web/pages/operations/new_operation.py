@@ -5,7 +5,7 @@ import re
 from msgspec import Struct
 
 from duetime.api.http.auditing import Auditing
-from duetime.api.v1.bulk_operations import format_move, parse_move_ms
+from duetime.api.v1.bulk_operations import format_move
 from duetime.domain.bulk import BulkAction, BulkOperation
 from duetime.domain.errors import InvalidInput
 from duetime.domain.security.access import Role
@@ -16,6 +16,7 @@ from duetime.service.bulk.operations import BulkOperations, NewOperation
 from duetime.service.namespaces import Namespaces
 from duetime.service.timer_service import new_uuid7
 from duetime.web.endpoint import WebEndpoint, action, page
+from duetime.web.forms.due import DURATION_EXAMPLES, read_duration_ms
 from duetime.web.pages.filter_fields import filter_fields
 from duetime.web.pages.operations.chosen_results import ChosenResults
 from duetime.web.pages.operations.selection import Selection, selection_of
@@ -212,8 +213,8 @@ def _move_of(action: BulkAction, text: str) -> int | None:
     if action is not BulkAction.RESCHEDULE:
         return None
     if not text.strip():
-        raise InvalidInput("move_by", "is needed: a duration such as 1h or -15m")
-    return parse_move_ms(text.strip())
+        raise InvalidInput("move_by", f"is needed: a duration {DURATION_EXAMPLES}")
+    return read_duration_ms("move_by", text)
 
 
 def _number(text: str) -> int:

@@ -109,9 +109,11 @@ class Editing:
 
     def _due(self, timer: Timer, form: Fields, now: Instant) -> Instant | Delay | UnsetType:
         text = form.get("execute_at")
-        if text is None or text == format_instant(timer.execute_at):
+        if text is None:
             return UNSET
-        due = read_due("execute_at", text)
+        due = read_due("execute_at", text, now, form.get("zone"))
+        if due == timer.execute_at:
+            return UNSET
         self._checks.check_instant(due, now)
         return due
 

@@ -213,7 +213,7 @@ def _form_values(fields: Fields, names: Sequence[str]) -> dict[str, object]:
         "all_columns": COLUMNS,
         "usual_columns": ",".join(DEFAULT_COLUMNS),
         "shown_columns": fields.all("column") or DEFAULT_COLUMNS,
-        "cleared": _address(fields, **dict.fromkeys(FILTERS)),
+        "cleared": _address(fields, **dict.fromkeys((*FILTERS, "zone"))),
         "has_filter": any(chosen[name] for name in FILTERS),
     }
 
