@@ -1,4 +1,5 @@
-"""Exports of everything that matches, as CSV, JSON or NDJSON, made while they are sent."""
+"""Exports of everything that matches, as CSV, JSON or NDJSON, made while they are sent. One that
+cannot go on breaks the connection off, so that the download fails."""
 
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -26,16 +27,13 @@ CSV_COLUMNS = (
     "last_error", "metadata", "payload", "created_at", "updated_at", "executed_at", "not_shown",
 )  # fmt: skip
 
-CSV_END = "#end"
-"""The first cell of the last row, whose second cell is the number of timers."""
-
 _encode = json.Encoder().encode
 _Encode = Callable[[ListedTimer], bytes]
 
 
 class Format(Struct, frozen=True):
-    """`encode` makes the text of one timer. `separator` is between two, and `end` has a place for
-    their number."""
+    """`encode` makes the text of one timer. `separator` is between two. `end`, if there is one, has
+    a place for their number."""
 
     media_type: str
     suffix: str
@@ -67,7 +65,6 @@ class Exports:
                 "csv",
                 _csv_text,
                 start=csv_row(CSV_COLUMNS),
-                end=f"{CSV_END},%d\r\n".encode(),
             ),
             "json": Format(
                 "application/json",
@@ -81,7 +78,6 @@ class Exports:
                 "application/x-ndjson",
                 "ndjson",
                 lambda listed: as_json(listed) + b"\n",
-                end=b'{"end":true,"count":%d}\n',
             ),
         }
 
@@ -111,7 +107,8 @@ class Exports:
                 joined = form.separator.join(texts)
                 yield form.separator + joined if count and texts else joined
                 count += len(texts)
-            yield form.end % count
+            if form.end:
+                yield form.end % count
         finally:
             self._running -= 1
 
