@@ -79,6 +79,30 @@ async def test_a_tab_learns_that_its_session_has_ended(page: Page, server: Serve
     await expect(page.get_by_role("alert")).to_contain_text("Your session has ended.")
 
 
+async def test_what_was_typed_outlives_a_sign_out_in_another_tab(
+    page: Page, server: ServerProcess
+) -> None:
+    await page.goto(await link(server))
+    await page.goto(f"{server.url}/ui/namespaces/default")
+    await expect(page.locator("[data-live-state]")).to_have_text("Live")
+    limit = page.get_by_label("Unfinished timers")
+    await limit.fill("12345")
+    other = await page.context.new_page()
+    await other.goto(f"{server.url}/ui")
+    await other.get_by_role("button", name="Menu").click()
+    await other.get_by_role("button", name="Sign out").click()
+    warning = page.locator("[data-trouble]")
+    await expect(warning).to_have_text(
+        "You are signed out. Sign in in another tab, then go on here."
+    )
+    await expect(limit).to_have_value("12345")
+    await other.goto(await link(server))
+    await expect(other.get_by_role("heading", name="Overview")).to_be_visible()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("The namespace was changed.")).to_be_visible()
+    await expect(limit).to_have_value("12345")
+
+
 async def test_a_link_on_another_site_finds_the_session(page: Page, server: ServerProcess) -> None:
     await page.goto(await link(server))
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()

@@ -46,6 +46,13 @@ SIGN_IN = "/ui/sign-in"
 UNDONE_FIELD = "undone"
 """Tells the page for the sign-in that a form was sent in vain."""
 
+_EVENTS_TYPE = b"text/event-stream"
+_SIGNED_OUT = Answer(
+    200,
+    b"event: signed-out\ndata: null\n\n",
+    ((b"content-type", _EVENTS_TYPE), (b"cache-control", b"no-store")),
+)
+
 MESSAGE_SECONDS = 20
 
 MAX_BYTES_OF_STRANGERS = 8_192
@@ -186,6 +193,9 @@ class WebApp:
     def _lead_to_sign_in(self, visit: "_Visit", error: Unauthorized) -> Answer:
         if visit.wants_json:
             return error_json(error)
+        if visit.header_bytes(b"accept") == _EVENTS_TYPE:
+            # The script of an open page decides: somebody may be typing there.
+            return _SIGNED_OUT
         if visit.scope["method"] in ("GET", "HEAD"):
             return visit.redirected(Redirect(f"{SIGN_IN}?next={quote(visit.target, safe='')}"))
         # Afterwards the page with the form is shown again.

@@ -9,6 +9,9 @@ const trouble = /** @type {HTMLElement | null} */ (document.querySelector("[data
 const policy = globalThis.trustedTypes?.createPolicy("duetime", { createHTML: (text) => text });
 /** @type {EventSource | null} */
 let source = null;
+/** Whether somebody has typed or ticked something here, which a new page would lose. */
+let isChanged = false;
+document.addEventListener("input", () => (isChanged = true));
 
 /** @param {string} name @param {string} words */
 function show(name, words) {
@@ -82,6 +85,15 @@ function update(blocks) {
   show("on", "Live");
 }
 
+/** @param {string} words @param {string} short */
+function warn(words, short) {
+  if (trouble) {
+    trouble.hidden = false;
+    trouble.textContent = words;
+  }
+  show("waiting", short);
+}
+
 function open() {
   if (source || document.hidden) return;
   source = new EventSource("/ui/events?view=" + encodeURIComponent(view));
@@ -91,19 +103,22 @@ function open() {
   });
   source.addEventListener("blocks", (event) => update(JSON.parse(event.data)));
   source.addEventListener("trouble", (event) => {
-    if (trouble) {
-      trouble.hidden = false;
-      trouble.textContent = `This page shows what was last known: ${JSON.parse(event.data)}.`;
-    }
-    show("waiting", "Not up to date");
+    warn(`This page shows what was last known: ${JSON.parse(event.data)}.`, "Not up to date");
   });
-  source.addEventListener("signed-out", () => location.reload());
+  source.addEventListener("signed-out", () => {
+    if (!isChanged) return location.reload();
+    warn("You are signed out. Sign in in another tab, then go on here.", "Signed out");
+    tryAgain();
+  });
   source.addEventListener("error", () => {
     show("waiting", "Reconnecting");
-    if (source?.readyState !== EventSource.CLOSED) return;
-    close();
-    setTimeout(open, 10_000);
+    if (source?.readyState === EventSource.CLOSED) tryAgain();
   });
+}
+
+function tryAgain() {
+  close();
+  setTimeout(open, 10_000);
 }
 
 function close() {

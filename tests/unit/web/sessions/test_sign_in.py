@@ -339,3 +339,11 @@ async def test_a_gateway_may_send_the_key(bench: SessionBench) -> None:
 async def test_the_api_takes_no_cookie(bench: SessionBench, browser: Browser) -> None:
     await browser.sign_in()
     assert (await browser.get("/api/v1/timers")).status == 401
+
+
+async def test_the_script_of_an_open_page_is_told_that_the_session_has_ended(
+    browser: Browser,
+) -> None:
+    reply = await browser.get("/ui/events?view=/ui", accept="text/event-stream")
+    assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream")
+    assert reply.content == b"event: signed-out\ndata: null\n\n"
