@@ -185,9 +185,8 @@ class ProblemSources:
         if overdue is not None:
             yield from findings.overdue_timers(overdue.overdue, are_all=overdue.are_all)
         if kept is not None:
-            now = self._clock.now()
-            self._failed.see(now, kept.failed)
-            yield from findings.failing_timers(*self._failed.since(now, kept.failed))
+            self._failed.see(self._clock.now(), kept.failed)
+            yield from findings.failing_timers(self._failed.increase(kept.failed))
 
     def _of_objectives(self) -> Iterable[Finding]:
         return [

@@ -24,14 +24,13 @@ class FailedLately:
         ):
             self._samples.append((now, dict(failed)))
 
-    def since(self, now: Instant, failed: Mapping[str | None, int]) -> tuple[dict[str, int], int]:
-        """The increase by namespace, and the minutes in which it came about."""
+    def increase(self, failed: Mapping[str | None, int]) -> dict[str, int]:
+        """The increase by namespace."""
         if not self._samples:
-            return {}, 0
-        began_at, before = self._samples[0]
-        minutes = round((now - began_at) / (60 * MICROSECONDS_PER_SECOND))
+            return {}
+        before = self._samples[0][1]
         return {
             name: more
             for name, count in failed.items()
             if name is not None and (more := count - before.get(name, 0)) > 0
-        }, max(minutes, 1)
+        }

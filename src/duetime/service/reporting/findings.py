@@ -120,16 +120,16 @@ def overdue_timers(overdue: Mapping[str, int], *, are_all: bool) -> Iterable[Fin
     )
 
 
-def failing_timers(failed: Mapping[str, int], minutes: int) -> Iterable[Finding]:
-    """`failed` has the timers that failed within the last `minutes`, by namespace."""
+def failing_timers(failed: Mapping[str, int]) -> Iterable[Finding]:
+    """`failed` has the timers that failed within the last hour, by namespace."""
     rising = {name: count for name, count in failed.items() if count > 0}
     if sum(rising.values()) <= MOST_FAILED_QUIETLY:
         return
-    period = "hour" if minutes >= 60 else "minute" if minutes == 1 else f"{minutes} minutes"
     yield Finding(
         kind="timers_failing",
         severity=Severity.WARNING,
-        sentence=lambda count: f"{timers(count)} failed in the last {period}",
+        sentence=lambda count: f"{timers(count)} failed in the last hour",
+        has_period=True,
         concerns=rising,
         href="/ui/timers?status=failed",
         advice="Look at their errors, and redrive them once the cause is mended.",
@@ -245,7 +245,7 @@ def of_shards(report: ClusterReport) -> Iterable[Finding]:
 
 def silent_member(node: str, seconds: float) -> Finding:
     words = f"Node {node} has not been heard of for {seconds:.0f} seconds"
-    return _of_member("member_silent", node, Severity.WARNING, words)
+    return _of_member("member_silent", node, Severity.WARNING, words, has_period=True)
 
 
 def lost_member(node: str, at: Instant) -> Finding:
@@ -254,7 +254,13 @@ def lost_member(node: str, at: Instant) -> Finding:
 
 
 def _of_member(
-    kind: str, node: str, severity: Severity, words: str, since: Instant | None = None
+    kind: str,
+    node: str,
+    severity: Severity,
+    words: str,
+    since: Instant | None = None,
+    *,
+    has_period: bool = False,
 ) -> Finding:
     return Finding(
         kind=kind,
@@ -262,6 +268,7 @@ def _of_member(
         severity=severity,
         sentence=_always(words),
         since=since,
+        has_period=has_period,
         href="/ui/cluster",
         runbook="alerts/member-missing",
     )

@@ -38,8 +38,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     it is about the whole service. Then only keys for all namespaces are shown it, unless it
     `is_for_all`. `sentence` gets the number of timers in the visible namespaces.
 
-    `since` is for sources that know; otherwise the first look that found it counts. A finding is
-    shown once it has lasted `after_seconds`. `href` leads to the page to act on, `advice` says what
+    `since` is for sources that know; otherwise the first look that found it counts. With
+    `has_period` the sentence names the time that it is about, and a second one would confuse. A
+    finding is shown once it has lasted `after_seconds`. `href` leads to the page to act on, `advice` says what
     to do, `detail` is for keys that see all namespaces, and `runbook` names a page below
     docs/runbooks.
     """
@@ -51,6 +52,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     concerns: Mapping[str, int] | None = None
     is_for_all: bool = False
     since: Instant | None = None
+    has_period: bool = False
     after_seconds: float = 0.0
     href: str | None = None
     advice: str = ""
@@ -66,6 +68,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     severity: Severity
     sentence: str
     since: Instant
+    has_period: bool = False
     href: str | None = None
     advice: str = ""
     detail: str = ""
@@ -140,6 +143,7 @@ def _problem_of(finding: Finding, since: Instant, timers: int, access: Access) -
         severity=finding.severity,
         sentence=finding.sentence(timers),
         since=since,
+        has_period=finding.has_period,
         href=finding.href,
         advice=finding.advice,
         detail=finding.detail if access.namespaces is None else "",

@@ -89,6 +89,12 @@ async def test_problems_come_first_in_words(bench: OverviewBench) -> None:
     assert "All is well." in await bench.words("/ui", foreign)
 
 
+async def test_a_sentence_about_a_period_names_no_second_time(bench: OverviewBench) -> None:
+    bench.findings = [*findings.failing_timers({"billing": 12})]
+    words = await bench.words("/ui")
+    assert "12 timers failed in the last hour Look at their errors" in words
+
+
 async def test_problems_are_shown_as_text(bench: OverviewBench) -> None:
     held = HeldTimers(endpoint=HOSTILE, namespace=HOSTILE, timers=1)
     bench.findings = [
