@@ -24,6 +24,11 @@ MOST_FAILED_QUIETLY = 10
 
 SHOWN_ERROR_CHARACTERS = 160
 
+_BREAKER = (
+    "A few attempts at a time look whether it answers again. To keep timers from failing while it"
+    " is mended, pause the endpoint."
+)
+
 _USUAL_PORTS = {"https": ":443", "http": ":80"}
 
 
@@ -69,6 +74,7 @@ def behind_breakers(
             concerns=groups,
             since=since.get(endpoint),
             href=_endpoint_page(endpoint),
+            advice=_BREAKER,
             detail=_last_error(status),
             runbook="alerts/breaker-open",
         )
@@ -83,6 +89,7 @@ def behind_breakers(
                 sentence=_always(f"The breaker of {name_of(status.endpoint)} is open"),
                 since=status.opened_at,
                 href=_endpoint_page(status.endpoint),
+                advice=_BREAKER,
                 detail=_last_error(status),
                 runbook="alerts/breaker-open",
             )
@@ -149,6 +156,7 @@ def missed_objective(namespace: str, objective: str, budget_left: float) -> Find
         ),
         concerns={namespace: 0},
         href=f"/ui/namespaces/{quote(namespace, safe='')}",
+        advice="Nothing is lost. The budget recovers as late attempts leave the window.",
         runbook="alerts/objective-missed",
     )
 
@@ -160,7 +168,8 @@ def of_store(*, is_away: bool, answer_seconds: float | None, is_running: bool) -
             severity=Severity.CRITICAL,
             sentence=_always("The store does not answer: nothing fires and nothing is created"),
             is_for_all=True,
-            advice="Everything accepted is safe, and fires when the store is back.",
+            advice="Everything accepted is safe, and fires when the store is back. Mend the"
+            " database: there is no need to restart the service.",
             runbook="alerts/store-errors",
         )
         return
@@ -172,6 +181,7 @@ def of_store(*, is_away: bool, answer_seconds: float | None, is_running: bool) -
                 f"The store is slow: a simple question took {answer_seconds:.1f} seconds"
             ),
             is_for_all=True,
+            advice="Look for a busy disk, locks or another program in the database.",
             runbook="alerts/store-slow",
         )
     if not is_running:
@@ -181,6 +191,8 @@ def of_store(*, is_away: bool, answer_seconds: float | None, is_running: bool) -
             sentence=_always("The engine of this node does not work: its timers wait"),
             is_for_all=True,
             after_seconds=OWNERLESS_SECONDS,
+            advice="It starts again by itself once the store answers. If the store works and other"
+            " nodes run, restart this node.",
             runbook="alerts/engine-not-running",
         )
 
@@ -239,6 +251,7 @@ def of_shards(report: ClusterReport) -> Iterable[Finding]:
         ),
         after_seconds=OWNERLESS_SECONDS,
         href="/ui/cluster",
+        advice="Bring a node with a working database back: it takes all of them.",
         runbook="alerts/shards-without-owner",
     )
 
@@ -270,6 +283,7 @@ def _of_member(
         since=since,
         has_period=has_period,
         href="/ui/cluster",
+        advice="Start it again if it was not stopped on purpose. There is nothing to clean up.",
         runbook="alerts/member-missing",
     )
 
@@ -289,6 +303,8 @@ def of_bus(report: BusReport | None) -> Iterable[Finding]:
             sentence=_always(words),
             after_seconds=2.0,
             href="/ui/bus",
+            advice="Nothing is lost. Bring the broker back with its data: the service connects"
+            " again by itself.",
             runbook="broker-away",
         )
     elif report.lag is not None and report.lag > LAGGING_COMMANDS:
@@ -297,6 +313,8 @@ def of_bus(report: BusReport | None) -> Iterable[Finding]:
             severity=Severity.WARNING,
             sentence=_always(f"{number(report.lag)} commands wait at the broker"),
             href="/ui/bus",
+            advice="Their timers do not exist yet. Look whether the store is slow or short of room;"
+            " on PostgreSQL, more nodes share the commands.",
             runbook="alerts/bus-lag",
         )
 
@@ -311,6 +329,7 @@ def of_nats(server: str, *, is_connected: bool) -> list[Finding]:
             severity=Severity.WARNING,
             sentence=_always(words),
             after_seconds=2.0,
+            advice="Bring the server back, then redrive the timers that failed for good.",
             runbook="broker-away",
         )
     ]

@@ -40,9 +40,9 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     `since` is for sources that know; otherwise the first look that found it counts. With
     `has_period` the sentence names the time that it is about, and a second one would confuse. A
-    finding is shown once it has lasted `after_seconds`. `href` leads to the page to act on, `advice` says what
-    to do, `detail` is for keys that see all namespaces, and `runbook` names a page below
-    docs/runbooks.
+    finding is shown once it has lasted `after_seconds`. `href` leads to the page to act on,
+    `advice` says what to do, `detail` is for keys that see all namespaces, and `runbook` names a
+    page below docs/runbooks.
     """
 
     kind: str

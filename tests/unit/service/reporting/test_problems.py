@@ -166,11 +166,12 @@ class _Fixed:
         raise AssertionError("nothing waits here")
 
 
-def test_every_sentence_has_a_subject_and_every_runbook_exists() -> None:
+def test_every_finding_has_a_subject_some_advice_and_a_runbook() -> None:
     for finding in EVERY_FINDING:
         sentence = finding.sentence(5)
         assert sentence[0].isupper() or sentence[0].isdigit()
         assert not sentence.endswith(".")
+        assert finding.advice.endswith("."), sentence
         assert (RUNBOOKS / f"{finding.runbook}.md").is_file(), finding.runbook
 
 

@@ -83,6 +83,8 @@ async def test_problems_come_first_in_words(bench: OverviewBench) -> None:
     bench.findings = [*findings.behind_breakers([held], [])]
     words = await bench.words("/ui")
     assert "2,310 timers for api.example.com wait behind an open breaker since" in words
+    assert "To keep timers from failing while it is mended, pause the endpoint." in words
+    assert "runbook" not in words.lower(), "whoever has this page cannot open it"
     assert words.index("2,310 timers") < words.index("Timers by status")
     assert "All is well" not in words
     foreign = await bench.issue_key("read", namespaces=["shipping"])
