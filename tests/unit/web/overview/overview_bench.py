@@ -5,6 +5,7 @@ from html import unescape
 
 from msgspec.structs import replace
 
+from duetime.ports.endpoints import EndpointStatus, NodeEndpoints
 from duetime.service.reporting.bus_report import BusReport
 from duetime.service.turns import Turns
 from duetime.web.app import WebApp
@@ -22,7 +23,13 @@ class OverviewBench(ApiBench):
     def __init__(self) -> None:
         super().__init__()
         self.bus: BusReport | None = None
-        self.reports = replace(quiet_reports(self), problems=self.problems, bus=lambda: self.bus)
+        self.troubled: list[EndpointStatus] = []
+        self.reports = replace(
+            quiet_reports(self),
+            problems=self.problems,
+            bus=lambda: self.bus,
+            troubled=lambda most: NodeEndpoints("node-1", tuple(self.troubled)),
+        )
         pages = (
             *OverviewPage(self.namespaces, self.reports).endpoints(),
             *ClusterPage(self.reports.cluster).endpoints(),

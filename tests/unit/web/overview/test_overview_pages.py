@@ -3,7 +3,7 @@
 import pytest
 
 from duetime.domain.namespace import Namespace
-from duetime.ports.endpoints import HeldTimers
+from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
 from duetime.service.reporting import findings
 from duetime.service.reporting.bus_report import BusReport, RejectedCommand
 from duetime.testing.virtual_clock import START_AT
@@ -95,6 +95,33 @@ async def test_a_sentence_about_a_period_names_no_second_time(bench: OverviewBen
     bench.findings = [*findings.failing_timers({"billing": 12})]
     words = await bench.words("/ui")
     assert "12 timers failed in the last hour Look at their errors" in words
+
+
+async def test_a_paused_endpoint_is_resumed_right_there(bench: OverviewBench) -> None:
+    api = "https://api.example.com"
+    pause = EndpointPause(endpoint=api, paused_at=START_AT, paused_by="ops", reason="it moves")
+    status = EndpointStatus(
+        endpoint=api,
+        state=EndpointState.CLOSED,
+        in_flight=0,
+        waiting=3,
+        consecutive_failures=0,
+        last_error=None,
+        opened_at=None,
+        pause=pause,
+    )
+    bench.troubled = [status]
+    bench.findings = [*findings.behind_breakers([], [status])]
+    words = await bench.words("/ui")
+    assert "Paused by ops: it moves. Resume Look into it" in words
+    assert "paused By ops: it moves Resume" in words
+    form = '<form method="post" action="/ui/endpoints/resume"'
+    field = f'<input type="hidden" name="endpoint" value="{api}">'
+    page = (await bench.page("/ui")).content.decode()
+    assert (page.count(form), page.count(field)) == (2, 2)
+    page = (await bench.page("/ui", await bench.issue_key("read", "write"))).content.decode()
+    assert "Paused by ops: it moves." in page
+    assert form not in page
 
 
 async def test_problems_are_shown_as_text(bench: OverviewBench) -> None:
