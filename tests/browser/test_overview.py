@@ -55,7 +55,7 @@ async def test_the_overview_moves_while_timers_fire(own_server: ServerProcess, p
         receiver.reaction = Answer(body=b'{"ok":true}')
         await page.goto(f"{own_server.url}/ui")
         await expect(page.get_by_text("All is well.")).to_be_visible()
-        await expect(page.get_by_role("link", name="Make the first timer")).to_be_visible()
+        await expect(page.get_by_role("link", name="See a timer fire")).to_be_visible()
         pending = page.get_by_role("link", name=re.compile("pending"))
         completed = page.get_by_role("link", name=re.compile("completed"))
         await expect(pending).to_have_text(re.compile(r"^\s*0\b"))

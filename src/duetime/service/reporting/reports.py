@@ -33,8 +33,9 @@ class StatusCounts(Struct, frozen=True):
     leaves_out: int = 0
 
     @property
-    def is_empty(self) -> bool:
-        return not self.leaves_out and not any(self.timers.values())
+    def total(self) -> int | None:
+        """All of them; None if some were not looked at."""
+        return None if self.leaves_out else sum(self.timers.values())
 
 
 class TimerCounts:

@@ -8,7 +8,7 @@ from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
 from duetime.service.namespaces import Namespaces
 from duetime.service.reporting.due_outlook import PATIENCE_SECONDS, Horizon, Outlook
-from duetime.service.reporting.reports import Reports
+from duetime.service.reporting.reports import Reports, StatusCounts
 from duetime.web.charts.due_chart import DueChart, due_chart
 from duetime.web.charts.recent_charts import RecentCharts, recent_charts
 from duetime.web.endpoint import WebEndpoint, page
@@ -25,6 +25,9 @@ SHOWN_ENDPOINTS = 6
 LOOKED_AT_ENDPOINTS = 50
 SHOWN_MEMBERS = 12
 SHOWN_PROBLEMS = 12
+
+FEW_TIMERS = 10
+"""Timers below which somebody is new here. `make run` makes one."""
 
 
 class OverviewPage:
@@ -58,7 +61,7 @@ class OverviewPage:
             "due": None if outlook is None else self._due_chart(outlook, seen),
             "chosen": chosen,
             "names": self._names(request),
-            "is_first_visit": counts is not None and counts.is_empty and chosen is None,
+            "few": _few(counts) if chosen is None else None,
             "sees_service": request.sees_everything and chosen is None,
         }
         if values["sees_service"]:
@@ -118,6 +121,12 @@ class OverviewPage:
         else:
             names = list(islice(seen, LISTED_NAMESPACES + 1))
         return None if len(names) > LISTED_NAMESPACES else sorted(names)
+
+
+def _few(counts: StatusCounts | None) -> int | None:
+    """The number of timers if there are only a few, as for somebody who is new here."""
+    total = None if counts is None else counts.total
+    return None if total is None or total >= FEW_TIMERS else total
 
 
 def _horizon_of(request: Request) -> Horizon:

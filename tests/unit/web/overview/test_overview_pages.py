@@ -7,6 +7,7 @@ from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus
 from duetime.service.reporting import findings
 from duetime.service.reporting.bus_report import BusReport, RejectedCommand
 from duetime.testing.virtual_clock import START_AT
+from duetime.web.pages.overview import FEW_TIMERS
 from tests.unit.web.overview.overview_bench import OverviewBench
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -43,15 +44,32 @@ def rejected(tenant: str | None, reason: str = "dueAt: is missing") -> RejectedC
 async def test_a_first_visit_leads_to_the_first_timer(bench: OverviewBench) -> None:
     words = await bench.words("/ui")
     assert "All is well." in words
-    assert "Make the first timer" in words
+    assert "No timers yet" in words
+    assert "See a timer fire New timer" in words
     assert "0 in the next hour" in words
 
 
 async def test_a_key_that_only_reads_is_not_led_to_create(bench: OverviewBench) -> None:
     key = await bench.issue_key("read")
     words = await bench.words("/ui", key)
-    assert "Make the first timer" not in words
+    assert "See a timer fire" not in words
     assert "No timers yet" in words
+    await bench.create()
+    bench.clock.advance(60)
+    words = await bench.words("/ui", key)
+    assert "No timers yet" not in words
+    assert "New here?" not in words
+
+
+async def test_few_timers_still_lead_to_the_receiver(bench: OverviewBench) -> None:
+    for _ in range(FEW_TIMERS - 1):
+        await bench.create()
+    words = await bench.words("/ui")
+    assert "New here?" in words
+    assert "See a timer fire New timer" in words
+    await bench.create()
+    bench.clock.advance(60)
+    assert "See a timer fire" not in await bench.words("/ui")
 
 
 async def test_timers_are_counted_by_status_with_links(bench: OverviewBench) -> None:
