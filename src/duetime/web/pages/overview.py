@@ -1,8 +1,5 @@
 """The first page: anything wrong, the timers by status and by instant, and how the service does."""
 
-from collections.abc import Sequence
-from itertools import islice
-
 from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant
 from duetime.domain.timer import TimerStatus
@@ -12,11 +9,9 @@ from duetime.service.reporting.reports import Reports, StatusCounts
 from duetime.web.charts.due_chart import DueChart, due_chart
 from duetime.web.charts.recent_charts import RecentCharts, recent_charts
 from duetime.web.endpoint import WebEndpoint, page
+from duetime.web.pages.namespace_names import names_to_choose
 from duetime.web.rendering.view import View
 from duetime.web.request import Request
-
-LISTED_NAMESPACES = 300
-"""Namespaces that are offered as a list; with more, a name has to be typed."""
 
 KEPT_CHARTS = 30
 """Charts of timers that fall due that are kept, for different callers."""
@@ -60,7 +55,7 @@ class OverviewPage:
             "horizons": list(Horizon),
             "due": None if outlook is None else self._due_chart(outlook, seen),
             "chosen": chosen,
-            "names": self._names(request),
+            "names": names_to_choose(self._namespaces, request.access),
             "few": _few(counts) if chosen is None else None,
             "sees_service": request.sees_everything and chosen is None,
         }
@@ -111,16 +106,6 @@ class OverviewPage:
         if name is None:
             return None
         return (await self._namespaces.named(request.caller.reach(name))).name
-
-    def _names(self, request: Request) -> Sequence[str] | None:
-        """The namespaces to choose from; None if they are too many for a list."""
-        seen = request.access.namespaces
-        if seen is None:
-            known = islice(self._namespaces, LISTED_NAMESPACES + 1)
-            names = [namespace.name for namespace in known]
-        else:
-            names = list(islice(seen, LISTED_NAMESPACES + 1))
-        return None if len(names) > LISTED_NAMESPACES else sorted(names)
 
 
 def _few(counts: StatusCounts | None) -> int | None:

@@ -78,6 +78,20 @@ async def test_more_than_a_hundred_have_to_be_confirmed_by_their_number(
     assert "Cancel: 0 of 101 timers" in text_of(done)
 
 
+async def test_the_way_back_leads_to_the_filtered_list(bench: OperationsBench) -> None:
+    await bench.create_v1("one")
+    for given, back in (
+        ("/ui/timers?status=failed&error=a%20b", "/ui/timers?status=failed&amp;error=a%20b"),
+        ("//elsewhere.example/ui/timers", "/ui/timers"),
+        ("/ui/timers@elsewhere", "/ui/timers"),
+    ):
+        chosen = [("timer", "default/one"), ("back", given)]
+        asked = await bench.send(NEW, [*chosen, ("action", "run-now")])
+        assert f'href="{back}">Keep them as they are' in asked.content.decode()
+        result = await bench.send(OPERATIONS, question_of(asked))
+        assert f'href="{back}">To the timers' in result.content.decode()
+
+
 async def test_an_action_without_a_choice_leads_back(bench: OperationsBench) -> None:
     reply = await bench.send(NEW, [("action", "cancel")])
     assert (reply.status, reply.headers["location"]) == (303, "/ui/timers")

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from duetime.domain.limits import MAX_RUNNING_OPERATIONS
+from duetime.web.pages import namespace_names
 from tests.unit.api.v1.many_timers.operations import step
 from tests.unit.api.v1.v1_bench import create_body
 from tests.unit.web.operations.operations_bench import (
@@ -95,6 +96,16 @@ async def test_failed_timers_are_redriven_by_any_condition(bench: OperationsBenc
     assert "metadata=customer%3D17" in shown.content.decode()
 
 
+async def test_with_very_many_namespaces_the_name_is_typed(
+    bench: OperationsBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.namespaces.refresh()
+    monkeypatch.setattr(namespace_names, "LISTED_NAMESPACES", 1)
+    asked = await bench.page(f"{NEW}?action=cancel&id_prefix=a")
+    assert '<input id="namespace" name="namespace" required' in asked.content.decode()
+    assert "<option>" not in asked.content.decode()
+
+
 async def test_a_large_number_has_to_be_typed(bench: OperationsBench) -> None:
     await create_many(bench, 101)
     asked = await bench.page(f"{NEW}?action=cancel&namespace=default&id_prefix=a-")
@@ -156,6 +167,7 @@ async def test_a_form_that_is_sent_twice_starts_one_operation(bench: OperationsB
 async def test_a_question_without_an_answer_says_why(
     bench: OperationsBench, query: str, words: str
 ) -> None:
+    await bench.namespaces.refresh()
     asked = await bench.page(f"{NEW}?{query}")
     assert asked.status == 200
     assert words in text_of(asked)

@@ -14,7 +14,9 @@ from tests.unit.web.page_bench import text_of
 
 
 async def test_an_empty_list_says_so(bench: OperationsBench) -> None:
-    assert "No operation in the last seven days." in text_of(await bench.page(OPERATIONS))
+    words = text_of(await bench.page(OPERATIONS))
+    assert "No operation in the last seven days." in words
+    assert "Timers that you choose one by one are changed at once" in words
 
 
 async def test_who_started_an_operation_of_an_earlier_release_is_not_known(
@@ -99,6 +101,9 @@ async def test_a_key_for_some_namespaces_sees_nothing_of_others(bench: Operation
     assert (await bench.send(OPERATIONS, question, key)).status == 404
     await bench.namespaces.refresh()
     asked = await bench.page(f"{NEW}?action=cancel&id_prefix=a", key)
+    assert "Namespace small" in text_of(asked), "the only one is not asked for"
+    two = await bench.issue_key("read", "write", namespaces=["small", "notifications"])
+    asked = await bench.page(f"{NEW}?action=cancel&id_prefix=a", two)
     assert "<option>small</option>" in asked.content.decode()
     assert "<option>default</option>" not in asked.content.decode()
     asked = await bench.send(NEW, [("timer", "default/a-1"), ("action", "cancel")], key)

@@ -67,7 +67,12 @@ class ChosenResults:
         return View(
             template="pages/operations/chosen.html",
             title="Result",
-            values={"verb": WORDS[action], "rows": rows, "changed": changed},
+            values={
+                "verb": WORDS[action],
+                "rows": rows,
+                "changed": changed,
+                "timers_path": selection.timers_path,
+            },
         )
 
     async def _rows(

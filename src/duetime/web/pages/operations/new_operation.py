@@ -3,6 +3,7 @@
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duetime.api.http.auditing import Auditing
 from duetime.api.v1.bulk_operations import format_move
@@ -18,6 +19,7 @@ from duetime.service.timer_service import new_uuid7
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.forms.due import DURATION_EXAMPLES, read_duration_ms
 from duetime.web.pages.filter_fields import filter_fields
+from duetime.web.pages.namespace_names import names_to_choose
 from duetime.web.pages.operations.chosen_results import ChosenResults
 from duetime.web.pages.operations.selection import Selection, selection_of
 from duetime.web.pages.operations.wording import WORDS, action_of, misfit
@@ -29,8 +31,6 @@ TYPED_FROM = 100
 
 MOST_GROWTH = 1.1
 """Factor by which the count may grow between the question and the answer."""
-
-MAX_NAMESPACES_OFFERED = 1_000
 
 _NO_CONDITION = (
     "This filter has no condition, so it would be every timer of the namespace. Add one on the "
@@ -149,6 +149,11 @@ class NewOperationPage:
     async def _question(self, request: Request, fields: Fields, form: _Form | None = None) -> View:
         action = action_of(fields)
         selection = selection_of(fields, request.now)
+        names: list[str] | None = []
+        if selection.namespace is None and not selection.chosen:
+            names = names_to_choose(self._namespaces, request.access)
+            if names is not None and len(names) == 1:
+                selection = replace(selection, namespace=names[0])
         form = form or _Form(move_by=fields.text("move_by"))
         values: dict[str, object] = {
             "selection": selection,
@@ -161,15 +166,13 @@ class NewOperationPage:
             "problem": None,
             "once": new_uuid7(),
             "typed_from": TYPED_FROM,
-            "namespaces": (),
+            "namespaces": names,
         }
         if selection.chosen:
             values["matched"] = Matched(len(selection.chosen), is_minimum=False)
         elif selection.is_empty:
             values["problem"] = _NO_CONDITION
-        elif selection.namespace is None:
-            values["namespaces"] = self._visible(request)
-        elif action is not None:
+        elif selection.namespace is not None and action is not None:
             request.caller.reach(selection.namespace)
             values["problem"] = misfit(action, selection.status)
             if values["problem"] is None:
@@ -192,10 +195,6 @@ class NewOperationPage:
                 move_by_ms=1 if is_move else None,
             )
         )
-
-    def _visible(self, request: Request) -> list[str]:
-        names = sorted(each.name for each in self._namespaces if request.access.sees(each.name))
-        return names[:MAX_NAMESPACES_OFFERED]
 
 
 def _details(action: BulkAction, selection: Selection, move_by_ms: int | None) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """The timers that an operation is for, as the address of the timers page names them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, unquote_to_bytes, urlencode
 
@@ -15,6 +16,7 @@ from duetime.web.pages.filter_fields import filter_fields, filter_in
 from duetime.web.request import Fields
 
 EVERYTHING = TimerFilter()
+_LIST = re.compile(r"/ui/timers(\?[!-~]*)?")
 _FAILED = TimerStatus.FAILED.label
 
 
@@ -28,12 +30,14 @@ class Condition(Struct, frozen=True):
 
 class Selection(Struct, frozen=True, kw_only=True):
     """Chosen timers, or those of a namespace that match a filter. The status pending is no
-    condition: it is understood for most actions. Failed timers are seldom all there are."""
+    condition: it is understood for most actions. Failed timers are seldom all there are. `back` is
+    the address of the list in which timers were chosen."""
 
     namespace: str | None = None
     status: str | None = None
     filter: TimerFilter = EVERYTHING
     chosen: tuple[TimerKey, ...] = ()
+    back: str = "/ui/timers"
 
     @property
     def is_empty(self) -> bool:
@@ -46,13 +50,13 @@ class Selection(Struct, frozen=True, kw_only=True):
     @property
     def timers_path(self) -> str:
         """The page from which the selection came."""
-        return "/ui/timers" if self.chosen else f"/ui/timers?{urlencode(self.fields)}"
+        return self.back if self.chosen else f"/ui/timers?{urlencode(self.fields)}"
 
     @property
     def fields(self) -> Sequence[tuple[str, str]]:
         """The fields of a form or a query that make the same selection."""
         if self.chosen:
-            return [("timer", chosen_text(key)) for key in self.chosen]
+            return [*(("timer", chosen_text(key)) for key in self.chosen), ("back", self.back)]
         named = [("namespace", self.namespace), ("status", self.status)]
         given = [(name, text) for name, text in named if text is not None]
         return [*given, *filter_fields(self.filter)]
@@ -65,7 +69,11 @@ def selection_of(fields: Fields, now: Instant) -> Selection:
         problem = f"may be chosen {MAX_CHOSEN_TIMERS} times at most: choose everything that matches"
         raise InvalidInput("timer", problem)
     if chosen:
-        return Selection(chosen=tuple(dict.fromkeys(map(_key, chosen))))
+        back = fields.get("back") or ""
+        return Selection(
+            chosen=tuple(dict.fromkeys(map(_key, chosen))),
+            back=back if _LIST.fullmatch(back) else "/ui/timers",
+        )
     return Selection(
         namespace=fields.get("namespace"),
         status=fields.get("status"),
