@@ -45,7 +45,7 @@ from duetime.ports.endpoints import (
     idle_endpoint,
 )
 from duetime.ports.leases import LeaseStore
-from duetime.ports.membership import ClusterView, LostMember, NodeFacts
+from duetime.ports.membership import MOST_TOLD_PAUSES, ClusterView, LostMember, NodeFacts
 from duetime.ports.namespaces.view import NamespaceView, NoNamespaces
 from duetime.ports.security import SecurityStore
 from duetime.ports.store import Leases, TimerStore
@@ -380,5 +380,6 @@ class Engine:
             lets_finish=True,
             slots=self.last_slots(),
             held=tuple(self.held()[:MOST_TOLD_GROUPS]),
+            put_off=self._lanes.paused.largest(MOST_TOLD_PAUSES, self._clock.monotonic()),
             lost=tuple(self._state.lost),
         )

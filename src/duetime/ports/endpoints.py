@@ -69,9 +69,9 @@ class EndpointStatus(Struct, frozen=True, kw_only=True):
     """An endpoint as one node sees it.
 
     `waiting` counts the claims that wait in this process, not those that were handed back to the
-    store; but with a `pause` also timers that were handed back because of it, up to 10,000 for all
-    endpoints. `last_error` is the error of the last attempt that blamed the endpoint, even if
-    others succeeded since; then `consecutive_failures` is 0.
+    store; but with a `pause` also timers that were handed back because of it. `last_error` is the
+    error of the last attempt that blamed the endpoint, even if others succeeded since; then
+    `consecutive_failures` is 0.
     """
 
     endpoint: str

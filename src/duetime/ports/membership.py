@@ -4,7 +4,7 @@ No clock takes part. A member proves that it lives by counting its beats; each o
 its own monotonic time, whether a count has stood still for too long.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,6 +15,9 @@ from duetime.domain.lateness.recent_slots import SlotFigures
 from duetime.ports.endpoints import HeldTimers
 from duetime.ports.leases import ShardState
 from duetime.ports.store import Leases
+
+MOST_TOLD_PAUSES = 50
+"""Paused endpoints that a member tells of, those with the most timers."""
 
 BEAT_SHARE = 0.1
 """Share of the lease time between two beats."""
@@ -43,8 +46,9 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     which the store's clock is ahead of the member's. A `stopping` member still exists and still
     owns the shards it has not released, but wants no others. A member that `lets_finish` knows
     unfinished leases; one of an earlier release does not. `slots` are the last ones that are over,
-    and `held` has the largest groups of timers that wait behind open breakers. `lost` has the last
-    members that this one took off the list.
+    `held` has the largest groups of timers that wait behind open breakers, and `put_off` the
+    largest numbers of timers that wait for paused endpoints. `lost` has the last members that this
+    one took off the list.
     """
 
     host: str = ""
@@ -60,6 +64,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lets_finish: bool = False
     slots: tuple[SlotFigures, ...] = ()
     held: tuple[HeldTimers, ...] = ()
+    put_off: Mapping[str, int] = {}
     lost: tuple[LostMember, ...] = ()
 
 

@@ -178,7 +178,11 @@ class ProblemSources:
             if member.node != self._engine.node:
                 held += member.facts.held
         troubled = self._engine.troubled_endpoints(MOST_ENDPOINTS)
-        return findings.behind_breakers(held, troubled)
+        yield from findings.behind_breakers(held, troubled)
+        cluster = report_on_cluster(self._engine)
+        yield from findings.of_pauses(
+            troubled, cluster.put_off_elsewhere, are_all=cluster.tells_all_put_off
+        )
 
     def _of_timers(self) -> Iterable[Finding]:
         overdue, kept = self._census.overdue_long, self._census.kept

@@ -26,6 +26,32 @@ def returning_at(instant: Instant) -> Instant:
     return Instant(-(-instant // every) * every)
 
 
+class Away:
+    """Counts deferred claims until they return."""
+
+    def __init__(self) -> None:
+        self._groups: deque[tuple[float, int]] = deque()
+        """Groups of deferred claims: when they return, and their number."""
+
+    def count(self, now_seconds: float) -> int:
+        """The number of deferred claims that have not returned yet."""
+        return sum(
+            count for returns_seconds, count in self._groups if returns_seconds > now_seconds
+        )
+
+    def note(self, now_seconds: float, returns_seconds: float) -> None:
+        """One more claim is away until then."""
+        groups = self._groups
+        while groups and groups[0][0] <= now_seconds:
+            groups.popleft()
+        group_seconds = returns_seconds - returns_seconds % (RETURN_EVERY_MS / 1_000)
+        if groups and group_seconds < groups[-1][0]:
+            last_seconds, count = groups.pop()
+            groups.append((max(last_seconds, returns_seconds), count + 1))
+        else:
+            groups.append((group_seconds + RETURN_EVERY_MS / 1_000, 1))
+
+
 class Deferrals:
     """The deferrals of one namespace's claims to one endpoint.
 
@@ -41,8 +67,7 @@ class Deferrals:
         self._has_begun = self._has_moved = False
         self._round_ends_seconds = 0.0
         self._next_return_seconds = 0.0
-        self._away: deque[tuple[float, int]] = deque()
-        """Groups of deferred claims: when they return, and their number."""
+        self._away = Away()
 
     def moved(self) -> None:
         """A claim got its turn."""
@@ -57,28 +82,17 @@ class Deferrals:
         spread_ms = min((self._next_return_seconds - now_seconds) * 1_000, LONGEST_SPREAD_MS)
         deferral_ms = max(self._ms, spread_ms)
         self._next_return_seconds = now_seconds + deferral_ms / 1_000 + 1 / returns_per_second
-        self._note_away(now_seconds, now_seconds + deferral_ms / 1_000)
+        self._away.note(now_seconds, now_seconds + deferral_ms / 1_000)
         return deferral_ms
 
     def away(self, now_seconds: float) -> int:
         """The number of deferred claims that have not returned yet."""
-        return sum(count for returns_seconds, count in self._away if returns_seconds > now_seconds)
+        return self._away.count(now_seconds)
 
     def expect_more(self, now_seconds: float) -> bool:
         """Some deferred claims may not have had the time to return."""
         last_return_seconds = max(self._round_ends_seconds, self._next_return_seconds)
         return self._has_begun and now_seconds < last_return_seconds + self._ms / 1_000
-
-    def _note_away(self, now_seconds: float, returns_seconds: float) -> None:
-        away = self._away
-        while away and away[0][0] <= now_seconds:
-            away.popleft()
-        group_seconds = returns_seconds - returns_seconds % (RETURN_EVERY_MS / 1_000)
-        if away and group_seconds < away[-1][0]:
-            last_seconds, count = away.pop()
-            away.append((max(last_seconds, returns_seconds), count + 1))
-        else:
-            away.append((group_seconds + RETURN_EVERY_MS / 1_000, 1))
 
     def _begin_round(self, now_seconds: float, turn_in_seconds: float) -> None:
         if self._has_moved:

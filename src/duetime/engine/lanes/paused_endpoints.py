@@ -9,7 +9,7 @@ import structlog
 from duetime.domain.instants import Instant
 from duetime.domain.keys import ShardNumber, TimerKey
 from duetime.domain.timer import Claim
-from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND, Deferrals
+from duetime.engine.lanes.deferrals import RETURNS_PER_SECOND, Away, Deferrals
 from duetime.ports.endpoints import EndpointPause
 
 _log = structlog.get_logger()
@@ -19,8 +19,8 @@ LONGEST_DEFERRAL_MS = 10_000.0
 not wait for its end when the endpoint is resumed."""
 
 MAX_NOTED = 10_000
-"""Timers noted for all paused endpoints together. Others return by themselves when their deferral
-ends."""
+"""Timers noted for all paused endpoints together. Others are only counted, and return by themselves
+when their deferral ends."""
 
 NOTED_LONGER_SECONDS = 1.0
 """Time from the end of a deferral until its timer is claimed and put off again."""
@@ -43,6 +43,7 @@ class _Paused:
         self.deferrals = Deferrals(LONGEST_DEFERRAL_MS)
         self.noted: dict[str, PutOff] = {}
         """By delivery id, in the order of their returns."""
+        self.unnoted = Away()
 
     def forget_returned(self, now_seconds: float) -> int:
         """Forget timers that have returned: they are noted again, or were canceled meanwhile."""
@@ -83,12 +84,18 @@ class PausedEndpoints:
         return [paused.pause for paused in self._paused.values()]
 
     def waiting(self, endpoint: str, now_seconds: float) -> int:
-        """The noted timers that wait for the endpoint to be resumed."""
+        """The timers that were put off here until the endpoint is resumed."""
         paused = self._paused.get(endpoint)
         if paused is None:
             return 0
         self._noted -= paused.forget_returned(now_seconds)
-        return len(paused.noted)
+        return len(paused.noted) + paused.unnoted.count(now_seconds)
+
+    def largest(self, most: int, now_seconds: float) -> dict[str, int]:
+        """The timers that wait, by endpoint: up to `most` endpoints with the largest numbers."""
+        waiting = {endpoint: self.waiting(endpoint, now_seconds) for endpoint in self._paused}
+        names = sorted(filter(waiting.get, waiting), key=waiting.__getitem__, reverse=True)
+        return {name: waiting[name] for name in names[:most]}
 
     def replace_all(self, pauses: Mapping[str, EndpointPause]) -> list[str]:
         """From now on exactly these endpoints are paused. Returns those that were not before."""
@@ -116,13 +123,16 @@ class PausedEndpoints:
         )
         before = paused.noted.pop(claim.delivery_id, None)
         self._noted -= (before is not None) + paused.forget_returned(now_seconds)
-        if self._noted < MAX_NOTED:
+        returns_seconds = now_seconds + deferral_ms / 1_000
+        if self._noted >= MAX_NOTED:
+            paused.unnoted.note(now_seconds, returns_seconds)
+        else:
             paused.noted[claim.delivery_id] = PutOff(
                 TimerKey(claim.namespace, claim.id),
                 claim.shard,
                 claim.delivery_id,
                 claim.due_at if before is None else before.due_at,
-                now_seconds + deferral_ms / 1_000 + NOTED_LONGER_SECONDS,
+                returns_seconds + NOTED_LONGER_SECONDS,
             )
             self._noted += 1
         return deferral_ms

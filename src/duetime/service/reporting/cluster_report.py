@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from duetime.domain.keys import ShardNumber
 from duetime.ports.leases import ShardState
-from duetime.ports.membership import Member, NodeFacts, UnfinishedLease
+from duetime.ports.membership import MOST_TOLD_PAUSES, Member, NodeFacts, UnfinishedLease
 
 
 class MemberReport(Struct, frozen=True, kw_only=True):
@@ -37,6 +37,22 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     @property
     def without_owner(self) -> Sequence[ShardNumber]:
         return [ShardNumber(shard) for shard, owner in enumerate(self.owners) if owner is None]
+
+    @property
+    def put_off_elsewhere(self) -> Counter[str]:
+        """The timers of other members that wait for paused endpoints, as far as they are told."""
+        told: Counter[str] = Counter()
+        for facts in self._others:
+            told.update(facts.put_off)
+        return told
+
+    @property
+    def tells_all_put_off(self) -> bool:
+        return all(len(facts.put_off) < MOST_TOLD_PAUSES for facts in self._others)
+
+    @property
+    def _others(self) -> list[NodeFacts]:
+        return [member.facts for member in self.members if not member.is_answering]
 
 
 def cluster_report(

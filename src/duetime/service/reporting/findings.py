@@ -52,8 +52,8 @@ def name_of(endpoint: str) -> str:
 def behind_breakers(
     held: Iterable[HeldTimers], statuses: Sequence[EndpointStatus]
 ) -> Iterable[Finding]:
-    """Open breakers, with the timers that wait behind them or without any, and paused endpoints.
-    The numbers of a pause are those of this node."""
+    """Open breakers of endpoints that are not paused, with the timers that wait behind them or
+    without any."""
     by_endpoint: dict[str, dict[str, int]] = defaultdict(dict)
     since: dict[str, Instant] = {}
     for group in held:
@@ -79,9 +79,8 @@ def behind_breakers(
             runbook="alerts/breaker-open",
         )
     for status in statuses:
-        if status.pause is not None:
-            yield _paused(status, status.pause)
-        elif status.state is not EndpointState.CLOSED and status.endpoint not in by_endpoint:
+        is_open = status.pause is None and status.state is not EndpointState.CLOSED
+        if is_open and status.endpoint not in by_endpoint:
             yield Finding(
                 kind="breaker_open",
                 subject=status.endpoint,
@@ -95,18 +94,30 @@ def behind_breakers(
             )
 
 
-def _paused(status: EndpointStatus, pause: EndpointPause) -> Finding:
-    name, waiting = name_of(status.endpoint), status.waiting
-    words = f"{name} is paused"
+def of_pauses(
+    statuses: Iterable[EndpointStatus], put_off_elsewhere: Mapping[str, int], *, are_all: bool
+) -> Iterable[Finding]:
+    """Paused endpoints, with the timers that wait for them here and elsewhere. If these are not
+    `are_all`, more may wait."""
+    for status in statuses:
+        if status.pause is not None:
+            waiting = status.waiting + put_off_elsewhere.get(status.endpoint, 0)
+            yield _paused(status.pause, waiting, is_all=are_all)
+
+
+def _paused(pause: EndpointPause, waiting: int, *, is_all: bool) -> Finding:
+    words = f"{name_of(pause.endpoint)} is paused"
     if waiting:
-        words += f", and {timers(waiting)} {'waits' if waiting == 1 else 'wait'} for it"
+        at_least = "" if is_all else "at least "
+        verb = "waits" if waiting == 1 else "wait"
+        words += f", and {at_least}{timers(waiting)} {verb} for it"
     return Finding(
         kind="endpoint_paused",
-        subject=status.endpoint,
+        subject=pause.endpoint,
         severity=Severity.NOTICE,
         sentence=_always(words),
         since=pause.paused_at,
-        href=_endpoint_page(status.endpoint),
+        href=_endpoint_page(pause.endpoint),
         advice=f"Paused by {pause.paused_by}{f': {pause.reason}' if pause.reason else ''}.",
     )
 

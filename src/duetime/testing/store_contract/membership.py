@@ -38,6 +38,7 @@ FACTS = NodeFacts(
     started_at=at(0),
     slots=(SlotFigures(number=1, attempts=3, completed=2, p50_ms=0.5, p99_ms=7.25),),
     held=(HeldTimers(endpoint="https://a.example", namespace="n", timers=9, since=at(1)),),
+    put_off={"https://b.example": 7},
     lost=(LostMember("machine:6", at(2)),),
 )
 

@@ -1,6 +1,6 @@
 """The endpoints page: whom this node calls, how they answer, and their pauses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -20,9 +20,6 @@ PATH = "/ui/endpoints"
 
 SHOWN_ENDPOINTS = 200
 """Endpoints on the page, the troubled ones first; a search finds the others."""
-
-MAX_COUNTED_WAITING = 10_000
-"""Timers of paused endpoints that a node counts. See `EndpointStatus.waiting`."""
 
 _BAR_WIDTH = 48
 _BAR_HEIGHT = 6
@@ -52,6 +49,8 @@ class ShownEndpoint(Struct, frozen=True, kw_only=True):
 
     status: EndpointStatus
     kind: str
+    waiting: int
+    """On this node and, behind a pause, on the others."""
     error_bar: Drawing | None
     timers: str | None
     """Query of the page of timers for this endpoint; None for an endpoint without a URL."""
@@ -121,11 +120,12 @@ class EndpointsPage:
         wanted = (request.query.get("find") or "")[:MAX_FILTER_CHARACTERS]
         seen = await self._endpoints.look_at_few(SHOWN_ENDPOINTS, wanted.lower())
         cluster = self._cluster()
+        elsewhere = cluster.put_off_elsewhere
         return View(
             template="pages/endpoints.html",
             title="Endpoints",
             values={
-                "rows": [_shown(each) for each in seen.endpoints],
+                "rows": [_shown(each, elsewhere) for each in seen.endpoints],
                 "more": seen.more,
                 "known": len(seen.endpoints) + seen.more,
                 "paused": self._endpoints.paused,
@@ -136,18 +136,18 @@ class EndpointsPage:
                 "trouble": None if refusal is None else refusal.message,
                 "max_reason": MAX_PAUSE_REASON_CHARACTERS,
                 "max_endpoint": MAX_FILTER_CHARACTERS,
-                "max_waiting": MAX_COUNTED_WAITING,
             },
             live=("rows", "summary"),
             refusal=form.error or refusal,
         )
 
 
-def _shown(status: EndpointStatus) -> ShownEndpoint:
+def _shown(status: EndpointStatus, put_off_elsewhere: Mapping[str, int]) -> ShownEndpoint:
     is_url = status.endpoint.startswith(("http://", "https://"))
     return ShownEndpoint(
         status=status,
         kind=_kind_of(status),
+        waiting=status.waiting + put_off_elsewhere.get(status.endpoint, 0),
         error_bar=_error_bar(status),
         timers=urlencode({"endpoint": status.endpoint}) if is_url else None,
     )

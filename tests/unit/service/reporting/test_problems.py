@@ -113,9 +113,13 @@ async def test_timers_behind_an_open_breaker() -> None:
 async def test_a_paused_endpoint() -> None:
     pause = EndpointPause(endpoint=API, paused_at=START_AT, paused_by="ops", reason="it moves")
     paused = replace(STATUS, pause=pause, waiting=1_200)
-    (problem,) = said(*findings.behind_breakers([held(7)], [paused]))
+    assert not list(findings.behind_breakers([held(7)], [paused]))
+    (problem,) = said(*findings.of_pauses([paused], {}, are_all=True))
     assert problem.sentence == "api.example.com is paused, and 1,200 timers wait for it"
     assert problem.advice == "Paused by ops: it moves."
+    told = {API: 34, "https://other.example": 5}
+    (problem,) = said(*findings.of_pauses([paused, STATUS], told, are_all=False))
+    assert problem.sentence == "api.example.com is paused, and at least 1,234 timers wait for it"
     assert problem.severity is Severity.NOTICE
 
 

@@ -159,12 +159,23 @@ async def test_a_node_of_several_says_that_the_figures_are_its_own(bench: Endpoi
     bench.reporter.statuses.append(failing(bench))
     assert "one of" not in text_of(await bench.page(ENDPOINTS))
     bench.members = [
-        MemberReport(node=f"node-{n}", facts=NodeFacts(), shards=8, is_answering=n == 1)
+        MemberReport(
+            node=f"node-{n}",
+            facts=NodeFacts(put_off={"http://paused:80": 600}),
+            shards=8,
+            is_answering=n == 1,
+        )
         for n in (1, 2, 3)
     ]
     text = text_of(await bench.page(ENDPOINTS))
     assert "of node-1 alone: it is one of 3 nodes" in text
     assert "Pauses hold on all of them." in text
+    bench.reporter.pauses = {
+        "http://paused:80": EndpointPause(
+            endpoint="http://paused:80", paused_at=bench.clock.now(), paused_by="operations"
+        )
+    }
+    assert "by operations 0 1,200" in text_of(await bench.page(ENDPOINTS)), "those of two others"
 
 
 @pytest.mark.parametrize("role", ["read", "write"])

@@ -92,8 +92,8 @@ class EndpointAnswer(Struct, frozen=True, kw_only=True, rename="camel", gc=False
     waiting: Annotated[
         int,
         Meta(
-            description="Due timers that wait for their turn; those of a paused endpoint are "
-            "counted up to 10,000 for all endpoints together."
+            description="Due timers that wait in this process for their turn; those of a paused "
+            "endpoint are counted wherever they wait, as far as this node put them off."
         ),
     ]
     consecutive_failures: int
