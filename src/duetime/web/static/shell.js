@@ -17,7 +17,7 @@ export function setClock(iso) {
   aheadMs = Date.parse(iso) - Date.now();
 }
 
-const UNITS = /** @type {[number, string][]} */ ([[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]);
+const UNITS = /** @type {[number, string][]} */ ([[YEAR_SECONDS, "y"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]);
 
 /** @param {number} at @param {number} now @returns {string} such as "in 5 min" */
 function distance(at, now) {
@@ -30,10 +30,11 @@ function distance(at, now) {
 
 /** @param {Date} at @param {boolean} isExact */
 function absolute(at, isExact) {
-  const isUtc = root.dataset.times === "utc";
-  const isToday = at.toDateString() === new Date().toDateString();
-  const date = isToday && !isExact ? "" : at.toLocaleDateString("sv-SE", isUtc ? { timeZone: "UTC" } : {}) + " ";
-  const time = at.toLocaleTimeString("sv-SE", isUtc ? { timeZone: "UTC" } : {});
+  const isUtc = root.dataset.times === "utc", zone = isUtc ? { timeZone: "UTC" } : {};
+  const day = at.toLocaleDateString("sv-SE", zone);
+  const isToday = day === new Date(Date.now() + aheadMs).toLocaleDateString("sv-SE", zone);
+  const date = isToday && !isExact ? "" : day + " ";
+  const time = at.toLocaleTimeString("sv-SE", zone);
   const parts = isExact ? "." + String(at.getUTCMilliseconds()).padStart(3, "0") : "";
   return date + time + parts + (isUtc ? " UTC" : "");
 }
