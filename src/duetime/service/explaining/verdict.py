@@ -90,8 +90,13 @@ def _completed(
     return Verdict(
         f"Fired {length_text(late)} late{at_attempt}: {length_text(part)} of it"
         f" {_NAMES[main]}{took}.",
-        advice_of(main, timer),
+        _advice_afterwards(main, timer),
     )
+
+
+def _advice_afterwards(cause: WaitCause, timer: Timer) -> str | None:
+    """Advice about a wait that is over. After a pause, there is nothing to do."""
+    return None if cause is WaitCause.PAUSED else advice_of(cause, timer)
 
 
 def _failed(timer: Timer, attempts: Sequence[Attempt]) -> Verdict:
@@ -151,7 +156,7 @@ def _unfinished(
         main, part = _main_cause(periods)
         return Verdict(
             f"{overdue}, and about to be sent: {length_text(part)} of it {_NAMES[main]}.",
-            advice_of(main, timer),
+            _advice_afterwards(main, timer),
         )
     cause = report.waits_for or WaitCause.CLAIM
     again = ""
