@@ -136,6 +136,39 @@ async def test_a_timer_that_does_not_exist_is_not_acted_on(bench: TimerBench, ac
     assert "Timer not found." in text_of(reply)
 
 
+@pytest.mark.parametrize(
+    ("action", "status", "fields"),
+    [
+        ("move", 400, {"move_by": "zzz"}),
+        ("change", 400, {"payload": "{"}),
+        ("change", 409, {"payload": "2", "version": "1"}),
+        ("redrive", 409, {}),
+        ("check", 403, {"payload": "1"}),
+    ],
+)
+async def test_a_refusal_shows_nothing_of_the_timer_to_a_key_that_may_not_read(
+    bench: TimerBench, action: str, status: int, fields: dict[str, str]
+) -> None:
+    await bench.create_v1(payload={"private": 1}, metadata={"private": 2})
+    key = await bench.issue_key("write")
+    reply = await bench.act(action, key=key, **fields)
+    assert reply.status == status
+    assert b"private" not in reply.content
+    assert b"example.com" not in reply.content
+
+
+@pytest.mark.parametrize("action", ["run-now", "move", "delete", "change"])
+async def test_a_timer_that_is_canceled_is_not_shown_to_a_key_that_may_not_read(
+    bench: TimerBench, action: str
+) -> None:
+    await bench.create_v1(payload={"private": 1})
+    await bench.act("cancel")
+    key = await bench.issue_key("write")
+    reply = await bench.act(action, key=key, move_by="1h", payload="")
+    assert reply.status == 409
+    assert b"private" not in reply.content
+
+
 class TestEdit:
     async def edit(self, bench: TimerBench, **fields: str) -> Reply:
         return await bench.act("change", **fields)

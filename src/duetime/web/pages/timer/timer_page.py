@@ -22,6 +22,7 @@ from duetime.domain.errors import (
 )
 from duetime.domain.instants import Instant, parse_instant
 from duetime.domain.keys import TimerKey
+from duetime.domain.security.access import Role
 from duetime.domain.timer import Timer, TimerStatus
 from duetime.web.endpoint import WebEndpoint, action, page
 from duetime.web.errors import status_of, words_of
@@ -105,6 +106,7 @@ class TimerPage:
 
     async def check(self, request: Request) -> Answer:
         """The errors of the form that changes the timer, by field, for a script."""
+        request.caller.check_role(Role.READ)
         timer = await self._timers.get(self._key(request))
         edit, errors = await self._editing.read(timer, request.form, request.now)
         found: dict[str, object] = {"errors": errors, "says": said_about(edit, request.now)}
@@ -122,13 +124,13 @@ class TimerPage:
         request.caller.note(edit.details())
         if errors:
             field, problem = next(iter(errors.items()))
-            return await self._view(request, key, InvalidInput(field, problem), form)
+            return await self._refused(request, key, InvalidInput(field, problem), form)
         try:
             check_version(timer, request.form)
             if not edit.is_empty:
                 await self._timers.change_parts(key, edit.callback, execute_at=edit.execute_at)
         except (InvalidInput, TimerConflict, TimerNotPending) as error:
-            return await self._view(request, key, error, form)
+            return await self._refused(request, key, error, form)
         return Redirect(timer_path(key), "Nothing to change." if edit.is_empty else "Saved.")
 
     async def run_now(self, request: Request) -> Result:
@@ -154,7 +156,7 @@ class TimerPage:
         try:
             await self._timers.remove(key)
         except TimerNotPending as error:
-            return await self._view(request, key, error)
+            return await self._refused(request, key, error)
         return Redirect("/ui/timers", f"Deleted {key.id}.")
 
     async def _act(
@@ -165,12 +167,20 @@ class TimerPage:
         try:
             await act(key)
         except (InvalidInput, TimerNotPending, TimerNotFailed) as error:
-            return await self._view(request, key, error)
+            return await self._refused(request, key, error)
         return Redirect(timer_path(key), message)
 
     def _key(self, request: Request) -> TimerKey:
         key = TimerKey(request.part("namespace"), request.part("timer_id"))
         return request.caller.reach_timer(key)
+
+    async def _refused(
+        self, request: Request, key: TimerKey, error: DuetimeError, form: EditForm | None = None
+    ) -> View:
+        """The page with the refusal. Raises the error if the caller may write but not read."""
+        if not request.access.may(Role.READ):
+            raise error
+        return await self._view(request, key, error, form)
 
     async def _view(
         self,
