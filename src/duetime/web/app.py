@@ -55,7 +55,7 @@ _SIGNED_OUT = Answer(
 
 MESSAGE_SECONDS = 20
 
-MAX_BYTES_OF_STRANGERS = 8_192
+MAX_BYTES_OF_STRANGERS = 16_384
 """Size of a form from somebody who has not shown a key yet."""
 
 QUICK_BYTES = 8_192
