@@ -129,7 +129,7 @@ async def test_a_paused_endpoint_is_resumed_right_there(bench: OverviewBench) ->
         pause=pause,
     )
     bench.troubled = [status]
-    bench.findings = [*findings.behind_breakers([], [status])]
+    bench.findings = [*findings.of_pauses([status], {}, are_all=True)]
     words = await bench.words("/ui")
     assert "Paused by ops: it moves. Resume Look into it" in words
     assert "paused By ops: it moves Resume" in words

@@ -30,7 +30,7 @@ def test_pages_take_the_place_of_commands(report: FiringReport, link: AdvicePart
     assert link in parts
     assert not any(part.is_command for part in parts)
     assert waits_for_resume(explanation, timer) == (report.waits_for is WaitCause.PAUSED)
-    # Those pages are not for everybody.
+    # Such pages are not for everybody.
     parts = advice_parts(explanation, timer, sees_everything=False)
     assert not any(part.link for part in parts)
     assert any(part.is_command for part in parts)
