@@ -123,3 +123,26 @@ async def test_without_scripts_the_form_keeps_what_was_typed(
     await page.get_by_role("button", name="Create timer").click()
     await expect(page).to_have_url(f"{server.url}/ui/timers/default/plain")
     await context.close()
+
+
+async def test_a_form_with_mistakes_is_not_sent(server: ServerProcess, page: Page) -> None:
+    """The page that answers a form cannot be gone back to."""
+    await page.goto(f"{server.url}/ui/create")
+    await page.get_by_label("Id", exact=True).fill("mended")
+    await page.get_by_text("Retries and timeout").click()
+    await page.get_by_label("First wait").fill("soon")
+    await page.get_by_label("Longest wait").fill("400 days")
+    await page.get_by_role("button", name="Create timer").click()
+    await expect(page.locator("#url-error")).to_have_text("is missing")
+    await expect(page.get_by_label("URL", exact=True)).to_be_focused()
+    for label in ("URL", "First wait", "Longest wait"):
+        field = page.get_by_label(label, exact=True)
+        await expect(field).to_have_attribute("aria-invalid", "true")
+    assert page.url == f"{server.url}/ui/create"
+    await page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/nobody")
+    await page.get_by_label("First wait").fill("1 h 30 min")
+    await page.get_by_label("Longest wait").fill("2 h")
+    await page.get_by_role("button", name="Create timer").click()
+    await expect(page).to_have_url(f"{server.url}/ui/timers/default/mended")
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="New timer")).to_be_visible()

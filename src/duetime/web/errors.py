@@ -7,6 +7,7 @@ from starlette.types import Scope
 from duetime.api.http.answers import JSON_TYPE, Answer, error_headers
 from duetime.api.v1.errors import STATUS_AND_ERROR
 from duetime.domain.errors import DuetimeError, ErrorKind, InvalidInput, StoreUnavailable
+from duetime.web.forms.labels import in_words
 from duetime.web.rendering.view import View
 
 _NOT_THE_CLIENTS = "internal error: the log of the service has the reason"
@@ -47,6 +48,8 @@ def words_of(error: Exception) -> str:
         return "there is no such page"
     if isinstance(error, StoreUnavailable):
         return error.public_message
+    if isinstance(error, InvalidInput):
+        return in_words(error)
     return error.message if isinstance(error, DuetimeError) else _NOT_THE_CLIENTS
 
 

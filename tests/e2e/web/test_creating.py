@@ -1,5 +1,6 @@
 """New timers in the Web UI: every kind, the check while somebody types, roles and namespaces."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -102,6 +103,8 @@ async def test_every_problem_is_told_beside_its_field(web: WebClient) -> None:
         "in_": "soon",
         "timeout": "a while",
         "max_retries": "many",
+        "initial_interval": "a moment",
+        "max_interval": "400 days",
     }
     problems = (await web.check(**wrong))["errors"]
     assert "CALLBACK_NETWORKS" in problems["url"]
@@ -115,6 +118,8 @@ async def test_every_problem_is_told_beside_its_field(web: WebClient) -> None:
         "in",
         "timeout",
         "max_retries",
+        "initial_interval",
+        "max_interval",
     }
     answer = await web.create(**wrong)
     assert answer.status_code == 400
@@ -124,6 +129,9 @@ async def test_every_problem_is_told_beside_its_field(web: WebClient) -> None:
         assert typed in page
     for problem in problems.values():
         assert problem in words_of(answer)
+    assert page.count('aria-invalid="true"') == len(problems)
+    assert re.search(r'id="url"[^>]* autofocus', page)
+    assert page.count(" autofocus") == 1
 
 
 async def test_bad_input_names_its_field(api: httpx.AsyncClient, web: WebClient) -> None:

@@ -8,10 +8,11 @@ const INDENT = "  ";
 /** @typedef {{errors?: Record<string, string>, says?: Record<string, string>,
  *   formatted?: Record<string, string>, message?: string}} Answer */
 
-/** @param {HTMLFormElement} form @returns {Promise<Answer | null>} */
-async function ask(form) {
+/** @param {HTMLFormElement} form @param {boolean} isSending @returns {Promise<Answer | null>} */
+async function ask(form, isSending) {
   const body = new URLSearchParams();
   for (const [name, value] of new FormData(form)) body.append(name, String(value));
+  if (isSending) body.append("sending", "yes");
   const headers = { accept: "application/json" };
   try {
     const reply = await fetch(form.dataset.check ?? "", { method: "POST", body, headers });
@@ -59,16 +60,36 @@ function indent(event) {
 
 /** @param {HTMLFormElement} form */
 function watch(form) {
-  let timeout = 0, asked = 0;
-  const check = async () => {
-    const number = ++asked, answer = await ask(form);
+  let timeout = 0, asked = 0, isSending = false;
+  const check = async (isSending = false) => {
+    const number = ++asked, answer = await ask(form, isSending);
     if (!answer || number !== asked) return null;
     show(form, answer);
     return answer;
   };
   form.addEventListener("input", () => {
     clearTimeout(timeout);
-    timeout = setTimeout(check, PAUSE_MS);
+    timeout = setTimeout(() => check(), PAUSE_MS);
+  });
+  // A form with a mistake stays: the page that would answer it cannot be gone back to.
+  form.addEventListener("submit", async (event) => {
+    if (form.dataset.checked) return;
+    event.preventDefault();
+    if (isSending) return;
+    isSending = true;
+    clearTimeout(timeout);
+    const answer = await check(true);
+    isSending = false;
+    if (Object.keys(answer?.errors ?? {}).length) {
+      const wrong = /** @type {HTMLElement | null} */ (form.querySelector("[aria-invalid=true], [data-form-trouble]:not([hidden])"));
+      wrong?.closest("details")?.setAttribute("open", "");
+      wrong?.scrollIntoView({ block: "nearest" });
+      wrong?.focus();
+      return;
+    }
+    form.dataset.checked = "yes";
+    form.requestSubmit(event.submitter);
+    delete form.dataset.checked;
   });
   form.addEventListener("keydown", (event) => {
     if (/** @type {Element} */ (event.target).matches("[data-json]")) indent(event);

@@ -99,10 +99,12 @@ class CreatePage:
         return self._view(request, draft, copied_from=source, lacks_secrets=lacks_secrets)
 
     async def check(self, request: Request) -> Answer:
-        """For the script of the page. Fields that are still empty are no errors yet."""
+        """For the script of the page. Fields that are still empty are no errors until the form is
+        about to be sent."""
         draft = await self._draft(request, TimerForm.sent(request.form))
         form = draft.form
-        form.forgive_missing()
+        if not request.form.has("sending"):
+            form.forgive_missing()
         content = {
             "errors": form.problems,
             "says": {**form.says, "send": draft.sentence},
@@ -188,6 +190,9 @@ class CreatePage:
                 "values": form.values,
                 "problems": dict.fromkeys((*DEFAULTS, WHOLE), "") | form.problems,
                 "says": dict.fromkeys(DEFAULTS, "") | form.says,
+                "first_wrong": None
+                if refusal is None
+                else next((name for name in DEFAULTS if name in form.problems), None),
                 "sentence": draft.sentence,
                 "retries_given": form.has_retries,
                 "kinds": self._kinds(),

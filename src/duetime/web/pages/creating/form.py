@@ -1,6 +1,7 @@
 """The form for a new timer: from the typed fields to a timer, and from a timer to the fields."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from msgspec import UNSET, Raw
@@ -21,9 +22,11 @@ from duetime.domain.retry import RetryPolicy
 from duetime.domain.security.redaction import has_redacted, shown_callback
 from duetime.domain.timer import Timer
 from duetime.service.create_requests import NewTimer
+from duetime.service.validation import check_retry_policy
 from duetime.web.errors import words_of
 from duetime.web.forms.due import read_span_ms
 from duetime.web.forms.json_text import formatted, read_json
+from duetime.web.forms.labels import in_words, problem_in_words
 from duetime.web.pages.creating.instants import LocalTime
 from duetime.web.request import Fields
 
@@ -111,11 +114,12 @@ class TimerForm:
             return
         field = _FIELDS.get(error.field) or error.field.removeprefix("callback.")
         field, _, part = field.removeprefix("retry_policy.").partition(".")
-        problem = f"{part} {error.problem}" if part else error.problem
+        words = problem_in_words(error)
+        problem = f"{part} {words}" if part else words
         if field in DEFAULTS:
             self.problems.setdefault(field, problem)
         else:
-            self.problems.setdefault(WHOLE, error.message)
+            self.problems.setdefault(WHOLE, in_words(error))
 
     def read_due(self) -> Instant | Delay | None:
         """None if it is wrong."""
@@ -236,12 +240,10 @@ class TimerForm:
         given = {name: text for name in POLICY_FIELDS if (text := self._text(name))}
         if not given:
             return None
-        members: dict[str, object] = {}
-        for name, text in given.items():
-            if name in ("max_retries", "backoff_multiplier"):
-                members[name] = _number(name, text)
-            else:
-                members[name] = format_duration(read_span_ms(name, text))
+        read = {
+            name: self._read(partial(_member, name, text, policy)) for name, text in given.items()
+        }
+        members = {name: value for name, value in read.items() if value is not None}
         return retry_policy_of(RetryPolicyBody(**members), policy)  # type: ignore[arg-type]
 
 
@@ -283,6 +285,19 @@ def fields_of(timer: Timer, policy: RetryPolicy, now: Instant) -> tuple[dict[str
     headers = callback.headers or {}
     fields["headers"] = "\n".join(f"{name}: {value}" for name, value in headers.items())
     return fields, has_redacted(callback)
+
+
+def _member(name: str, text: str, policy: RetryPolicy) -> float | str:
+    """A member of a retry policy, as the API takes it. Raises `InvalidInput`, also for one that is
+    out of its range."""
+    value: float | str
+    if name in ("max_retries", "backoff_multiplier"):
+        value = _number(name, text)
+    else:
+        value = format_duration(read_span_ms(name, text))
+    alone = RetryPolicyBody(**{name: value})  # type: ignore[arg-type]
+    check_retry_policy(retry_policy_of(alone, policy))
+    return value
 
 
 def _number(name: str, text: str) -> float:
