@@ -12,7 +12,8 @@ from starlette.types import Receive, Scope, Send
 from duetime.api.http.answers import JSON_TYPE, Answer, AnyAnswer, Headers, StreamedAnswer
 from duetime.api.http.auditing import Auditing
 from duetime.api.http.body import answer_request, read_body
-from duetime.api.http.caller import Caller
+from duetime.api.http.caller import Caller, caller_if_known
+from duetime.api.http.decoding import InvalidRequest
 from duetime.api.http.host import base_url_of
 from duetime.api.http.lifecycle import Lifecycle
 from duetime.api.http.operation import PathTable, Route, asked_for, note_operation
@@ -124,7 +125,7 @@ class WebApp:
             if visit.wants_json:
                 return error_json(error)
             view = visit.refused or error_view(error)
-            return await self._page(visit, view, visit.request)
+            return await self._page(visit, view, visit.request or self._known_caller(visit))
         if isinstance(result, Redirect):
             return visit.redirected(result)
         if isinstance(result, StreamedAnswer):
@@ -184,6 +185,15 @@ class WebApp:
             message=visit.message,
             wants_json=visit.wants_json,
         )
+
+    def _known_caller(self, visit: "_Visit") -> Request | None:
+        """For the frame of a refusal: who is known but may not do this still has a menu."""
+        caller = caller_if_known(visit.scope)
+        if caller is None:
+            return None
+        with suppress(InvalidRequest):
+            return self._request(visit, caller, Fields())
+        return None
 
     async def _page(self, visit: "_Visit", view: View, request: Request | None) -> Answer:
         content = await self._renderer.page(view, request)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from duetime.domain.security.access import Access
+from duetime.domain.security.access import Access, Role
 
 
 class MenuEntry(Struct, frozen=True):
@@ -26,6 +26,9 @@ class MenuGroup(Struct, frozen=True):
     title: str
     entries: Sequence[MenuEntry]
 
+
+_CREATE = MenuEntry("New timer", "/ui/create", "plus")
+"""For those who may do nothing else. For others it is a button above every page."""
 
 _MENU = (
     MenuGroup(
@@ -59,6 +62,9 @@ _MENU = (
 
 def menu_for(access: Access) -> Iterator[MenuGroup]:
     """The groups with the entries that the caller may open."""
+    if not access.may(Role.READ):
+        yield MenuGroup("Work", (_CREATE,))
+        return
     for group in _MENU:
         entries = [entry for entry in group.entries if entry.is_for(access)]
         if entries:

@@ -107,6 +107,10 @@ class Request(Struct, frozen=True, kw_only=True):
         return self.access != UNCHECKED
 
     @property
+    def may_read(self) -> bool:
+        return self.access.may(Role.READ)
+
+    @property
     def may_write(self) -> bool:
         return self.access.may(Role.WRITE)
 

@@ -10,7 +10,7 @@ from duetime.web.charts.due_chart import DueChart, due_chart
 from duetime.web.charts.recent_charts import RecentCharts, recent_charts
 from duetime.web.endpoint import WebEndpoint, page
 from duetime.web.pages.namespace_names import names_to_choose
-from duetime.web.rendering.view import View
+from duetime.web.rendering.view import Redirect, View
 from duetime.web.request import Request
 
 KEPT_CHARTS = 30
@@ -36,9 +36,12 @@ class OverviewPage:
         self._recent: tuple[Instant, int, RecentCharts] | None = None
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
-        return (page("uiOverview", "/ui", self.show, may_be_live=True),)
+        return (page("uiOverview", "/ui", self.show, any_role=True, may_be_live=True),)
 
-    async def show(self, request: Request) -> View:
+    async def show(self, request: Request) -> View | Redirect:
+        if not request.may_read:
+            # Here everybody begins, also who may only create timers.
+            return Redirect("/ui/create")
         horizon, chosen = _horizon_of(request), await self._chosen(request)
         seen = request.access.namespaces if chosen is None else frozenset({chosen})
         # Whoever opens the page waits a moment for its numbers; an open page gets them anyway.

@@ -1,5 +1,7 @@
 """People sign in to the Web UI with a key, and are who the key is until the session ends."""
 
+import re
+
 import pytest
 
 from duetime.ports.security import AuditQuery
@@ -235,7 +237,14 @@ async def test_a_key_that_writes_only_goes_where_it_may(
     key = await bench.issue_key("write")
     assert location(await browser.sign_in(key)) == "/ui/create"
     await browser.get(SIGN_IN)
-    assert (await browser.get("/ui")).status == 403
+    assert location(await browser.get("/ui")) == "/ui/create"
+    refused = await browser.get("/ui/timers")
+    assert refused.status == 403
+    for page in (refused, await browser.get("/ui/create")):
+        links = re.findall(r'<li><a href="([^"]*)"', page.content.decode())
+        assert links == ["/ui/create", "/docs"]
+        assert b"Sign out" in page.content
+        assert b'id="jump"' not in page.content, "it finds timers, which the key may not see"
 
 
 async def test_the_limits_of_the_key_hold_for_its_sessions(

@@ -127,7 +127,9 @@ class CreatePage:
                 else:
                     when = relative(timer.execute_at, self._clock.now())
                     words = f"Created. It fires {when}."
-                return Redirect(timer_path(timer.key), words)
+                # A key that only writes may not see the page of the timer.
+                path = timer_path(timer.key) if request.may_read else "/ui/create"
+                return Redirect(path, words)
         refusal = draft.refusal or draft.form.refusal()
         return self._view(request, draft, refusal=refusal)
 
