@@ -38,7 +38,7 @@ def label_of(field: str) -> str:
 
 
 def problem_in_words(error: InvalidInput) -> str:
-    """What is wrong with the field, with the labels of other fields."""
+    """The problem with the field, in which other fields have their labels."""
     return _NAME.sub(lambda found: f"“{LABELS[found[0]]}”", error.problem)
 
 

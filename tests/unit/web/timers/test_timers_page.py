@@ -1,6 +1,7 @@
 """The list of timers: its address has the whole state, and it says what it does not know."""
 
 import re
+from html import unescape
 
 import pytest
 from msgspec import Raw
@@ -266,6 +267,16 @@ async def test_the_list_is_a_live_part(bench: TimersBench) -> None:
     assert 'data-live="list"' in page
 
 
+async def test_the_quick_filter_for_overdue_timers_leaves_out_finished_ones(
+    bench: TimersBench,
+) -> None:
+    page = (await bench.get(status="completed", due_from="now")).content.decode()
+    (address,) = re.findall(r'<a href="([^"]*)">Overdue</a>', page)
+    assert unescape(address) == "/ui/timers?status=pending&due_until=now"
+    page = (await bench.get(status="pending", due_until="now")).content.decode()
+    assert 'aria-current="true">Overdue</a>' in page
+
+
 @pytest.mark.parametrize(
     ("status", "names"),
     [
@@ -273,6 +284,7 @@ async def test_the_list_is_a_live_part(bench: TimersBench) -> None:
         ("pending", ["run-now", "move", "cancel"]),
         ("failed", ["redrive"]),
         ("completed", []),
+        ("executing", []),
     ],
 )
 async def test_only_actions_that_fit_the_status_are_offered(

@@ -26,6 +26,15 @@ class ActionWords(Struct, frozen=True, kw_only=True):
     audit: str = "timer.update"
     is_danger: bool = False
 
+    @property
+    def label(self) -> str:
+        return self.imperative + self.ending
+
+    @property
+    def on_all(self) -> str:
+        """The label where "Cancel" alone could mean that nothing is done."""
+        return f"{self.imperative} timers{self.ending}"
+
     def sentence(self, timers: int, *, is_minimum: bool = False, noun: str | None = None) -> str:
         """Such as "Cancel 12 pending timers"."""
         at_least = "at least " if is_minimum else ""
@@ -62,7 +71,7 @@ WORDS = {
         explanation="Each fires once more, at once, with all of its retries and a new webhook-id.",
         done="Redriven",
         participle="redriven",
-        icon="operations",
+        icon="redrive",
         audit="timer.redrive",
     ),
     BulkAction.CANCEL: ActionWords(
@@ -80,7 +89,7 @@ WORDS = {
 }
 
 TITLES = {
-    **{action: words.imperative + words.ending for action, words in WORDS.items()},
+    **{action: words.label for action, words in WORDS.items()},
     BulkAction.DELETE_NAMESPACE: "Delete the namespace",
 }
 """The action of any operation."""

@@ -1,13 +1,14 @@
 """`/ui/timers`: timers that match a filter, page by page."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duetime.api.http.answers import StreamedAnswer
+from duetime.domain.bulk import status_to_change
 from duetime.domain.errors import InvalidInput
 from duetime.domain.timer import TimerStatus
 from duetime.ports.searching import CappedCount
@@ -18,6 +19,7 @@ from duetime.service.searching.search import Cursor, FoundPage, Search, SearchOr
 from duetime.service.searching.searching import Searching
 from duetime.service.turns import Turns
 from duetime.web.endpoint import WebEndpoint, page
+from duetime.web.pages.operations.wording import WORDS, ActionWords
 from duetime.web.pages.timers.columns import COLUMNS, DEFAULT_COLUMNS, SORTED_BY, row_of
 from duetime.web.pages.timers.export import Exports
 from duetime.web.pages.timers.parameters import (
@@ -50,36 +52,16 @@ _CHIPS = {
     "metadata": "Metadata",
 }
 
-_WINDOWS = (
-    ("Any time", None, None),
-    ("Overdue", None, "now"),
-    ("Next hour", "now", "now+1h"),
-    ("Next 24 hours", "now", "now+24h"),
-    ("Next 7 days", "now", "now+7d"),
-    ("Last hour", "now-1h", "now"),
-    ("Last 24 hours", "now-24h", "now"),
-)
-
-
-class Action(Struct, frozen=True):
-    """An action on timers of these statuses. `name` is that of the operation, `on_all` the label
-    for everything that matches."""
-
-    name: str
-    label: str
-    on_all: str
-    icon: str
-    statuses: tuple[TimerStatus, ...]
-    kind: str = ""
-
-
-_PENDING, _EXECUTING = TimerStatus.PENDING, TimerStatus.EXECUTING
-_ACTIONS = (
-    Action("run-now", "Run now", "Run timers now", "play", (_PENDING,)),
-    Action("move", "Move", "Move timers", "timers", (_PENDING, _EXECUTING)),
-    Action("redrive", "Redrive", "Redrive timers", "redrive", (TimerStatus.FAILED,)),
-    Action("cancel", "Cancel", "Cancel timers", "close", (_PENDING, _EXECUTING), "danger"),
-)
+_WINDOWS: Mapping[str, Mapping[str, str | None]] = {
+    "Any time": {"due_from": None, "due_until": None},
+    "Overdue": {"status": TimerStatus.PENDING.label, "due_from": None, "due_until": "now"},
+    "Next hour": {"due_from": "now", "due_until": "now+1h"},
+    "Next 24 hours": {"due_from": "now", "due_until": "now+24h"},
+    "Next 7 days": {"due_from": "now", "due_until": "now+7d"},
+    "Last hour": {"due_from": "now-1h", "due_until": "now"},
+    "Last 24 hours": {"due_from": "now-24h", "due_until": "now"},
+}
+"""Quick filters, each with what it sets."""
 
 
 class Chip(Struct, frozen=True):
@@ -203,10 +185,10 @@ def _form_values(fields: Fields, names: Sequence[str]) -> dict[str, object]:
         "windows": [
             (
                 label,
-                _address(fields, due_from=first, due_until=end),
-                (chosen["due_from"], chosen["due_until"]) == (first or "", end or ""),
+                _address(fields, **window),
+                all(chosen[name] == (value or "") for name, value in window.items()),
             )
-            for label, first, end in _WINDOWS
+            for label, window in _WINDOWS.items()
         ],
         "sorts": SORTS,
         "sizes": PAGE_SIZES,
@@ -229,7 +211,6 @@ def _list_values(
     stopped_at = found.stopped_at
     is_back = query.cursor is not None and query.cursor.is_before
     return {
-        "rows": [row_of(listed) for listed in found.listed],
         "columns": [
             (name, COLUMNS[name], *_sorting(name, query, fields)) for name in query.columns
         ],
@@ -257,11 +238,13 @@ def _list_values(
     }
 
 
-def _actions(request: Request, query: TimerQuery) -> Sequence[Action]:
+def _actions(request: Request, query: TimerQuery) -> Sequence[ActionWords]:
     """The actions that fit timers of the chosen status."""
     if not request.may_write:
         return ()
-    return [each for each in _ACTIONS if query.status is None or query.status in each.statuses]
+    return [
+        words for action, words in WORDS.items() if query.status in (None, status_to_change(action))
+    ]
 
 
 def _chips(fields: Fields) -> Iterator[Chip]:
