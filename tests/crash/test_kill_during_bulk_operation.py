@@ -7,26 +7,16 @@ import httpx
 import pytest
 
 from duetime.domain.instants import format_instant, plus_ms
-from tests.effort import scaled
-from tests.polling import poll
+from tests.crash.killed_operations import OPERATIONS, end_of, kill_during
 from tests.real_server.databases import Database, on_every_database
 from tests.real_server.server_process import ServerProcess
-from tests.real_server.timer_requests import Json, in_ms
+from tests.real_server.timer_requests import in_ms
 from tests.real_server.v1_requests import TIMERS, v1_body
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 TIMERS_MOVED = 3_000
-KILLS = scaled(2)
 A_DAY_MS = 86_400_000
-OPERATIONS = "/api/v1/operations"
-
-
-async def operation(api: httpx.AsyncClient, id: str) -> Json:
-    answer = await api.get(f"{OPERATIONS}/{id}")
-    assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
 
 
 async def every_instant(api: httpx.AsyncClient) -> Counter[str]:
@@ -59,18 +49,9 @@ async def test_a_bulk_operation_goes_on_after_a_crash(tmp_path: Path, database: 
         started = await api.post(OPERATIONS, json=body)
     assert started.status_code == 202, started.text
     id = started.json()["id"]
-    for kill in range(KILLS):
-        async with server.client() as api:
-            await poll(
-                lambda api=api: operation(api, id),  # type: ignore[misc]
-                lambda found, kill=kill: (  # type: ignore[misc]
-                    found["scanned"] > kill * 1_000 or found["status"] != "running"
-                ),
-            )
-        await server.kill()
-        await server.start()
+    await kill_during(server, id, every=1_000)
     async with server.client() as api:
-        ended = await poll(lambda: operation(api, id), lambda found: found["status"] != "running")
+        ended = await end_of(api, id)
         moved = await every_instant(api)
     assert ended["status"] == "completed"
     assert moved == Counter(format_instant(plus_ms(instant, 2_000)) for instant in instants)

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from duetime.domain.instants import format_instant
-from tests.crash.test_kill_during_bulk_operation import OPERATIONS, operation
-from tests.effort import scaled
+from tests.crash.killed_operations import OPERATIONS, end_of, kill_during
 from tests.polling import poll
 from tests.real_server.callback_receiver import Answer, CallbackReceiver
 from tests.real_server.databases import Database, on_every_database
@@ -19,7 +18,6 @@ from tests.real_server.v1_requests import TIMERS, v1_body
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 TIMERS_RUN = 2_000
-KILLS = scaled(2)
 A_DAY_MS = 86_400_000
 
 
@@ -45,18 +43,9 @@ async def test_timers_are_run_once_whatever_is_killed(
     assert started.status_code == 202, started.text
     assert started.json()["matched"] == TIMERS_RUN
     id = started.json()["id"]
-    for kill in range(KILLS):
-        async with server.client() as api:
-            await poll(
-                lambda api=api: operation(api, id),  # type: ignore[misc]
-                lambda found, kill=kill: (  # type: ignore[misc]
-                    found["scanned"] > kill * 600 or found["status"] != "running"
-                ),
-            )
-        await server.kill()
-        await server.start()
+    await kill_during(server, id, every=600)
     async with server.client() as api:
-        ended = await poll(lambda: operation(api, id), lambda found: found["status"] != "running")
+        ended = await end_of(api, id)
         await receiver.wait_for_targets({f"/t{number}" for number in range(TIMERS_RUN)})
 
         async def executing() -> int:

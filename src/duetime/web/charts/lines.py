@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from duetime.web.charts.drawing import Drawing, element, picture, plain, share, stretched, title
+from duetime.web.charts.drawing import Drawing, element, plain, share, stretched, title
 from duetime.web.charts.frame import ABOVE, DRAWN, Mark, framed
 from duetime.web.charts.scale import Scale, scale_to, short
 
@@ -47,24 +47,10 @@ def line_chart(
     )
 
 
-def sparkline(values: Sequence[float | None], *, label: str, height: float = 24.0) -> Drawing:
-    """A small line without numbers, for a place beside them."""
-    scale = scale_to(max((value for value in values if value is not None), default=0))
-    drawn = stretched(
-        *_paths(Line(label, values, "line-1"), scale, height - 4),
-        width=float(max(len(values) - 1, 1)),
-        height=height - 4,
-        y=2.0,
-    )
-    known = [value for value in values if value is not None]
-    description = f"Up to {short(max(known))}, now {short(known[-1])}" if known else "No values"
-    return picture([drawn], height=height, label=label, description=description, kind="sparkline")
-
-
-def _paths(line: Line, scale: Scale, height: float = DRAWN) -> Iterator[str]:
+def _paths(line: Line, scale: Scale) -> Iterator[str]:
     for first, values in _runs(line.values):
         points = [
-            f"{first + step} {height * (1 - scale.part(value)):.1f}"
+            f"{first + step} {DRAWN * (1 - scale.part(value)):.1f}"
             for step, value in enumerate(values)
         ]
         if len(points) == 1:
@@ -73,7 +59,7 @@ def _paths(line: Line, scale: Scale, height: float = DRAWN) -> Iterator[str]:
             points = [f"{plain(float(x) - 0.4)} {y}", f"{plain(float(x) + 0.4)} {y}"]
         if line.is_filled:
             last = first + len(values) - 1
-            outline = f"M{first} {plain(height)}L{' '.join(points)} {last} {plain(height)}Z"
+            outline = f"M{first} {plain(DRAWN)}L{' '.join(points)} {last} {plain(DRAWN)}Z"
             yield element("path", kind=f"area {line.kind}", d=outline)
         yield element(
             "path", kind=f"line {line.kind}", d=f"M{' '.join(points)}", vector_effect=_STRENGTH

@@ -12,7 +12,7 @@ from duetime.web.charts.bars import LEAST_HEIGHT, Bar, bar_chart
 from duetime.web.charts.drawing import Drawing
 from duetime.web.charts.due_chart import due_chart
 from duetime.web.charts.frame import Mark
-from duetime.web.charts.lines import Line, line_chart, sparkline
+from duetime.web.charts.lines import Line, line_chart
 from duetime.web.charts.recent_charts import NOT_KNOWN, recent_charts
 from duetime.web.charts.scale import scale_to, short, short_ms
 from duetime.web.charts.shard_grid import shard_grid
@@ -104,7 +104,8 @@ def test_hostile_words_stay_words() -> None:
     assert bars.get("aria-label") == f"{HOSTILE}. "
     assert HOSTILE in [each.text for each in bars.iter("text")]
     parsed(shard_grid([0], label=HOSTILE, description=HOSTILE))
-    parsed(sparkline([1.0], label=HOSTILE))
+    line = Line("a", [1.0], "line-1")
+    parsed(line_chart([line], [], label=HOSTILE, description="", words_at=lambda _: HOSTILE))
 
 
 def test_a_line_has_gaps_where_nothing_is_known() -> None:
@@ -124,7 +125,6 @@ def test_charts_without_values_are_drawn() -> None:
     for values in ([None] * 5, [0.0] * 5):
         line = Line("a", values, "line-1", is_filled=True)
         parsed(line_chart([line], [], label="", description="", words_at=lambda _: ""))
-        parsed(sparkline(values, label="a"))
     parsed(shard_grid([], label="", description=""))
 
 
