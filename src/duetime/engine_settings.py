@@ -34,6 +34,14 @@ def _concurrency(settings: Settings, budget: DescriptorBudget) -> int:
     return min(configured, budget.callbacks)
 
 
+def _url(settings: Settings, host: str) -> str:
+    """The address of this process for other members. Nobody knows it beforehand if the system
+    chooses a port."""
+    if not settings.port:
+        return ""
+    return f"http://{host if settings.host in ANY_ADDRESS else settings.host}:{settings.port}"
+
+
 def engine_options(settings: Settings, clock: Clock, budget: DescriptorBudget) -> EngineOptions:
     host, pid = socket.gethostname(), os.getpid()
     return EngineOptions(
@@ -53,7 +61,7 @@ def engine_options(settings: Settings, clock: Clock, budget: DescriptorBudget) -
             pid=pid,
             process=process_name(),
             version=__version__,
-            url=f"http://{host if settings.host in ANY_ADDRESS else settings.host}:{settings.port}",
+            url=_url(settings, host),
             started_at=clock.now(),
         ),
     )
