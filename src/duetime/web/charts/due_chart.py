@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from duetime.domain.wording import span
+from duetime.ports.inspection import DueCount
 from duetime.service.reporting.due_outlook import Horizon, Outlook
 from duetime.web.charts.bars import Bar, bar_chart
 from duetime.web.charts.drawing import Drawing
@@ -56,7 +57,7 @@ def due_chart(outlook: Outlook) -> DueChart:
     total = _number(sum(each.timers for each in bars), is_all=are_all)
     drawing = bar_chart(
         [
-            Bar(each.timers, f"{words}: {number} timers", is_cut=not each.is_all)
+            Bar(each.timers, f"{words}: {number} {_noun(each)}", is_cut=not each.is_all)
             for each, (words, number) in zip(bars, rows, strict=True)
         ],
         _MARKS[horizon],
@@ -70,6 +71,10 @@ def due_chart(outlook: Outlook) -> DueChart:
         None if cut is None else f"{cut:,}",
         outlook.leaves_out,
     )
+
+
+def _noun(each: DueCount) -> str:
+    return "timer" if each.timers == 1 and each.is_all else "timers"
 
 
 def _number(count: int, *, is_all: bool) -> str:

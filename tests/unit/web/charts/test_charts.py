@@ -138,15 +138,21 @@ def test_thousands_of_shards_stay_small() -> None:
 
 
 def test_the_due_chart_tells_where_it_is_cut_off() -> None:
-    bars = [DueCount(3, is_all=True), DueCount(10_000, is_all=False), *[DueCount(0, True)] * 58]
+    few = DueCount(3, is_all=True), DueCount(10_000, is_all=False), DueCount(1, is_all=True)
+    bars = [*few, *[DueCount(0, True)] * 57]
     chart = due_chart(Outlook(Horizon.HOUR, Instant(0), bars, 2))
-    assert chart.total == "10,003+"
+    assert chart.total == "10,004+"
     assert chart.cut == "10,000"
-    assert list(chart.rows) == [("within 1 min", "3"), ("in 1 min to 2 min", "10,000+")]
+    assert list(chart.rows) == [
+        ("within 1 min", "3"),
+        ("in 1 min to 2 min", "10,000+"),
+        ("in 2 min to 3 min", "1"),
+    ]
     assert chart.leaves_out == 2
     top = parsed(chart.drawing)
     assert titles(top)[1] == "in 1 min to 2 min: 10,000+ timers"
-    assert "10,003+ in all" in top.get("aria-label", "")
+    assert titles(top)[2] == "in 2 min to 3 min: 1 timer"
+    assert "10,004+ in all" in top.get("aria-label", "")
 
 
 def test_the_charts_of_the_last_minutes_say_what_they_do_not_know() -> None:
