@@ -84,7 +84,7 @@ def behind_breakers(
             yield Finding(
                 kind="breaker_open",
                 subject=status.endpoint,
-                severity=Severity.NOTICE,
+                severity=Severity.WARNING,
                 sentence=_always(f"The breaker of {name_of(status.endpoint)} is open"),
                 since=status.opened_at,
                 href=_endpoint_page(status.endpoint),

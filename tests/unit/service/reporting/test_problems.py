@@ -123,6 +123,14 @@ async def test_a_paused_endpoint() -> None:
     assert problem.severity is Severity.NOTICE
 
 
+def test_an_open_breaker_is_a_warning_also_if_nothing_waits_behind_it_yet() -> None:
+    found = [
+        *findings.behind_breakers([held(1)], [STATUS]),
+        *findings.behind_breakers([], [STATUS]),
+    ]
+    assert [each.severity for each in found] == [Severity.WARNING] * 2
+
+
 @on_virtual_time
 async def test_a_key_for_some_namespaces_sees_the_numbers_of_those_only() -> None:
     found = list(findings.behind_breakers([held(2_000), held(1, "shipping")], [STATUS]))
