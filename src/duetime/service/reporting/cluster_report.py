@@ -39,6 +39,15 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
         return [ShardNumber(shard) for shard, owner in enumerate(self.owners) if owner is None]
 
     @property
+    def waiting(self) -> int:
+        """The timers that wait for paused endpoints or behind open breakers, as far as the members
+        tell."""
+        return sum(
+            sum(each.facts.put_off.values()) + sum(group.timers for group in each.facts.held)
+            for each in self.members
+        )
+
+    @property
     def put_off_elsewhere(self) -> Counter[str]:
         """The timers of other members that wait for paused endpoints, as far as they are told."""
         told: Counter[str] = Counter()

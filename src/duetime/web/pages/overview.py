@@ -61,6 +61,7 @@ class OverviewPage:
             "names": names_to_choose(self._namespaces, request.access),
             "few": _few(counts) if chosen is None else None,
             "sees_service": request.sees_everything and chosen is None,
+            "waiting": 0,
         }
         if values["sees_service"]:
             values |= self._of_service()
@@ -77,6 +78,7 @@ class OverviewPage:
         return {
             "recent": self._recent_charts(),
             "cluster": cluster,
+            "waiting": cluster.waiting,
             "members": cluster.members[:SHOWN_MEMBERS],
             "bus": self._reports.bus(),
             "nats": self._reports.nats(),

@@ -6,6 +6,7 @@ from html import unescape
 from msgspec.structs import replace
 
 from duetime.ports.endpoints import EndpointStatus, NodeEndpoints
+from duetime.ports.membership import NodeFacts
 from duetime.service.reporting.bus_report import BusReport
 from duetime.service.turns import Turns
 from duetime.web.app import WebApp
@@ -29,6 +30,14 @@ class OverviewBench(ApiBench):
             problems=self.problems,
             bus=lambda: self.bus,
             troubled=lambda most: NodeEndpoints("node-1", tuple(self.troubled)),
+        self.facts = NodeFacts()
+        quiet = quiet_reports(self)
+        (me,), cluster = quiet.cluster().members, quiet.cluster()
+        self.reports = replace(
+            quiet,
+            problems=self.problems,
+            bus=lambda: self.bus,
+            cluster=lambda: replace(cluster, members=[replace(me, facts=self.facts)]),
         )
         pages = (
             *OverviewPage(self.namespaces, self.reports).endpoints(),

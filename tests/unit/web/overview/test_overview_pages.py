@@ -1,6 +1,7 @@
 """Overview, cluster and bus, as their readers see them."""
 
 import pytest
+from msgspec.structs import replace
 
 from duetime.domain.namespace import Namespace
 from duetime.ports.endpoints import EndpointPause, EndpointState, EndpointStatus, HeldTimers
@@ -80,6 +81,19 @@ async def test_timers_are_counted_by_status_with_links(bench: OverviewBench) -> 
     words = await bench.words("/ui")
     assert "3 in the next hour" in words
     assert "No timers yet" not in words
+
+
+async def test_timers_that_were_put_off_are_told_apart_from_those_that_fall_due(
+    bench: OverviewBench,
+) -> None:
+    await bench.create()
+    assert "put off" not in await bench.words("/ui")
+    (me,) = bench.reports.cluster().members
+    held = HeldTimers(endpoint="https://api.example.com", namespace="billing", timers=34)
+    bench.facts = replace(me.facts, held=(held,), put_off={"https://paused.example": 1_200})
+    assert "1,234 timers that wait for a paused endpoint" in await bench.words("/ui")
+    foreign = await bench.issue_key("read", namespaces=["shipping"])
+    assert "put off" not in await bench.words("/ui", foreign)
 
 
 @pytest.mark.parametrize("horizon", ["hour", "day", "week"])
