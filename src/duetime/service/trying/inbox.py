@@ -105,9 +105,15 @@ class _Receiver:
         self.size -= self.kept.popleft().size
 
     @property
-    def worth(self) -> tuple[float, float]:
-        """A receiver that a page shows is worth more than one that nobody looks at."""
-        return self.watched_seconds, self.used_seconds
+    def last_seconds(self) -> float:
+        """The last time that something arrived, or that a page showed it."""
+        return max(self.watched_seconds, self.used_seconds)
+
+    @property
+    def worth(self) -> tuple[bool, float, float]:
+        """One that has callbacks is worth more than an empty one, and one that a page shows more
+        than one that nobody looks at."""
+        return bool(self.kept), self.watched_seconds, self.used_seconds
 
 
 class Inbox:
@@ -115,7 +121,8 @@ class Inbox:
 
     A callback leaves when it is an hour old, when its receiver has more than `MAX_CALLBACKS`, or
     when everything is larger than `MAX_BYTES`: then the receiver with most gives way. Beyond
-    `MAX_RECEIVERS` those go first that no page has shown for longest.
+    `MAX_RECEIVERS` empty ones go first, then those that no page has shown for longest. Looking at
+    a receiver never costs another one its callbacks.
     """
 
     def __init__(self, clock: Clock, signers: SignerView) -> None:
@@ -149,6 +156,9 @@ class Inbox:
 
     def watch(self, token: str, access: Access) -> list[Received]:
         """The callbacks of a receiver that the caller may see, newest first."""
+        self._forget_old()
+        if token not in self._receivers and not self._has_room():
+            return []
         receiver = self._receiver(token)
         receiver.watched_seconds = self._clock.monotonic()
         return [
@@ -169,13 +179,18 @@ class Inbox:
         return bool(signers) and all(each.sign(content) in signatures for each in signers)
 
     def _keep(self, token: str, callback: Received) -> None:
+        self._forget_old()
         receiver = self._receiver(token)
         receiver.add(_Kept(self._clock.monotonic(), callback.size, callback))
         while sum(each.size for each in self._receivers.values()) > MAX_BYTES:
             max(self._receivers.values(), key=lambda each: each.size).drop_oldest()
 
+    def _has_room(self) -> bool:
+        """Whether there is a place for another receiver, or an empty one to give way."""
+        every = self._receivers.values()
+        return len(every) < MAX_RECEIVERS or not all(each.kept for each in every)
+
     def _receiver(self, token: str) -> _Receiver:
-        self._forget_old()
         receiver = self._receivers.get(token)
         if receiver is None:
             if len(self._receivers) >= MAX_RECEIVERS:
@@ -188,7 +203,7 @@ class Inbox:
         for token, receiver in list(self._receivers.items()):
             while receiver.kept and receiver.kept[0].since_seconds <= since:
                 receiver.drop_oldest()
-            if not receiver.kept and max(receiver.worth) <= since:
+            if not receiver.kept and receiver.last_seconds <= since:
                 del self._receivers[token]
 
 

@@ -180,6 +180,20 @@ async def test_the_receiver_that_nobody_looks_at_goes_first(bench: ReceiverBench
     assert bench.arrived("flood-0000") == []
 
 
+async def test_looking_at_receivers_empties_no_other_one(bench: ReceiverBench) -> None:
+    tokens = [f"full-{number:05d}" for number in range(limits.MAX_RECEIVERS)]
+    await bench.deliver(tokens[0])
+    for number in range(2 * limits.MAX_RECEIVERS):
+        bench.clock.advance(1)
+        assert bench.arrived(f"made-up-{number:04d}") == []
+    assert len(bench.arrived(tokens[0])) == 1
+    # Empty receivers give way to callbacks, and then nothing is left that may give way.
+    for token in tokens[1:]:
+        await bench.deliver(token)
+    assert bench.arrived("made-up-again") == []
+    assert all(len(bench.arrived(token)) == 1 for token in tokens)
+
+
 @pytest.mark.parametrize("path", ["", "/", "/short", "/mine-token/nonsense", "/mine-token/200/x"])
 def test_other_paths_are_refused(bench: ReceiverBench, path: str) -> None:
     callback = HttpCallback(url=f"https://receiver.duetime.invalid{path}")
