@@ -29,11 +29,11 @@ MAX_OVERLAP_DAYS = 365
 """Time for which a rotated API key may go on working beside its successor."""
 
 MAX_SESSIONS = 2_000
-"""Sessions of the Web UI, and links that open one, that are kept at once. Every node reads all of
-them after each sign-in."""
+"""Sessions of the Web UI that are kept at once, and as many links that open one. Every node reads
+all of them after each sign-in."""
 
 MAX_SESSIONS_OF_KEY = 50
-"""Sessions and links of one API key that are kept at once."""
+"""Sessions of one API key that are kept at once, and as many links."""
 
 MAX_KEY_CHARACTERS = 255
 """Length of a timer's id, a namespace's name and an idempotency key."""

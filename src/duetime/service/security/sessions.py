@@ -183,7 +183,7 @@ class Sessions:
 
     async def _issue(self, kind: type[Grant], access: Access, lifetime_ms: int) -> IssuedToken:
         now = self._clock.now()
-        await self._make_room(access.key_id, now)
+        await self._make_room(kind, access.key_id, now)
         token = token_urlsafe(_TOKEN_BYTES)
         grant = kind(
             id=_id_of(token),
@@ -196,14 +196,17 @@ class Sessions:
         await self._watch.refresh()
         return IssuedToken(token, grant.expires_at)
 
-    async def _make_room(self, key_id: str | None, now: Instant) -> None:
+    async def _make_room(self, kind: type[KeyGrant], key_id: str | None, now: Instant) -> None:
+        """Links make room for links, and sessions for sessions."""
         key_ids = {grant.key_id for grant in self._grants.values()}
         ended_keys = {id for id in key_ids if id is not None and self._ring.held(id) is None}
         live: list[KeyGrant] = []
         gone: list[KeyGrant] = []
         for grant in self._grants.values():
-            has_ended = grant.expires_at <= now or grant.key_id in ended_keys
-            (gone if has_ended else live).append(grant)
+            if grant.expires_at <= now or grant.key_id in ended_keys:
+                gone.append(grant)
+            elif isinstance(grant, kind):
+                live.append(grant)
         live.sort(key=attrgetter("created_at"))
         of_key = [grant for grant in live if grant.key_id == key_id]
         too_many = of_key[: max(0, len(of_key) + 1 - MAX_SESSIONS_OF_KEY)]

@@ -218,6 +218,18 @@ async def test_the_oldest_sessions_of_a_key_make_room(bench: Bench) -> None:
     assert await bench.find(other) is not None
 
 
+async def test_links_end_no_session(bench: Bench) -> None:
+    key = (await bench.key()).key
+    session = await bench.begin(key.access)
+    codes = []
+    for _ in range(MAX_SESSIONS_OF_KEY + 2):
+        bench.clock.advance(0.001)
+        codes.append((await bench.sessions.issue_link(key.access)).token)
+    assert await bench.find(session) is not None
+    open_ones = [await bench.sessions.redeem(code) is not None for code in codes]
+    assert open_ones == [False, False] + [True] * MAX_SESSIONS_OF_KEY
+
+
 async def test_the_oldest_session_of_all_makes_room(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
