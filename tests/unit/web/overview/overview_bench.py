@@ -25,11 +25,6 @@ class OverviewBench(ApiBench):
         super().__init__()
         self.bus: BusReport | None = None
         self.troubled: list[EndpointStatus] = []
-        self.reports = replace(
-            quiet_reports(self),
-            problems=self.problems,
-            bus=lambda: self.bus,
-            troubled=lambda most: NodeEndpoints("node-1", tuple(self.troubled)),
         self.facts = NodeFacts()
         quiet = quiet_reports(self)
         (me,), cluster = quiet.cluster().members, quiet.cluster()
@@ -37,6 +32,7 @@ class OverviewBench(ApiBench):
             quiet,
             problems=self.problems,
             bus=lambda: self.bus,
+            troubled=lambda most: NodeEndpoints("node-1", tuple(self.troubled)),
             cluster=lambda: replace(cluster, members=[replace(me, facts=self.facts)]),
         )
         pages = (

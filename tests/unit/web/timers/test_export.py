@@ -14,7 +14,8 @@ from duetime.event_loop import next_turn
 from duetime.ports.searching import FoundTimer, OrderedQuery
 from duetime.testing.store_contract.steps import at
 from duetime.testing.timers import make_timer
-from duetime.web.pages.timers.export import CSV_COLUMNS, MAX_EXPORTS
+from duetime.web.downloads import MAX_EXPORTS, MAX_EXPORTS_OF_KEY
+from duetime.web.pages.timers.export import CSV_COLUMNS
 from tests.unit.web.page_bench import text_of
 from tests.unit.web.timers.timers_bench import TimersBench, rows_of
 
@@ -127,9 +128,18 @@ async def test_only_so_many_exports_run_at_once(bench: TimersBench) -> None:
         return await scan(query)
 
     bench.store.searches.scan_in_order = held_scan  # type: ignore[method-assign]
-    running = [asyncio.ensure_future(bench.export(format="csv")) for _ in range(MAX_EXPORTS)]
-    for _ in running:
-        await begun.acquire()
+    running = []
+    for _ in range(MAX_EXPORTS // MAX_EXPORTS_OF_KEY):
+        key = await bench.issue_key("read")
+        for _ in range(MAX_EXPORTS_OF_KEY):
+            running.append(
+                asyncio.ensure_future(bench.export(key, namespace="default", format="csv"))
+            )
+            await begun.acquire()
+        if len(running) < MAX_EXPORTS:
+            status, content = await bench.export(key, format="csv")
+            assert status == 503
+            assert b"oo many exports of this key are running" in content
     status, content = await bench.export(format="csv")
     assert status == 503
     assert b"oo many exports are running here" in content

@@ -16,12 +16,12 @@ from duetime.api.v1.security.audit_log import (
     audit_query,
     read_page,
 )
-from duetime.domain.errors import InvalidInput, Unavailable
+from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.security.access import Role
 from duetime.domain.security.audit import AuditEntry
 from duetime.ports.security import AuditQuery
-from duetime.web.downloads import csv_row, file_headers
+from duetime.web.downloads import RunningExports, csv_row, file_headers
 from duetime.web.endpoint import WebEndpoint, page
 from duetime.web.forms.due import read_instant
 from duetime.web.pages.admin.namespace_words import path_of as namespace_path
@@ -35,8 +35,6 @@ MAX_EXPORTED = 100_000
 """Entries of an export: the newest ones that match."""
 
 EXPORTED_AT_ONCE = 500
-MAX_EXPORTS = 2
-"""Exports under way at once in this process."""
 
 _FILTERS = ("actor", "action", "target", "namespace")
 _INSTANTS = ("from", "until")
@@ -61,7 +59,7 @@ class AuditPage:
     def __init__(self, services: Services) -> None:
         self._log = services.audit_log
         self._turns = services.v1.turns
-        self._exports = 0
+        self._running = RunningExports()
 
     def endpoints(self) -> tuple[WebEndpoint, ...]:
         return (
@@ -108,8 +106,7 @@ class AuditPage:
         media_type = choice("format", suffix, _FORMATS)
         parameters = _parameters(request.query, request.now)
         query = audit_query({**parameters, "limit": str(EXPORTED_AT_ONCE)}, request.access)
-        if self._exports >= MAX_EXPORTS:
-            raise Unavailable("too many exports are running here: try again when one has ended")
+        self._running.check_room(request.access)
         headers = file_headers("audit-log", suffix, media_type, request.now)
         chunks = self._chunks(query, request.caller, as_csv=suffix == "csv")
         return StreamedAnswer(200, chunks, headers)
@@ -118,7 +115,7 @@ class AuditPage:
         self, query: AuditQuery, caller: Caller, *, as_csv: bool
     ) -> AsyncGenerator[bytes, None]:
         encode = _csv_text if as_csv else _json_text
-        self._exports += 1
+        self._running.begin(caller.access)
         try:
             if as_csv:
                 yield csv_row(_COLUMNS)
@@ -134,7 +131,7 @@ class AuditPage:
                 last = entries[-1]
                 query = replace(query, before_exclusive=(last.at, last.id))
         finally:
-            self._exports -= 1
+            self._running.end(caller.access)
 
 
 def _parameters(query: Fields, now: Instant) -> Mapping[str, str]:

@@ -10,17 +10,14 @@ from msgspec.structs import replace
 from duetime.api.http.answers import StreamedAnswer
 from duetime.api.http.caller import Caller
 from duetime.api.v1.answers import timer_answer
-from duetime.domain.errors import InvalidInput, Unavailable
+from duetime.domain.errors import InvalidInput
 from duetime.domain.instants import Instant, format_instant
 from duetime.domain.security.redaction import shown_callback
 from duetime.service.searching.search import ListedTimer, Search, Unshown
 from duetime.service.searching.searching import Searching
 from duetime.service.turns import Turns
-from duetime.web.downloads import csv_row, file_headers
+from duetime.web.downloads import RunningExports, csv_row, file_headers
 from duetime.web.pages.timers.columns import target_of
-
-MAX_EXPORTS = 4
-"""Exports under way at once in this process: each keeps the store's lists busy."""
 
 CSV_COLUMNS = (
     "namespace", "id", "status", "execute_at", "next_attempt_at", "callback", "attempts",
@@ -57,7 +54,7 @@ class Exports:
     def __init__(self, searching: Searching, turns: Turns, callback_timeout_ms: int) -> None:
         self._searching = searching
         self._turns = turns
-        self._running = 0
+        self._running = RunningExports()
         as_json = partial(_json_text, default_timeout_ms=callback_timeout_ms)
         self._formats = {
             "csv": Format(
@@ -88,15 +85,14 @@ class Exports:
         form = self._formats.get(name or "")
         if form is None:
             raise InvalidInput("format", f"must be one of {', '.join(self._formats)}")
-        if self._running >= MAX_EXPORTS:
-            raise Unavailable("too many exports are running here: try again when one has ended")
+        self._running.check_room(caller.access)
         headers = file_headers("timers", form.suffix, form.media_type, now)
         return StreamedAnswer(200, self._chunks(form, search, caller), headers)
 
     async def _chunks(
         self, form: Format, search: Search, caller: Caller
     ) -> AsyncGenerator[bytes, None]:
-        self._running += 1
+        self._running.begin(caller.access)
         try:
             yield form.start
             count = 0
@@ -110,7 +106,7 @@ class Exports:
             if form.end:
                 yield form.end % count
         finally:
-            self._running -= 1
+            self._running.end(caller.access)
 
 
 def _json_text(listed: ListedTimer, default_timeout_ms: int) -> bytes:
