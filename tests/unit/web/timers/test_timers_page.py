@@ -226,6 +226,21 @@ async def test_columns_are_in_the_address(bench: TimersBench) -> None:
     assert "column=metadata" in re.findall(r'href="([^"]*)">Id', mine)[0]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "&".join(["column=error"] * 990),
+        "&".join(f"column=a{n}" for n in range(990)),
+        "&".join(f"x{n}=1" for n in range(990)),
+        "&".join(f"status=a{n}" for n in range(990)),
+    ],
+)
+async def test_addresses_have_each_parameter_once(bench: TimersBench, query: str) -> None:
+    usual = await bench.page("/ui/timers?column=error")
+    reply = await bench.page(f"/ui/timers?{query}")
+    assert len(reply.content) < len(usual.content) + 3 * len(query)
+
+
 async def test_everything_that_matches_is_handed_over_with_fixed_instants(
     bench: TimersBench,
 ) -> None:

@@ -34,6 +34,9 @@ SORTS = {
 }
 
 
+_STATE = (*FILTERS, "zone", "sort", "limit")
+
+
 class TimerQuery(Struct, frozen=True, kw_only=True):
     """A list of timers as its address asks for it. `namespace` is None for all that the caller may
     see, `sort` for the order that suits the filter."""
@@ -83,6 +86,14 @@ def timer_query(fields: Fields, now: Instant) -> TimerQuery:
     )
     cursor = fields.get("cursor")
     return query if cursor is None else replace(query, cursor=parse_cursor(cursor, query.order))
+
+
+def state_in(fields: Fields) -> Fields:
+    """The parameters that other addresses of the list keep, each of them once: pages have dozens of
+    such addresses."""
+    chosen = set(fields.all("column"))
+    given = [(name, value) for name in _STATE if (value := fields.text(name)).strip()]
+    return Fields([*given, *(("column", name) for name in COLUMNS if name in chosen)])
 
 
 def fields_of_filter(query: TimerQuery) -> list[tuple[str, str]]:

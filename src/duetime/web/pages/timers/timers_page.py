@@ -28,6 +28,7 @@ from duetime.web.pages.timers.parameters import (
     TimerQuery,
     default_sort,
     fields_of_filter,
+    state_in,
     timer_query,
 )
 from duetime.web.rendering.view import Redirect, View
@@ -94,7 +95,7 @@ class TimersPage:
     async def show(self, request: Request) -> View:
         names = self._visible(request)
         values: dict[str, object] = {
-            **_form_values(request.query, names),
+            **_form_values(state_in(request.query), names),
             "error": None,
             "needs_namespace": False,
         }
@@ -207,7 +208,7 @@ def _list_values(
     found: FoundPage,
     count: CappedCount | None,
 ) -> dict[str, object]:
-    fields = request.query
+    fields = state_in(request.query)
     stopped_at = found.stopped_at
     is_back = query.cursor is not None and query.cursor.is_before
     return {
@@ -256,8 +257,7 @@ def _chips(fields: Fields) -> Iterator[Chip]:
 
 def _query(fields: Fields, **changes: str | None) -> str:
     """The state of the list with changes, at its first page."""
-    kept = Fields([(name, value) for name, value in fields.pairs if value.strip()])
-    return kept.with_changes(**{"cursor": None, **changes})
+    return fields.with_changes(**changes)
 
 
 def _address(fields: Fields, **changes: str | None) -> str:
