@@ -210,6 +210,8 @@ async def test_a_timer_is_duplicated_without_its_secrets(
     assert "&lt;b&gt;" in page.text
     assert 'value="2040-01-01T00:00:00"' in page.text
     assert (await web.get("/ui/create?from=default/none")).status_code == 404
+    # The space at the end belongs to the id: this is another timer, which does not exist.
+    assert (await web.get("/ui/create?from=default/first%2Fone%20")).status_code == 404
 
 
 async def test_the_query_fills_the_form(web: WebClient) -> None:

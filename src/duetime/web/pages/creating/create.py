@@ -89,7 +89,8 @@ class CreatePage:
     async def show(self, request: Request) -> View:
         values = {**DEFAULTS, "namespace": request.access.home}
         lacks_secrets = False
-        source = request.query.get("from")
+        # An id may begin or end with space.
+        source = request.query.text("from") or None
         if source is not None:
             copied, lacks_secrets = await self._copied(request, source)
             values |= copied

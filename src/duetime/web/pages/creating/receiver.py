@@ -162,10 +162,11 @@ class ReceiverPage:
         return Redirect(f"/ui/receiver/{token}?{urlencode(query)}")
 
     async def _followed(self, request: Request, received: list[Received]) -> Followed | None:
-        id = request.query.get("timer")
-        if id is None:
+        # A namespace and an id may begin or end with space.
+        id = request.query.text("timer")
+        if not id:
             return None
-        key = TimerKey(request.query.get("namespace") or request.access.home, id)
+        key = TimerKey(request.query.text("namespace") or request.access.home, id)
         try:
             timer = await self._timers.get(request.caller.reach_timer(key))
         except (TimerNotFound, NamespaceNotFound):
