@@ -15,6 +15,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 HOUR_MS = 3_600_000
 NOBODY = "http://127.0.0.1:9/nobody"
 
+FITS = """(() => {
+    const box = document.querySelector(".table-box");
+    return box.scrollWidth <= box.clientWidth;
+})()"""
+
 expect.set_options(timeout=PATIENCE_SECONDS * 1_000)
 
 
@@ -65,6 +70,7 @@ async def test_rows_are_walked_chosen_and_opened_by_keyboard(
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog").get_by_text("Edit the timer")).to_be_visible()
     await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_be_hidden()
     await page.keyboard.press("e")
     await expect(page.get_by_label("Due", exact=True)).to_be_visible()
     await page.goto(f"{server.url}/ui/timers?id_prefix=walk-")
@@ -155,7 +161,12 @@ async def test_filters_are_in_the_address_and_come_off_by_their_chips(
     await expect(page.get_by_text("No timers match.")).to_be_visible()
     await page.get_by_role("link", name="Remove the filter Status: failed").click()
     await expect(page.locator("tr[data-key]")).to_have_count(2)
+    await page.set_viewport_size({"width": 1280, "height": 740})
+    assert await page.evaluate(FITS)
     await page.set_viewport_size({"width": 360, "height": 740})
+    assert await page.evaluate(FITS)
+    await expect(page.locator(".timers thead th").first).to_be_hidden()
+    await expect(page.get_by_label("Choose all timers on this page")).to_be_visible()
     width = await page.evaluate("document.documentElement.scrollWidth")
     assert width <= 360
 
