@@ -57,6 +57,9 @@ async def test_retries_are_seen_one_after_the_other(server: ServerProcess, page:
     await page.get_by_role("button", name="Send me a timer in 5 seconds").click()
     await expect(page.get_by_role("heading", name="Attempt 1 failed")).to_be_visible()
     await expect(page.get_by_text("after 3 attempts")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Succeeded at attempt 3")).to_be_visible()
+    countdown = page.locator(".countdown")
+    await expect(countdown).to_have_text(re.compile(r"^[\d.]+ s after its instant$"))
     await expect(page.locator(".arrival")).to_have_count(before + 3)
     await expect(page.get_by_label("The receiver answers")).to_have_value("500-twice")
 

@@ -19,7 +19,7 @@ from duetime.domain.instants import MICROSECONDS_PER_MS, Delay
 from duetime.domain.keys import TimerKey
 from duetime.domain.retry import RetryPolicy
 from duetime.domain.timer import Attempt, Timer
-from duetime.domain.wording import lateness
+from duetime.domain.wording import lateness, span
 from duetime.service.create_requests import NewTimer
 from duetime.service.trying.inbox import KEPT_SECONDS, MAX_CALLBACKS, Inbox, Received
 from duetime.web.endpoint import WebEndpoint, action, page
@@ -84,6 +84,15 @@ class Followed(Struct, frozen=True):
     timer: Timer
     path: str
     tries: list[Try]
+
+    @property
+    def retried_words(self) -> str | None:
+        """The time from the due instant to the last attempt; None if there was only one."""
+        last = self.tries[-1].attempt
+        if len(self.tries) == 1 or last.sent_at is None:
+            return None
+        after_ms = (last.sent_at - self.timer.execute_at) / MICROSECONDS_PER_MS
+        return f"{span(after_ms)} after its instant"
 
 
 class ReceiverPage:
